@@ -1,0 +1,211 @@
+//! Blocks: one second of a probe thread's results, and the exact moments behind them.
+
+use crate::histogram::{COARSE_SHIFT, bin_of, coarse_high, coarse_low};
+
+/// The length of a block, ns.
+pub const BLOCK_NS: u64 = crate::units::SECOND_NS;
+
+/// Exact count, extremes and integer sums of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moments {
+    /// Samples.
+    pub count: u64,
+    /// Releases that passed unserved behind late samples.
+    pub missed: u64,
+    /// Samples below zero.
+    pub early: u64,
+    /// Samples above the deadline, where the run has one.
+    pub exceeded: u64,
+    /// Smallest sample, ns; `i64::MAX` without samples.
+    pub min: i64,
+    /// Largest sample, ns; `i64::MIN` without samples.
+    pub max: i64,
+    /// When the largest sample was taken, ns after the cell's start.
+    pub max_at: u64,
+    /// Sum of the samples.
+    pub sum: i128,
+    /// Sum of their squares.
+    pub sum_sq: u128,
+}
+
+impl Moments {
+    /// No samples.
+    pub const EMPTY: Self = Self {
+        count: 0,
+        missed: 0,
+        early: 0,
+        exceeded: 0,
+        min: i64::MAX,
+        max: i64::MIN,
+        max_at: 0,
+        sum: 0,
+        sum_sq: 0,
+    };
+
+    /// Adds the samples of `other`, which come later.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.missed += other.missed;
+        self.early += other.early;
+        self.exceeded += other.exceeded;
+        self.min = self.min.min(other.min);
+        if other.max > self.max {
+            self.max = other.max;
+            self.max_at = other.max_at;
+        }
+        self.sum = self.sum.saturating_add(other.sum);
+        self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
+    }
+
+    /// Mean, ns; none without samples.
+    #[must_use]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "a mean of more than 2^53 ns needs no last digit"
+    )]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| {
+            let count = i128::from(self.count);
+            (self.sum / count) as f64 + (self.sum % count) as f64 / count as f64
+        })
+    }
+
+    /// Population standard deviation, ns; none without samples. From
+    /// `n sum(x^2) - sum(x)^2` in integers, so that nothing cancels; only sums
+    /// that pass 128 bits (a mean of hours over billions of samples) use floats.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "the result is a float")]
+    pub fn stddev(&self) -> Option<f64> {
+        (self.count > 0).then(|| {
+            let n = u128::from(self.count);
+            let sum = self.sum.unsigned_abs();
+            let exact = n
+                .checked_mul(self.sum_sq)
+                .zip(sum.checked_mul(sum))
+                .map(|(a, b)| a.saturating_sub(b) as f64);
+            let spread = exact.unwrap_or_else(|| {
+                let n = n as f64;
+                (n * self.sum_sq as f64 - (sum as f64) * (sum as f64)).max(0.0)
+            });
+            spread.sqrt() / n as f64
+        })
+    }
+}
+
+/// A coarse bin of signed values: 4 an octave, 32 ns wide below 256 ns.
+/// `0..232` holds zero and above, `-1..=-232` the magnitudes below zero.
+pub type CoarseBin = i16;
+
+/// The coarse bin of a value.
+#[must_use]
+pub fn coarse_bin(value: i64) -> CoarseBin {
+    let bin = i16::try_from(bin_of(value.unsigned_abs()) >> COARSE_SHIFT).unwrap_or(i16::MAX);
+    if value < 0 { -bin - 1 } else { bin }
+}
+
+/// The smallest and the largest value of a coarse bin, ns.
+///
+/// # Panics
+/// Where there is no such bin.
+#[must_use]
+pub fn coarse_range(bin: CoarseBin) -> (i64, i64) {
+    let clamp = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
+    if bin >= 0 {
+        let bin = usize::from(bin.unsigned_abs());
+        (clamp(coarse_low(bin)), clamp(coarse_high(bin)))
+    } else {
+        let bin = usize::from((bin + 1).unsigned_abs());
+        (-clamp(coarse_high(bin)), -clamp(coarse_low(bin)))
+    }
+}
+
+/// One second of a probe thread's results. A block can stand for several
+/// seconds where nothing was released (long intervals) or where the collector
+/// was starved for longer than the ring lasts: a gap between indices says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Number of the thread.
+    pub thread: u32,
+    /// The second since the cell's start in which its first sample landed.
+    pub index: u64,
+    /// Exact results.
+    pub moments: Moments,
+    /// Coarse histogram: bins in ascending order with their counts.
+    pub coarse: Vec<(CoarseBin, u32)>,
+}
+
+/// A sample whose wake-up was so late that other releases passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Late {
+    /// Number of the thread.
+    pub thread: u32,
+    /// When the sample was taken, ns after the cell's start.
+    pub at: u64,
+    /// Its latency, ns.
+    pub latency: u64,
+    /// Releases that passed meanwhile.
+    pub missed: u64,
+}
+
+/// One of the worst samples of a thread, kept exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlier {
+    /// When it was taken, ns after the cell's start.
+    pub at: u64,
+    /// Its latency, ns.
+    pub latency: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn moments(values: &[i64]) -> Moments {
+        let mut m = Moments::EMPTY;
+        for (at, v) in values.iter().enumerate() {
+            m.merge(&Moments {
+                count: 1,
+                min: *v,
+                max: *v,
+                max_at: at as u64,
+                sum: i128::from(*v),
+                sum_sq: u128::from(v.unsigned_abs()).pow(2),
+                ..Moments::EMPTY
+            });
+        }
+        m
+    }
+
+    #[test]
+    fn no_samples_have_no_mean() {
+        assert_eq!(Moments::EMPTY.mean(), None);
+        assert_eq!(Moments::EMPTY.stddev(), None);
+    }
+
+    #[test]
+    fn the_first_largest_sample_keeps_its_time() {
+        assert_eq!(moments(&[3, 9, 9, 1]).max_at, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn mean_and_deviation_agree_with_floats(values in prop::collection::vec(-1_000_000_000_i64..1_000_000_000, 1..300)) {
+            let m = moments(&values);
+            let n = values.len() as f64;
+            let mean = values.iter().map(|v| *v as f64).sum::<f64>() / n;
+            let var = values.iter().map(|v| (*v as f64 - mean).powi(2)).sum::<f64>() / n;
+            prop_assert!((m.mean().unwrap() - mean).abs() < 1e-3);
+            prop_assert!((m.stddev().unwrap() - var.sqrt()).abs() < 1e-3 * (1.0 + var.sqrt()));
+        }
+
+        #[test]
+        fn coarse_bins_hold_their_values(value in any::<i64>()) {
+            let (low, high) = coarse_range(coarse_bin(value));
+            prop_assert!(low <= value && value <= high || value == i64::MIN);
+            if value.unsigned_abs() >= 256 {
+                prop_assert!((high - low) as f64 <= 0.25 * value.unsigned_abs() as f64);
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Pure parts of punctual: units, histogram, blocks, run schema, statistics,
+//! verdict, comparison, plan.
+//!
+//! Architecture invariant: no I/O, no clock, no unsafe. Everything here is a
+//! function of its arguments, so that a run judged today is judged the same
+//! tomorrow.
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod format;
+pub mod histogram;
+pub mod params;
+pub mod plan;
+pub mod run;
+pub mod schema;
+pub mod stats;
+pub mod units;

@@ -1,0 +1,3 @@
+//! The punctual binary.
+#![forbid(unsafe_code)]
+fn main() {}

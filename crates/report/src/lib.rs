@@ -1,0 +1,2 @@
+//! Runs in, HTML, SVG, text and JSON out.
+#![forbid(unsafe_code)]

@@ -1,0 +1,11 @@
+//! What runs on the board: engine, recorder, knobs, facts, probes and loads.
+//!
+//! Architecture invariant: no unsafe code; every system call goes through
+//! `punctual_sys`. A probe or a load is one file and one line in its registry.
+#![forbid(unsafe_code)]
+
+pub mod facts;
+pub mod knobs;
+pub mod loads;
+pub mod probes;
+pub mod registry;

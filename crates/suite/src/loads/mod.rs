@@ -1,0 +1,1 @@
+//! The loads: one file each, and their registry.

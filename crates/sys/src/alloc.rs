@@ -1,0 +1,1 @@
+//! An allocator that counts, for tests of the hot path.

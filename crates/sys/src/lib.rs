@@ -1,0 +1,20 @@
+//! The system calls of punctual: scheduling, clocks, timers, affinity, memory
+//! locking, processes, sockets.
+//!
+//! Architecture invariant: the only crate with unsafe code and libc, and one
+//! that knows nothing of the other crates. Every function is a thin safe form
+//! of one system call or of the few that belong together, and returns
+//! `std::io::Result`.
+
+pub mod affinity;
+pub mod alloc;
+pub mod clock;
+pub mod memory;
+pub mod process;
+pub mod sched;
+pub mod shared;
+pub mod signal;
+pub mod socket;
+pub mod system;
+pub mod thread;
+pub mod timer;

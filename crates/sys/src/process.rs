@@ -1,0 +1,1 @@
+//! Child processes: supervisors, PID namespaces, forks of single-threaded processes.

@@ -1,0 +1,1 @@
+//! Counters in memory shared between processes.

@@ -1,0 +1,1 @@
+//! Sockets that std has not.

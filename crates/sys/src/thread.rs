@@ -1,0 +1,1 @@
+//! Signals to threads.

@@ -1,0 +1,1 @@
+//! Ways to wait for a release.
