@@ -1,1 +1,205 @@
-//! CPU affinity of threads.
+//! CPU affinity of threads: sets of any number of CPUs.
+
+use std::fmt;
+use std::io;
+
+/// A set of CPU numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CpuSet {
+    words: Vec<libc::c_ulong>,
+}
+
+const WORD: usize = libc::c_ulong::BITS as usize;
+/// The highest CPU number that is believed, plus one: the kernel's largest NR_CPUS.
+const MAX_CPUS: usize = 8_192;
+
+impl CpuSet {
+    /// The set of one CPU.
+    #[must_use]
+    pub fn of(cpu: u32) -> Self {
+        [cpu].into_iter().collect()
+    }
+
+    /// Reads a list such as `0-3,8` (the form of the kernel's files).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut set = Self::default();
+        for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (usize, usize) =
+                (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            if first > last || last >= MAX_CPUS {
+                return None;
+            }
+            (first..=last).for_each(|cpu| set.insert(cpu));
+        }
+        Some(set)
+    }
+
+    fn insert(&mut self, cpu: usize) {
+        if self.words.len() <= cpu / WORD {
+            self.words.resize(cpu / WORD + 1, 0);
+        }
+        self.words[cpu / WORD] |= 1 << (cpu % WORD);
+    }
+
+    /// Whether `cpu` is in the set.
+    #[must_use]
+    pub fn contains(&self, cpu: u32) -> bool {
+        let cpu = cpu as usize;
+        self.words
+            .get(cpu / WORD)
+            .is_some_and(|word| word >> (cpu % WORD) & 1 == 1)
+    }
+
+    /// The CPUs in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..u32::try_from(self.words.len() * WORD).unwrap_or(0)).filter(|cpu| self.contains(*cpu))
+    }
+
+    /// How many CPUs are in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether no CPU is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    /// The CPUs of this set that are not in `other`.
+    #[must_use]
+    pub fn without(&self, other: &Self) -> Self {
+        self.iter().filter(|cpu| !other.contains(*cpu)).collect()
+    }
+}
+
+impl FromIterator<u32> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
+        let mut set = Self::default();
+        cpus.into_iter().for_each(|cpu| set.insert(cpu as usize));
+        set
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cpus = self.iter().peekable();
+        let mut separator = "";
+        while let Some(first) = cpus.next() {
+            let mut last = first;
+            while let Some(next) = cpus.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            if first == last {
+                write!(f, "{separator}{first}")?;
+            } else {
+                write!(f, "{separator}{first}-{last}")?;
+            }
+            separator = ",";
+        }
+        Ok(())
+    }
+}
+
+/// Binds the calling thread to `cpus`.
+///
+/// # Errors
+/// What sched_setaffinity(2) says: EINVAL where none of them is online and in
+/// the cpuset. The kernel drops the others silently: read [`get`] back.
+pub fn set(cpus: &CpuSet) -> io::Result<()> {
+    // SAFETY: the words are readable for the size given; pid 0 is the calling thread.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            0,
+            std::mem::size_of_val(&cpus.words[..]),
+            cpus.words.as_ptr(),
+        )
+    };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The CPUs that the calling thread may run on.
+///
+/// # Errors
+/// What sched_getaffinity(2) says.
+pub fn get() -> io::Result<CpuSet> {
+    let mut words = vec![0 as libc::c_ulong; MAX_CPUS / WORD];
+    // SAFETY: the kernel writes at most the size given to the words.
+    let bytes = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getaffinity,
+            0,
+            std::mem::size_of_val(&words[..]),
+            words.as_mut_ptr(),
+        )
+    };
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    words.truncate(bytes.div_ceil(WORD / 8));
+    Ok(CpuSet { words })
+}
+
+/// The CPUs that this thread could be bound to: online and in the cpuset,
+/// whatever mask it has inherited. Widens the mask for an instant and puts it back.
+///
+/// # Errors
+/// What the affinity calls say.
+pub fn reachable() -> io::Result<CpuSet> {
+    let inherited = get()?;
+    let all: CpuSet = (0..u32::try_from(MAX_CPUS).unwrap_or(0)).collect();
+    set(&all)?;
+    let reachable = get();
+    set(&inherited)?;
+    reachable
+}
+
+/// The CPU that the calling thread runs on now.
+#[must_use]
+pub fn current_cpu() -> Option<u32> {
+    // SAFETY: takes no argument.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written() {
+        for (text, written, count) in [
+            ("0-3,8", "0-3,8", 5),
+            ("1", "1", 1),
+            ("0,1,2,64-66", "0-2,64-66", 6),
+            ("", "", 0),
+        ] {
+            let set = CpuSet::parse(text).unwrap();
+            assert_eq!((set.to_string().as_str(), set.len()), (written, count));
+        }
+        for text in ["3-1", "a", "-1", "0-99999", "1-"] {
+            assert_eq!(CpuSet::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_bound_and_released() {
+        let before = get().unwrap();
+        let one = CpuSet::of(before.iter().next().unwrap());
+        set(&one).unwrap();
+        assert_eq!(get().unwrap().to_string(), one.to_string());
+        assert!(reachable().unwrap().len() >= before.len());
+        assert_eq!(get().unwrap().to_string(), one.to_string());
+        set(&before).unwrap();
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_refused() {
+        assert!(set(&CpuSet::of(8_191)).is_err());
+    }
+}

@@ -1,1 +1,216 @@
-//! Clocks and their cost.
+//! Clocks: reading them, their granularity, and the time stamp counter.
+
+use std::io;
+
+/// A clock of the kernel (clock_gettime(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`: never stepped, slewed by NTP.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`: neither stepped nor slewed.
+    MonotonicRaw,
+    /// `CLOCK_BOOTTIME`: as monotonic, and goes on during suspend.
+    Boottime,
+    /// `CLOCK_REALTIME`: wall time, stepped and slewed.
+    Realtime,
+}
+
+impl Clock {
+    fn id(self) -> libc::clockid_t {
+        match self {
+            Self::Monotonic => libc::CLOCK_MONOTONIC,
+            Self::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
+            Self::Boottime => libc::CLOCK_BOOTTIME,
+            Self::Realtime => libc::CLOCK_REALTIME,
+        }
+    }
+
+    /// The instant that the clock shows, ns. Through the vDSO where the kernel
+    /// serves the clock there.
+    #[inline(always)]
+    #[must_use]
+    pub fn now_ns(self) -> u64 {
+        read(self.id())
+    }
+
+    /// The instant that the clock shows, ns, always by the system call.
+    #[must_use]
+    pub fn now_ns_by_syscall(self) -> u64 {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is a valid timespec that the kernel writes to.
+        unsafe { libc::syscall(libc::SYS_clock_gettime, self.id(), &raw mut time) };
+        to_ns(time)
+    }
+
+    /// The resolution that the kernel claims, ns (clock_getres(2)).
+    ///
+    /// # Errors
+    /// What clock_getres(2) says.
+    pub fn resolution_ns(self) -> io::Result<u64> {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is a valid timespec that the kernel writes to.
+        if unsafe { libc::clock_getres(self.id(), &raw mut time) } == 0 {
+            Ok(to_ns(time))
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}
+
+/// `CLOCK_MONOTONIC`, ns: the time base of every latency.
+#[inline(always)]
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+#[inline(always)]
+fn read(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid timespec that is written to; the clock exists, so that the call cannot fail.
+    unsafe { libc::clock_gettime(id, &raw mut time) };
+    to_ns(time)
+}
+
+#[inline(always)]
+#[allow(
+    clippy::cast_sign_loss,
+    reason = "no clock of the kernel shows a time before its epoch"
+)]
+fn to_ns(time: libc::timespec) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// A timespec of `ns`.
+#[inline(always)]
+#[allow(
+    clippy::cast_possible_wrap,
+    reason = "u64 nanoseconds are at most 1.8e10 seconds"
+)]
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+/// The cost and granularity of a clock, measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockCost {
+    /// Median time of one read, ns, rounded up.
+    pub cost_ns: u64,
+    /// The same by system call, ns.
+    pub syscall_cost_ns: u64,
+    /// Smallest difference of two reads that is not zero, ns.
+    pub granularity_ns: u64,
+    /// Whether the vDSO serves the clock: reads cost at most half a system call.
+    pub vdso: bool,
+}
+
+/// Measures cost and granularity of a clock; takes about 5 ms.
+#[must_use]
+pub fn measure_cost(clock: Clock) -> ClockCost {
+    const BATCHES: usize = 31;
+    const READS: u64 = 256;
+    let batch = |read: &dyn Fn() -> u64| {
+        let mut costs = [0_u64; BATCHES];
+        for cost in &mut costs {
+            let start = read();
+            for _ in 1..READS {
+                std::hint::black_box(read());
+            }
+            *cost = read().saturating_sub(start).div_ceil(READS);
+        }
+        costs.sort_unstable();
+        costs[BATCHES / 2]
+    };
+    let cost_ns = batch(&|| clock.now_ns()).max(1);
+    let syscall_cost_ns = batch(&|| clock.now_ns_by_syscall()).max(1);
+    let mut granularity_ns = u64::MAX;
+    for _ in 0..4_096 {
+        let (first, second) = (clock.now_ns(), clock.now_ns());
+        if second > first {
+            granularity_ns = granularity_ns.min(second - first);
+        }
+    }
+    if granularity_ns == u64::MAX {
+        granularity_ns = clock.resolution_ns().unwrap_or(0);
+    }
+    ClockCost {
+        cost_ns,
+        syscall_cost_ns,
+        granularity_ns,
+        vdso: cost_ns * 2 <= syscall_cost_ns,
+    }
+}
+
+/// The time stamp counter of x86.
+pub mod tsc {
+    /// Whether the counter exists and runs at a constant rate in every P-, C-
+    /// and T-state (CPUID 80000007H, EDX bit 8).
+    #[must_use]
+    pub fn is_invariant() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::__cpuid;
+            if __cpuid(0x8000_0000).eax < 0x8000_0007 {
+                return false;
+            }
+            __cpuid(0x8000_0007).edx & (1 << 8) != 0
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    /// Cycles since reset, read after all earlier instructions have completed and
+    /// before any later one starts (`rdtscp; lfence`). 0 where there is no counter.
+    #[inline(always)]
+    #[must_use]
+    pub fn read() -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut cpu = 0_u32;
+            // SAFETY: every x86-64 CPU that Linux runs on has rdtscp or traps it into SIGILL before
+            // `is_invariant` lets anybody come here; lfence has no operands.
+            unsafe {
+                let cycles = std::arch::x86_64::__rdtscp(&raw mut cpu);
+                std::arch::x86_64::_mm_lfence();
+                cycles
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_go_forward() {
+        for clock in [Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime] {
+            let first = clock.now_ns();
+            let by_syscall = clock.now_ns_by_syscall();
+            assert!(
+                first > 0 && by_syscall >= first && clock.now_ns() >= by_syscall,
+                "{clock:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn cost_is_measured() {
+        let cost = measure_cost(Clock::Monotonic);
+        assert!(cost.cost_ns >= 1 && cost.granularity_ns >= 1);
+    }
+}

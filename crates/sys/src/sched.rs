@@ -1,1 +1,181 @@
-//! Scheduling policy and priority.
+//! Scheduling policy and priority of the calling thread.
+//!
+//! Through the raw system calls: musl's `sched_setscheduler()` returns ENOSYS.
+
+use std::io;
+
+/// A scheduling policy (sched(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// `SCHED_OTHER`, the time-sharing policy.
+    Other,
+    /// `SCHED_FIFO`.
+    Fifo,
+    /// `SCHED_RR`.
+    RoundRobin,
+    /// `SCHED_BATCH`.
+    Batch,
+    /// `SCHED_IDLE`.
+    Idle,
+    /// `SCHED_DEADLINE`.
+    Deadline,
+    /// A policy that this program does not know, by number.
+    Unknown(u32),
+}
+
+impl Policy {
+    /// The name as recorded: `fifo`, `rr`, `other`, …
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Fifo => "fifo",
+            Self::RoundRobin => "rr",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+            Self::Deadline => "deadline",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
+    /// Whether threads of this policy have a fixed real-time priority.
+    #[must_use]
+    pub fn is_real_time(self) -> bool {
+        matches!(self, Self::Fifo | Self::RoundRobin)
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Other => 0,
+            Self::Fifo => 1,
+            Self::RoundRobin => 2,
+            Self::Batch => 3,
+            Self::Idle => 5,
+            Self::Deadline => 6,
+            Self::Unknown(number) => number,
+        }
+    }
+
+    fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::Other,
+            1 => Self::Fifo,
+            2 => Self::RoundRobin,
+            3 => Self::Batch,
+            5 => Self::Idle,
+            6 => Self::Deadline,
+            other => Self::Unknown(other),
+        }
+    }
+}
+
+/// `struct sched_attr` of include/uapi/linux/sched/types.h, version 0.
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const ATTR_SIZE: u32 = 48;
+
+/// Sets policy and priority (1 to 99 for the real-time policies, else 0) of the calling thread.
+///
+/// # Errors
+/// What sched_setattr(2) says: EPERM without CAP_SYS_NICE and RLIMIT_RTPRIO, or
+/// in a cpu control group that has no real-time budget.
+pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
+    let attr = SchedAttr {
+        size: ATTR_SIZE,
+        policy: policy.number(),
+        priority,
+        ..SchedAttr::default()
+    };
+    // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Policy and priority of the calling thread, as the kernel has them.
+///
+/// # Errors
+/// What sched_getattr(2) says.
+pub fn get() -> io::Result<(Policy, u32)> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; pid 0 is the calling thread.
+    let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, ATTR_SIZE, 0) };
+    if done == 0 {
+        Ok((Policy::from_number(attr.policy), attr.priority))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sets the timer slack of the calling thread, ns (prctl(2)); real-time threads have none.
+///
+/// # Errors
+/// What prctl(2) says.
+pub fn set_timer_slack(ns: u64) -> io::Result<()> {
+    // SAFETY: takes one number.
+    let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The timer slack of the calling thread, ns.
+#[must_use]
+pub fn timer_slack() -> Option<u64> {
+    // SAFETY: takes no argument. The raw call, since the wrapper's int is too short for the value.
+    let slack = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK) };
+    u64::try_from(slack).ok()
+}
+
+/// Sets the nice value of the calling thread, -20 to 19.
+///
+/// # Errors
+/// What setpriority(2) says.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: takes numbers only; who = 0 is the calling thread.
+    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_reads_back() {
+        set(Policy::Batch, 0).unwrap();
+        assert_eq!(get().unwrap(), (Policy::Batch, 0));
+        set(Policy::Other, 0).unwrap();
+        assert_eq!(get().unwrap(), (Policy::Other, 0));
+        set_timer_slack(1).unwrap();
+        assert_eq!(timer_slack(), Some(1));
+    }
+
+    #[test]
+    fn a_priority_out_of_range_is_refused() {
+        assert_eq!(
+            set(Policy::Fifo, 100).unwrap_err().raw_os_error(),
+            Some(libc::EINVAL)
+        );
+    }
+}

@@ -1,1 +1,57 @@
-//! Signals to threads.
+//! Threads: waking one from its sleep so that it sees that it is to end.
+
+use std::io;
+use std::os::unix::thread::{JoinHandleExt, RawPthread};
+use std::sync::Once;
+use std::thread::JoinHandle;
+
+fn wake_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 3
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Lets [`wake`] interrupt the calling thread's sleeps. Call it in the thread
+/// before its first sleep.
+pub fn accept_wakes() {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| {
+        // SAFETY: an all-zero sigaction is valid; the handler does nothing. No SA_RESTART: sleeps are to end.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            libc::sigaction(wake_signal(), &raw const action, std::ptr::null_mut());
+        }
+    });
+    let set = crate::signal::set_of(&[wake_signal()]);
+    // SAFETY: a valid set.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Interrupts the sleep of a thread that has called [`accept_wakes`]: its wait
+/// returns `Interrupted`. A thread that is about to sleep can miss it: repeat
+/// until the thread has ended.
+pub fn wake<T>(thread: &JoinHandle<T>) {
+    let id: RawPthread = thread.as_pthread_t();
+    // SAFETY: the handle keeps the thread's id valid until it is joined.
+    unsafe { libc::pthread_kill(id, wake_signal()) };
+}
+
+/// Kernel's id of the calling thread.
+#[must_use]
+pub fn id() -> i32 {
+    // SAFETY: takes no argument.
+    unsafe { libc::gettid() }
+}
+
+/// Names the calling thread (15 bytes at most are kept), as shown by ps and in traces.
+///
+/// # Errors
+/// EINVAL where the name holds a NUL byte.
+pub fn set_name(name: &str) -> io::Result<()> {
+    let name =
+        std::ffi::CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    // SAFETY: a valid C string, of which the kernel reads 16 bytes at most.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    Ok(())
+}

@@ -1,1 +1,319 @@
-//! Ways to wait for a release.
+//! Ways to wait for a release, all on CLOCK_MONOTONIC.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::clock::{monotonic_ns, timespec};
+
+/// Whether a wait lasted until its release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    /// The release has come.
+    Released,
+    /// A signal ended the wait early: look whether to stop, else wait again.
+    Interrupted,
+}
+
+/// A way to wait for releases. `until` is called with releases in ascending
+/// order that are a whole number of intervals after the first one.
+pub trait Wait {
+    /// Waits until the instant `release_ns`.
+    ///
+    /// # Errors
+    /// What the system call says, EINTR excepted.
+    fn until(&mut self, release_ns: u64) -> io::Result<Waited>;
+}
+
+#[inline(always)]
+fn nanosleep(flags: libc::c_int, ns: u64) -> io::Result<Waited> {
+    let time = timespec(ns);
+    // SAFETY: a valid timespec; no remainder is asked for. The raw call: musl's wrapper is a
+    // cancellation point and costs a check for it.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_clock_nanosleep,
+            libc::CLOCK_MONOTONIC,
+            flags,
+            &raw const time,
+            std::ptr::null_mut::<libc::timespec>(),
+        )
+    };
+    if done == 0 {
+        return Ok(Waited::Released);
+    }
+    interrupted_or_error(io::Error::last_os_error())
+}
+
+#[cold]
+fn interrupted_or_error(error: io::Error) -> io::Result<Waited> {
+    if error.kind() == io::ErrorKind::Interrupted {
+        Ok(Waited::Interrupted)
+    } else {
+        Err(error)
+    }
+}
+
+/// `clock_nanosleep` to an absolute instant: the default.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct AbsoluteSleep;
+
+impl Wait for AbsoluteSleep {
+    #[inline(always)]
+    fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+        nanosleep(libc::TIMER_ABSTIME, release_ns)
+    }
+}
+
+/// `clock_nanosleep` for the time that is left: what programs do that do not
+/// know better. Its latencies hold the time between reading the clock and sleeping.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RelativeSleep;
+
+impl Wait for RelativeSleep {
+    #[inline(always)]
+    fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+        let now = monotonic_ns();
+        if now >= release_ns {
+            Ok(Waited::Released)
+        } else {
+            nanosleep(0, release_ns - now)
+        }
+    }
+}
+
+fn periodic(first_ns: u64, interval_ns: u64) -> libc::itimerspec {
+    libc::itimerspec {
+        it_value: timespec(first_ns),
+        it_interval: timespec(interval_ns),
+    }
+}
+
+/// Counts the expirations of a periodic timer, so that one that was pending for
+/// a release already given up is not taken for the next.
+#[derive(Debug, Clone, Copy)]
+struct Expirations {
+    first_ns: u64,
+    interval_ns: u64,
+    seen: u64,
+}
+
+impl Expirations {
+    /// Whether the timer has expired for `release_ns`.
+    #[inline(always)]
+    fn cover(&self, release_ns: u64) -> bool {
+        // The n-th expiration (from 1) is at first + (n - 1) x interval.
+        self.seen > 0 && self.first_ns + (self.seen - 1) * self.interval_ns >= release_ns
+    }
+}
+
+/// A periodic timerfd (timerfd_create(2)); its expiry count also checks the
+/// missed periods.
+#[derive(Debug)]
+pub struct TimerFd {
+    fd: OwnedFd,
+    expirations: Expirations,
+}
+
+impl TimerFd {
+    /// A timer that expires at `first_ns` and then every `interval_ns`.
+    ///
+    /// # Errors
+    /// What timerfd_create(2) or timerfd_settime(2) say.
+    pub fn new(first_ns: u64, interval_ns: u64) -> io::Result<Self> {
+        // SAFETY: takes numbers only.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let times = periodic(first_ns, interval_ns);
+        // SAFETY: a valid itimerspec; the old value is not asked for.
+        let done = unsafe {
+            libc::timerfd_settime(
+                fd.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &raw const times,
+                std::ptr::null_mut(),
+            )
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            fd,
+            expirations: Expirations {
+                first_ns,
+                interval_ns,
+                seen: 0,
+            },
+        })
+    }
+
+    /// Expirations that reads have returned so far.
+    #[must_use]
+    pub fn expirations(&self) -> u64 {
+        self.expirations.seen
+    }
+}
+
+impl Wait for TimerFd {
+    #[inline(always)]
+    fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+        while !self.expirations.cover(release_ns) {
+            let mut count = 0_u64;
+            // SAFETY: the buffer is the eight bytes that the read asks for.
+            let got = unsafe {
+                libc::read(
+                    self.fd.as_raw_fd(),
+                    (&raw mut count).cast(),
+                    size_of::<u64>(),
+                )
+            };
+            if got < 0 {
+                return interrupted_or_error(io::Error::last_os_error());
+            }
+            self.expirations.seen += count;
+        }
+        Ok(Waited::Released)
+    }
+}
+
+/// A periodic POSIX timer (timer_create(2)) whose signal goes to the thread that
+/// made it and is taken with sigwaitinfo.
+#[derive(Debug)]
+pub struct PosixTimer {
+    id: libc::c_int,
+    set: libc::sigset_t,
+    expirations: Expirations,
+}
+
+impl PosixTimer {
+    /// A timer that expires at `first_ns` and then every `interval_ns`. Make it
+    /// in the thread that waits: the signal is blocked in the calling thread.
+    ///
+    /// # Errors
+    /// What timer_create(2) or timer_settime(2) say.
+    pub fn new(first_ns: u64, interval_ns: u64) -> io::Result<Self> {
+        let signal = libc::SIGRTMIN() + 4;
+        let set = crate::signal::set_of(&[signal]);
+        // SAFETY: a valid set; the old mask is not asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+        // SAFETY: an all-zero sigevent is valid, and the fields that matter are set.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = signal;
+        event.sigev_notify_thread_id = crate::thread::id();
+        let mut id: libc::c_int = 0;
+        // SAFETY: valid event, and an int that takes the kernel's timer id. The raw calls: the libcs
+        // disagree about the type of a timer id.
+        let made = unsafe {
+            libc::syscall(
+                libc::SYS_timer_create,
+                libc::CLOCK_MONOTONIC,
+                &raw mut event,
+                &raw mut id,
+            )
+        };
+        if made != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let timer = Self {
+            id,
+            set,
+            expirations: Expirations {
+                first_ns,
+                interval_ns,
+                seen: 0,
+            },
+        };
+        let times = periodic(first_ns, interval_ns);
+        // SAFETY: a timer of ours and a valid itimerspec.
+        let done = unsafe {
+            libc::syscall(
+                libc::SYS_timer_settime,
+                id,
+                libc::TIMER_ABSTIME,
+                &raw const times,
+                std::ptr::null_mut::<libc::itimerspec>(),
+            )
+        };
+        if done != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(timer)
+    }
+}
+
+/// Where `si_overrun` stands in a siginfo, in ints.
+const OVERRUN: usize = if cfg!(target_pointer_width = "64") {
+    5
+} else {
+    4
+};
+
+impl Wait for PosixTimer {
+    #[inline(always)]
+    fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+        while !self.expirations.cover(release_ns) {
+            let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+            // SAFETY: a valid set, and a siginfo that is written to.
+            let signal = unsafe { libc::sigwaitinfo(&raw const self.set, info.as_mut_ptr()) };
+            if signal < 0 {
+                return interrupted_or_error(io::Error::last_os_error());
+            }
+            // SAFETY: the kernel has written a siginfo of a POSIX timer: three ints, padding to the union's
+            // alignment, si_tid, si_overrun (include/uapi/asm-generic/siginfo.h).
+            let overrun = unsafe { info.as_ptr().cast::<libc::c_int>().add(OVERRUN).read() };
+            self.expirations.seen += 1 + u64::try_from(overrun).unwrap_or(0);
+        }
+        Ok(Waited::Released)
+    }
+}
+
+impl Drop for PosixTimer {
+    fn drop(&mut self) {
+        // SAFETY: a timer of ours, deleted once.
+        unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits_for_each_release(mut wait: impl Wait, first: u64, interval: u64) {
+        for release in (0..5).map(|k| first + k * interval) {
+            assert_eq!(wait.until(release).unwrap(), Waited::Released);
+            assert!(monotonic_ns() >= release);
+        }
+    }
+
+    #[test]
+    fn every_way_waits_until_the_release() {
+        let interval = 2_000_000;
+        let first = || monotonic_ns() + interval;
+        waits_for_each_release(AbsoluteSleep, first(), interval);
+        waits_for_each_release(RelativeSleep, first(), interval);
+        let at = first();
+        waits_for_each_release(TimerFd::new(at, interval).unwrap(), at, interval);
+        let at = first();
+        waits_for_each_release(PosixTimer::new(at, interval).unwrap(), at, interval);
+    }
+
+    #[test]
+    fn an_expiration_of_a_release_given_up_is_not_taken_for_the_next() {
+        let (interval, first) = (20_000_000, monotonic_ns() + 1_000_000);
+        for mut wait in [
+            Box::new(TimerFd::new(first, interval).unwrap()) as Box<dyn Wait>,
+            Box::new(PosixTimer::new(first, interval).unwrap()),
+        ] {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let next = monotonic_ns();
+            let release = first + (next - first).div_ceil(interval) * interval;
+            wait.until(release).unwrap();
+            assert!(monotonic_ns() >= release);
+        }
+    }
+}
