@@ -142,12 +142,12 @@ impl Histogram {
             .map(|(bin, n)| (bin, *n))
     }
 
-    /// Adds the values `latency - period, latency - 2 period, …` down to the last
-    /// positive one: what the missed releases behind one late start would have
+    /// Adds `times` times the values `latency - period, latency - 2 period, …` of
+    /// `missed` releases: what those that passed behind a late start would have
     /// seen (measurement.md, 2). Counts bin by bin, so that its cost does not
-    /// grow with the number of missed periods. Returns how many were added.
-    pub fn expand_late(&mut self, latency: u64, period: u64) -> u64 {
-        let count = missed_behind(latency, period);
+    /// grow with the number of missed periods.
+    pub fn expand_late(&mut self, latency: u64, period: u64, missed: u64, times: u64) {
+        let count = missed.min(missed_behind(latency, period));
         let mut done = 0;
         while done < count {
             // The j-th value (from 1) is latency - j * period; all that share its bin are added at once.
@@ -155,10 +155,9 @@ impl Histogram {
             let bin = bin_of(value);
             let in_bin = (value - bin_low(bin)) / period + 1;
             let step = in_bin.min(count - done);
-            self.counts[bin] += step;
+            self.counts[bin] += step * times;
             done += step;
         }
-        count
     }
 }
 
@@ -298,7 +297,7 @@ mod tests {
     #[test]
     fn a_stall_of_100_ms_leaves_99_missed_releases() {
         let mut h = Histogram::new();
-        assert_eq!(h.expand_late(100_000_000, 1_000_000), 99);
+        h.expand_late(100_000_000, 1_000_000, u64::MAX, 1);
         assert_eq!(h.iter().next(), Some((bin_of(1_000_000), 1)));
         assert_eq!(h.total(), 99);
     }
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn the_last_positive_value_is_kept() {
         let mut h = Histogram::new();
-        assert_eq!(h.expand_late(100_500_000, 1_000_000), 100);
+        h.expand_late(100_500_000, 1_000_000, u64::MAX, 1);
         assert_eq!(h.iter().next(), Some((bin_of(500_000), 1)));
     }
 
@@ -324,14 +323,14 @@ mod tests {
             latency in 1_u64..1_000_000, period in 1_u64..10_000,
         ) {
             let mut by_bins = Histogram::new();
-            let added = by_bins.expand_late(latency, period);
+            by_bins.expand_late(latency, period, u64::MAX, 1);
             let mut by_loop = Histogram::new();
             let mut value = latency;
             while value > period {
                 value -= period;
                 by_loop.record(value);
             }
-            prop_assert_eq!(added, by_loop.total());
+            prop_assert_eq!(missed_behind(latency, period), by_loop.total());
             prop_assert_eq!(by_bins, by_loop);
         }
 
