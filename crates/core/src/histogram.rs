@@ -5,10 +5,10 @@
 //! overflow bucket and nothing is clamped.
 
 const SUB_BITS: u32 = 7;
-const LINEAR: u64 = 1 << (SUB_BITS + 1);
+const LINEAR: usize = 1 << (SUB_BITS + 1);
 
 /// Number of bins that cover every u64: 256 exact ones, then 128 for each of 56 octaves.
-pub const BINS: usize = (LINEAR + (64 - SUB_BITS as u64 - 1) * (LINEAR / 2)) as usize;
+pub const BINS: usize = LINEAR + (64 - SUB_BITS as usize - 1) * (LINEAR / 2);
 
 /// How many fine bins one coarse bin holds, as a shift: blocks and crash
 /// recovery use 4 bins an octave (32 ns wide below 256 ns, under 25 % above).
@@ -20,6 +20,10 @@ pub const COARSE_BINS: usize = BINS >> COARSE_SHIFT;
 /// The bin of `value`, in `0..BINS`.
 #[inline(always)]
 #[must_use]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "what the shift leaves is below 256"
+)]
 pub const fn bin_of(value: u64) -> usize {
     let shift = (63 - SUB_BITS) - (value | (1 << SUB_BITS)).leading_zeros();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
@@ -32,8 +36,9 @@ pub const fn bin_of(value: u64) -> usize {
 #[must_use]
 pub const fn bin_low(bin: usize) -> u64 {
     assert!(bin < BINS);
+    let small = bin < LINEAR;
     let bin = bin as u64;
-    if bin < LINEAR {
+    if small {
         return bin;
     }
     let shift = (bin >> SUB_BITS) - 1;

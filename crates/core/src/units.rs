@@ -86,7 +86,7 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
         let digits: u128 = fraction.parse().ok()?;
         let scaled = digits * u128::from(unit);
         let power = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
-        if scaled % power != 0 {
+        if !scaled.is_multiple_of(power) {
             return None;
         }
         value = value.checked_add(scaled / power)?;

@@ -8,4 +8,7 @@ pub mod facts;
 pub mod knobs;
 pub mod loads;
 pub mod probes;
+pub mod recorder;
 pub mod registry;
+pub mod ring;
+pub mod schedule;

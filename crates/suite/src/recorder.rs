@@ -1,0 +1,465 @@
+//! The recorder: what a probe's thread does with each sample.
+//!
+//! Architecture invariant: between two samples there is no lock, no allocation,
+//! no system call, no print, no floating point, no dynamic dispatch, and no loop
+//! but the insertion of one of the worst samples.
+
+use std::sync::Arc;
+
+use punctual_core::block::{BLOCK_NS, Moments, Outlier};
+use punctual_core::histogram::{COARSE_BINS, COARSE_SHIFT, Histogram, SignedHistogram, bin_of};
+
+use crate::ring::{BlockRing, LateRing, RING_BLOCKS, RING_LATE};
+
+/// How many of the worst samples a thread keeps with their times.
+pub const WORST: usize = 64;
+
+/// How many samples above the trace threshold a thread keeps at most.
+pub const ABOVE_CAP: usize = 16_384;
+
+/// What the recorder is told before the start.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Samples above this count as exceedances, ns; `i64::MAX` without a deadline.
+    pub deadline: i64,
+    /// Samples above this are all kept up to [`ABOVE_CAP`], ns; `i64::MAX` for none.
+    pub threshold: i64,
+}
+
+impl Limits {
+    /// Neither deadline nor threshold.
+    pub const NONE: Self = Self {
+        deadline: i64::MAX,
+        threshold: i64::MAX,
+    };
+}
+
+/// What the collector reads while the probe runs.
+#[derive(Debug)]
+pub struct Shared {
+    /// Finished blocks.
+    pub blocks: BlockRing,
+    /// Samples that missed releases.
+    pub late: LateRing,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            blocks: BlockRing::new(RING_BLOCKS),
+            late: LateRing::new(RING_LATE),
+        }
+    }
+}
+
+/// Records the samples of one thread.
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    histogram: SignedHistogram,
+    block: Moments,
+    /// Instant at which the current block ends, ns of the probe's clock.
+    block_end: u64,
+    /// Instant at which the current block began, at the latest.
+    block_start: u64,
+    /// Position of the current block's slot in the ring.
+    position: usize,
+    published: u64,
+    epoch: u64,
+    limits: Limits,
+    worst: Worst,
+    above: Vec<Outlier>,
+    above_left_out: u64,
+    total: Moments,
+    late_lost: bool,
+}
+
+/// What a thread's recorder holds in the end.
+#[derive(Debug)]
+pub struct Recording {
+    /// Exact results.
+    pub moments: Moments,
+    /// All samples.
+    pub histogram: SignedHistogram,
+    /// The worst samples and those above the threshold, in order of time.
+    pub outliers: Vec<Outlier>,
+    /// Samples above the threshold that the cap left out.
+    pub left_out: u64,
+    /// Whether the late ring was full once: the corrected distribution comes from the bins.
+    pub late_lost: bool,
+}
+
+impl Recorder {
+    /// Allocates everything that recording needs: about 1.3 MB, most of it ring.
+    /// Samples count as warm-up until [`Recorder::begin`].
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let keeps = if limits.threshold == i64::MAX {
+            0
+        } else {
+            ABOVE_CAP
+        };
+        Self {
+            shared: Arc::new(Shared::new()),
+            histogram: SignedHistogram::new(),
+            block: Moments::EMPTY,
+            block_end: u64::MAX,
+            block_start: 0,
+            position: 0,
+            published: 0,
+            epoch: 0,
+            limits,
+            worst: Worst::new(),
+            above: Vec::with_capacity(keeps),
+            above_left_out: 0,
+            total: Moments::EMPTY,
+            late_lost: false,
+        }
+    }
+
+    /// The collector's side.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Ends the warm-up and returns its extreme: all that is recorded from here on counts,
+    /// in blocks of one second from `epoch` (ns of the probe's clock).
+    pub fn begin(&mut self, epoch: u64) -> Option<i64> {
+        let warmup_max = (self.block.count > 0).then_some(self.block.max);
+        self.histogram = SignedHistogram::new();
+        self.shared.blocks.clear_current();
+        while self.shared.late.take(0).is_some() {}
+        self.block = Moments::EMPTY;
+        self.worst = Worst::new();
+        self.above.clear();
+        self.above_left_out = 0;
+        self.late_lost = false;
+        self.epoch = epoch;
+        self.block_start = epoch;
+        self.block_end = epoch.saturating_add(BLOCK_NS);
+        warmup_max
+    }
+
+    /// Samples recorded since [`Recorder::begin`].
+    #[inline(always)]
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.total.count + self.block.count
+    }
+
+    /// Whether the block that is due can be published; a simulation waits for the collector here.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.shared.blocks.has_room()
+    }
+
+    /// When the current block ends, ns of the probe's clock.
+    #[inline(always)]
+    #[must_use]
+    pub fn block_end(&self) -> u64 {
+        self.block_end
+    }
+
+    /// Records one sample: taken at `now`, `latency` late (signed), with `missed`
+    /// releases passed behind it.
+    #[inline(always)]
+    pub fn record(&mut self, now: u64, latency: i64, missed: u64) {
+        if now >= self.block_end {
+            self.next_block(now);
+        }
+        let magnitude = latency.unsigned_abs();
+        let bin = bin_of(magnitude);
+        let block = &mut self.block;
+        block.count += 1;
+        block.sum += i128::from(latency);
+        block.sum_sq += u128::from(magnitude) * u128::from(magnitude);
+        block.min = block.min.min(latency);
+        if latency >= 0 {
+            self.histogram.positive.record_bin(bin);
+            self.shared.blocks.count(self.position, bin >> COARSE_SHIFT);
+        } else {
+            block.early += 1;
+            self.histogram.negative.record_bin(bin);
+            self.shared
+                .blocks
+                .count(self.position, COARSE_BINS + (bin >> COARSE_SHIFT));
+        }
+        if latency > block.max {
+            block.max = latency;
+            block.max_at = now.saturating_sub(self.epoch);
+        }
+        if latency > self.worst.floor {
+            self.worst.insert(now.saturating_sub(self.epoch), latency);
+        }
+        if latency > self.limits.deadline {
+            block.exceeded += 1;
+        }
+        if missed > 0 {
+            self.late(now, magnitude, missed);
+        }
+        if latency > self.limits.threshold {
+            self.keep(now, latency);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_block(&mut self, now: u64) {
+        let elapsed = now.saturating_sub(self.epoch) / BLOCK_NS;
+        let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
+        if self.block.count == 0 || self.shared.blocks.publish(index, &self.block) {
+            if self.block.count > 0 {
+                self.published += 1;
+                self.position = self.shared.blocks.position(self.published);
+            }
+            self.total.merge(&self.block);
+            self.block = Moments::EMPTY;
+            self.block_start = self.epoch + elapsed * BLOCK_NS;
+        }
+        self.block_end = self
+            .epoch
+            .saturating_add((elapsed + 1).saturating_mul(BLOCK_NS));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn late(&mut self, now: u64, latency: u64, missed: u64) {
+        self.block.missed += missed;
+        if !self
+            .shared
+            .late
+            .push(now.saturating_sub(self.epoch), latency, missed)
+        {
+            self.late_lost = true;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, now: u64, latency: i64) {
+        if self.above.len() < self.above.capacity() {
+            self.above.push(Outlier {
+                at: now.saturating_sub(self.epoch),
+                latency,
+            });
+        } else {
+            self.above_left_out += 1;
+        }
+    }
+
+    /// Publishes the last block and gives everything out.
+    #[must_use]
+    pub fn finish(mut self) -> Recording {
+        if self.block.count > 0 {
+            let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
+            self.shared.blocks.close(index, &self.block);
+            self.total.merge(&self.block);
+        }
+        let mut outliers = self.worst.kept;
+        outliers
+            .retain(|worst| worst.latency <= self.limits.threshold || !self.above.contains(worst));
+        outliers.append(&mut self.above);
+        outliers.sort_by_key(|outlier| outlier.at);
+        Recording {
+            moments: self.total,
+            histogram: self.histogram,
+            outliers,
+            left_out: self.above_left_out,
+            late_lost: self.late_lost,
+        }
+    }
+}
+
+/// The worst samples, in no order, and the smallest of them once there are [`WORST`].
+#[derive(Debug)]
+struct Worst {
+    kept: Vec<Outlier>,
+    floor: i64,
+}
+
+impl Worst {
+    fn new() -> Self {
+        Self {
+            kept: Vec::with_capacity(WORST),
+            floor: i64::MIN,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, at: u64, latency: i64) {
+        let sample = Outlier { at, latency };
+        if self.kept.len() < WORST {
+            self.kept.push(sample);
+        } else if let Some(least) = self.kept.iter_mut().min_by_key(|kept| kept.latency) {
+            *least = sample;
+        }
+        if self.kept.len() == WORST {
+            self.floor = self
+                .kept
+                .iter()
+                .map(|kept| kept.latency)
+                .min()
+                .unwrap_or(i64::MIN);
+        }
+    }
+}
+
+/// The releases behind late samples as the collector learns of them.
+#[derive(Debug, Default)]
+pub struct Behind {
+    /// What those releases would have seen.
+    pub counts: Histogram,
+    /// How many of them would have been later than the deadline.
+    pub exceeded: u64,
+}
+
+impl Behind {
+    /// Adds one late sample: `missed` releases, `interval` apart, behind a start that was `latency` late.
+    pub fn add(&mut self, latency: u64, missed: u64, interval: u64, limits: &Limits) {
+        self.counts.expand_late(latency, interval, missed, 1);
+        let deadline = limits.deadline.unsigned_abs();
+        if latency > deadline {
+            // latency - j * interval > deadline for j from 1.
+            self.exceeded += ((latency - deadline - 1) / interval).min(missed);
+        }
+    }
+
+    /// Made from a histogram where the late ring had been full: each bin counts
+    /// as its upper end, which is at most 0.8 % too much.
+    #[must_use]
+    pub fn from_bins(histogram: &SignedHistogram, interval: u64, limits: &Limits) -> Self {
+        let mut behind = Self::default();
+        for bin in histogram.bins().filter(|bin| bin.high > 0) {
+            let latency = bin.high.unsigned_abs();
+            behind
+                .counts
+                .expand_late(latency, interval, u64::MAX, bin.count);
+            let deadline = limits.deadline.unsigned_abs();
+            if latency > deadline {
+                behind.exceeded += (latency - deadline - 1) / interval * bin.count;
+            }
+        }
+        behind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+    /// Nine years: the sum of squares holds 4,096 such samples.
+    const YEARS: i64 = 1 << 58;
+
+    fn record_all(
+        values: &[(u64, i64)],
+        limits: Limits,
+    ) -> (Recording, Vec<punctual_core::block::Block>) {
+        let mut recorder = Recorder::new(limits);
+        let shared = recorder.shared();
+        recorder.record(5, 999, 0);
+        assert_eq!(recorder.begin(1_000), Some(999));
+        for (at, latency) in values {
+            recorder.record(1_000 + at, *latency, 0);
+        }
+        let recording = recorder.finish();
+        let blocks = std::iter::from_fn(|| shared.blocks.take(0)).collect();
+        (recording, blocks)
+    }
+
+    #[test]
+    fn a_block_is_a_second_and_a_gap_shows_in_the_indices() {
+        let s = BLOCK_NS;
+        let (recording, blocks) = record_all(
+            &[(0, 5), (s - 1, 7), (s, 6), (5 * s + 3, 9), (5 * s + 4, -1)],
+            Limits::NONE,
+        );
+        let seen: Vec<_> = blocks
+            .iter()
+            .map(|b| (b.index, b.moments.count, b.moments.max))
+            .collect();
+        assert_eq!(seen, [(0, 2, 7), (1, 1, 6), (5, 2, 9)]);
+        assert_eq!(recording.moments.count, 5);
+        assert_eq!(
+            (recording.moments.max_at, recording.moments.early),
+            (5 * s + 3, 1)
+        );
+    }
+
+    #[test]
+    fn a_starved_collector_loses_nothing() {
+        let values: Vec<_> = (0..2 * RING_BLOCKS as u64)
+            .map(|s| (s * BLOCK_NS, 10))
+            .collect();
+        let (recording, blocks) = record_all(&values, Limits::NONE);
+        assert_eq!(recording.moments.count, values.len() as u64);
+        assert_eq!(blocks.len(), RING_BLOCKS);
+        assert_eq!(
+            blocks.iter().map(|b| b.moments.count).sum::<u64>(),
+            values.len() as u64
+        );
+        assert_eq!(
+            blocks.last().unwrap().coarse,
+            [(0, u32::try_from(RING_BLOCKS).unwrap() + 1)]
+        );
+    }
+
+    #[test]
+    fn exceedances_and_the_threshold_are_exact() {
+        let limits = Limits {
+            deadline: 100,
+            threshold: 100,
+        };
+        let values: Vec<_> = (0..ABOVE_CAP as u64 + 300)
+            .map(|i| (i, if i < 200 { 100 } else { 101 }))
+            .collect();
+        let (recording, _) = record_all(&values, limits);
+        assert_eq!(recording.moments.exceeded, ABOVE_CAP as u64 + 100);
+        assert_eq!(recording.left_out, 100);
+    }
+
+    #[test]
+    fn a_stall_is_expanded() {
+        let mut behind = Behind::default();
+        behind.add(
+            100 * MS,
+            99,
+            MS,
+            &Limits {
+                deadline: 50_000_000,
+                ..Limits::NONE
+            },
+        );
+        assert_eq!(behind.counts.total(), 99);
+        // 99, 98, … 51 ms are later than 50 ms.
+        assert_eq!(behind.exceeded, 49);
+    }
+
+    proptest! {
+        #[test]
+        fn a_recording_holds_every_sample(
+            values in prop::collection::vec((0_u64..40 * BLOCK_NS, -YEARS..YEARS), 1..400),
+        ) {
+            let mut values = values;
+            values.sort_by_key(|(at, _)| *at);
+            let (recording, blocks) = record_all(&values, Limits::NONE);
+            let mut all = Moments::EMPTY;
+            blocks.iter().for_each(|block| all.merge(&block.moments));
+            prop_assert_eq!(all, recording.moments);
+            prop_assert_eq!(recording.histogram.total(), values.len() as u64);
+            prop_assert_eq!(all.sum, values.iter().map(|(_, v)| i128::from(*v)).sum::<i128>());
+            for block in &blocks {
+                prop_assert_eq!(block.coarse.iter().map(|(_, n)| u64::from(*n)).sum::<u64>(), block.moments.count);
+            }
+            let mut worst: Vec<_> = values.iter().map(|(_, v)| *v).collect();
+            worst.sort_unstable_by(|a, b| b.cmp(a));
+            worst.truncate(WORST);
+            let mut kept: Vec<_> = recording.outliers.iter().map(|o| o.latency).collect();
+            kept.sort_unstable_by(|a, b| b.cmp(a));
+            prop_assert_eq!(kept, worst);
+        }
+    }
+}
