@@ -1,1 +1,160 @@
-//! The kernel, file systems, limits.
+//! The kernel's names, its timers' resolution, the hypervisor below it, and a
+//! signal to one process.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+
+/// What the kernel says of itself, as `uname(2)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uname {
+    /// Host name (`uname -n`).
+    pub node: String,
+    /// Release, as `6.1.0-56-rt-amd64` (`uname -r`).
+    pub release: String,
+    /// Version, as `#1 SMP PREEMPT_RT Debian 6.1.192-1` (`uname -v`).
+    pub version: String,
+    /// Architecture, as `x86_64` (`uname -m`). A process under a 32-bit
+    /// personality sees the 32-bit name.
+    pub machine: String,
+}
+
+/// Names of the running kernel.
+///
+/// # Errors
+/// The errno of `uname(2)`.
+pub fn uname() -> io::Result<Uname> {
+    let mut names = MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: `names` is a writable utsname, and any byte is a valid c_char.
+    let names = unsafe {
+        if libc::uname(names.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        names.assume_init()
+    };
+    let text = |field: &[libc::c_char]| {
+        // SAFETY: uname(2) ends every field with a NUL within its array.
+        let text = unsafe { CStr::from_ptr(field.as_ptr()) };
+        text.to_string_lossy().into_owned()
+    };
+    Ok(Uname {
+        node: text(&names.nodename),
+        release: text(&names.release),
+        version: text(&names.version),
+        machine: text(&names.machine),
+    })
+}
+
+/// Effective user ID of this process.
+#[must_use]
+pub fn effective_uid() -> u32 {
+    // SAFETY: geteuid(2) takes no argument and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Resolution of the kernel's timers on `CLOCK_MONOTONIC`, ns: 1 where
+/// high-resolution timers are in use, else the length of a tick.
+///
+/// # Errors
+/// The errno of `clock_getres(2)`.
+pub fn timer_resolution_ns() -> io::Result<u64> {
+    let mut resolution = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `resolution` is a writable timespec, for which zeroes are valid.
+    let resolution = unsafe {
+        if libc::clock_getres(libc::CLOCK_MONOTONIC, resolution.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        resolution.assume_init()
+    };
+    let outside = |_| io::Error::from(io::ErrorKind::InvalidData);
+    let seconds = u64::try_from(resolution.tv_sec).map_err(outside)?;
+    let nanoseconds = u64::try_from(resolution.tv_nsec).map_err(outside)?;
+    Ok(seconds * 1_000_000_000 + nanoseconds)
+}
+
+/// The twelve letters by which a hypervisor names itself in CPUID leaf
+/// 0x4000_0000, as `KVMKVMKVM`; `None` without a hypervisor, and on CPUs other
+/// than x86.
+#[must_use]
+pub fn hypervisor_signature() -> Option<String> {
+    #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+    {
+        #[cfg(target_arch = "x86")]
+        use std::arch::x86::__cpuid;
+        #[cfg(target_arch = "x86_64")]
+        use std::arch::x86_64::__cpuid;
+
+        // Bit 31 of ECX is never set by a physical CPU; without it the leaves
+        // at 0x4000_0000 hold whatever the highest basic leaf holds.
+        if __cpuid(1).ecx & (1 << 31) == 0 {
+            return None;
+        }
+        let leaf = __cpuid(0x4000_0000);
+        let letters: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        let text = String::from_utf8_lossy(&letters);
+        Some(text.trim_matches(['\0', ' ']).to_owned())
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+    None
+}
+
+/// Sends SIGKILL to one process.
+///
+/// # Errors
+/// `InvalidInput` for a number that stands for more than one process (0) or is
+/// no process ID; else the errno of `kill(2)`, `ESRCH` where it is gone.
+pub fn kill(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid)
+        .ok()
+        .filter(|&pid| pid > 0)
+        .ok_or(io::ErrorKind::InvalidInput)?;
+    // SAFETY: kill(2) touches no memory of this process.
+    if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_in_proc() {
+        let names = uname().unwrap();
+        let read = |name: &str| {
+            let path = format!("/proc/sys/kernel/{name}");
+            std::fs::read_to_string(path).unwrap().trim_end().to_owned()
+        };
+        assert_eq!(names.release, read("osrelease"));
+        assert_eq!(names.version, read("version"));
+        assert_eq!(names.node, read("hostname"));
+    }
+
+    #[test]
+    fn signature_is_there_where_the_cpu_says_so() {
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let flag = cpuinfo
+            .lines()
+            .find(|line| line.starts_with("flags"))
+            .is_some_and(|line| line.split_whitespace().any(|word| word == "hypervisor"));
+        assert_eq!(hypervisor_signature().is_some(), flag);
+    }
+
+    #[test]
+    fn a_group_of_processes_is_never_killed() {
+        for pid in [0, u32::MAX, 1 << 31] {
+            let error = kill(pid).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "pid {pid}");
+        }
+    }
+
+    #[test]
+    fn timers_resolve_at_least_a_tick() {
+        let ns = timer_resolution_ns().unwrap();
+        assert!((1..=10_000_000).contains(&ns), "{ns} ns");
+    }
+}
