@@ -1,0 +1,228 @@
+//! The CPUs: model, masks, topology, mitigations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::cpu_list::CpuList;
+use super::root::FactsRoot;
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+/// The CPUs as the kernel describes them.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Cpu {
+    /// Model as the kernel names it; several joined with ` + `, as on big.LITTLE.
+    pub model: String,
+    /// Microcode revisions in use (x86).
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub microcode: BTreeSet<String>,
+    /// CPU features that the timing of the machine depends on.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub features: BTreeSet<String>,
+    /// CPUs that can ever be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub possible: Option<CpuList>,
+    /// CPUs that are plugged in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present: Option<CpuList>,
+    /// CPUs that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub online: Option<CpuList>,
+    /// CPUs that are possible and do not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offline: Option<CpuList>,
+    /// CPUs without load balancing (`isolcpus=`, isolated cpusets).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolated: Option<CpuList>,
+    /// CPUs whose tick stops while one task runs (`nohz_full=`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nohz_full: Option<CpuList>,
+    /// CPUs that this process may use, from its affinity and cpuset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<CpuList>,
+    /// `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smt_control: Option<String>,
+    /// Whether any core runs more than one thread now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smt_active: Option<bool>,
+    /// CPUs by core type, on CPUs of several (`cpu_core`, `cpu_atom`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub core_types: BTreeMap<String, CpuList>,
+    /// Place and capacity of each CPU that is present.
+    pub topology: BTreeMap<u32, Place>,
+    /// Hardware vulnerabilities and what the kernel does about them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub vulnerabilities: BTreeMap<String, String>,
+}
+
+/// Where one CPU is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Core within the package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub core: Option<u32>,
+    /// Package (socket).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<u32>,
+    /// CPUs of the same core, this one included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<CpuList>,
+    /// Computing power relative to the strongest CPU, which has 1024.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u32>,
+    /// NUMA node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
+}
+
+/// The flags of `/proc/cpuinfo` that bear on timing.
+const TIMING_FEATURES: [&str; 8] = [
+    "arat",
+    "constant_tsc",
+    "hypervisor",
+    "nonstop_tsc",
+    "rdtscp",
+    "tsc",
+    "tsc_deadline_timer",
+    "tsc_known_freq",
+];
+
+impl Cpu {
+    /// Reads `/proc/cpuinfo` and `/sys/devices/system/cpu`.
+    #[must_use]
+    pub fn read(root: &FactsRoot) -> Self {
+        let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
+        let mask = |name: &str| CpuList::parse(&root.text(&format!("{CPUS}/{name}"))?);
+        let status = root.text("proc/self/status").unwrap_or_default();
+        let vulnerabilities = format!("{CPUS}/vulnerabilities");
+        Self {
+            model: model(root, &cpuinfo),
+            microcode: values(&cpuinfo, "microcode").map(str::to_owned).collect(),
+            features: values(&cpuinfo, "flags")
+                .flat_map(str::split_whitespace)
+                .filter(|flag| TIMING_FEATURES.contains(flag))
+                .map(str::to_owned)
+                .collect(),
+            possible: mask("possible"),
+            present: mask("present"),
+            online: mask("online").or_else(|| processors(&cpuinfo)),
+            offline: mask("offline"),
+            isolated: mask("isolated"),
+            nohz_full: mask("nohz_full"),
+            allowed: values(&status, "Cpus_allowed_list")
+                .next()
+                .and_then(CpuList::parse),
+            smt_control: root.text(&format!("{CPUS}/smt/control")),
+            smt_active: root.flag(&format!("{CPUS}/smt/active")),
+            core_types: core_types(root),
+            topology: root
+                .numbered(CPUS, "cpu")
+                .into_iter()
+                .map(|cpu| (cpu, Place::read(root, cpu)))
+                .collect(),
+            vulnerabilities: root
+                .list(&vulnerabilities)
+                .into_iter()
+                .filter_map(|name| {
+                    let state = root.text(&format!("{vulnerabilities}/{name}"))?;
+                    Some((name, state))
+                })
+                .collect(),
+        }
+    }
+
+    /// How many CPUs run; at least 1.
+    #[must_use]
+    pub fn online_count(&self) -> u32 {
+        self.online.as_ref().map_or(1, CpuList::count).max(1)
+    }
+}
+
+impl Place {
+    fn read(root: &FactsRoot, cpu: u32) -> Self {
+        let folder = format!("{CPUS}/cpu{cpu}");
+        // Kernels before 5.3 have thread_siblings_list alone.
+        let siblings = ["core_cpus_list", "thread_siblings_list"];
+        Self {
+            core: root.number(&format!("{folder}/topology/core_id")),
+            package: root.number(&format!("{folder}/topology/physical_package_id")),
+            siblings: siblings
+                .iter()
+                .find_map(|name| root.text(&format!("{folder}/topology/{name}")))
+                .and_then(|text| CpuList::parse(&text)),
+            capacity: root.number(&format!("{folder}/cpu_capacity")),
+            node: root.numbered(&folder, "node").first().copied(),
+        }
+    }
+}
+
+/// The values of one key in `key : value` lines.
+pub(super) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim())
+    })
+}
+
+fn processors(cpuinfo: &str) -> Option<CpuList> {
+    let cpus: CpuList = values(cpuinfo, "processor")
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    (!cpus.is_empty()).then_some(cpus)
+}
+
+/// Keys under which architectures name the CPU: x86 and some others, MIPS,
+/// PowerPC, RISC-V.
+const MODEL_KEYS: [&str; 4] = ["model name", "cpu model", "cpu", "uarch"];
+
+fn model(root: &FactsRoot, cpuinfo: &str) -> String {
+    let named = MODEL_KEYS
+        .iter()
+        .map(|key| joined(values(cpuinfo, key).map(str::to_owned)))
+        .find(|model| !model.is_empty());
+    let from_tree = || joined(device_tree_cpus(root).into_iter());
+    let from_registers = || joined(arm_registers(cpuinfo).into_iter());
+    named
+        .or_else(|| Some(from_tree()).filter(|model| !model.is_empty()))
+        .or_else(|| Some(from_registers()).filter(|model| !model.is_empty()))
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn joined(names: impl Iterator<Item = String>) -> String {
+    let distinct: BTreeSet<String> = names.collect();
+    distinct.into_iter().collect::<Vec<_>>().join(" + ")
+}
+
+/// arm64 names no model in `/proc/cpuinfo`; its device tree does (`arm,cortex-a72`).
+fn device_tree_cpus(root: &FactsRoot) -> Vec<String> {
+    let nodes = root.list("proc/device-tree/cpus").into_iter();
+    nodes
+        .filter(|name| name.starts_with("cpu@"))
+        .filter_map(|name| {
+            let compatible = root.text(&format!("proc/device-tree/cpus/{name}/compatible"))?;
+            Some(compatible.split('\0').next()?.to_owned())
+        })
+        .collect()
+}
+
+/// Servers with ACPI have no device tree: the registers that identify the part remain.
+fn arm_registers(cpuinfo: &str) -> Vec<String> {
+    let implementers = values(cpuinfo, "CPU implementer");
+    implementers
+        .zip(values(cpuinfo, "CPU part"))
+        .map(|(implementer, part)| format!("implementer {implementer} part {part}"))
+        .collect()
+}
+
+/// Perf's CPU devices tell the core types apart on hybrid x86.
+fn core_types(root: &FactsRoot) -> BTreeMap<String, CpuList> {
+    ["cpu_core", "cpu_atom", "cpu_lowpower"]
+        .into_iter()
+        .filter_map(|name| {
+            let cpus = CpuList::parse(&root.text(&format!("sys/devices/{name}/cpus"))?)?;
+            Some((name.to_owned(), cpus))
+        })
+        .collect()
+}

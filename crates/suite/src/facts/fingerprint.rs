@@ -1,0 +1,66 @@
+//! One number for one kind of board.
+
+use super::Facts;
+use super::cpu_list::CpuList;
+use super::sha256;
+
+/// SHA-256 (hexadecimal) over what identifies the hardware: equal for equal
+/// boards, and for one board under any kernel.
+///
+/// Only what neither a reboot nor another kernel changes goes in: CPU models
+/// and how many CPUs there can be, DMI and device-tree names, the size of the
+/// memory, the architecture. No serial numbers: two boards of one kind are
+/// equal.
+#[must_use]
+pub fn fingerprint(facts: &Facts) -> String {
+    let known = |text: &Option<String>| text.clone().unwrap_or_default();
+    let possible = facts.cpu.possible.as_ref().or(facts.cpu.present.as_ref());
+    let hardware = &facts.hardware;
+    let parts = [
+        ("machine", facts.kernel.machine.clone()),
+        ("cpu", facts.cpu.model.clone()),
+        ("cpus", possible.map_or(0, CpuList::count).to_string()),
+        ("vendor", known(&hardware.vendor)),
+        ("product", known(&hardware.product)),
+        ("board", known(&hardware.board)),
+        ("device tree", known(&hardware.device_tree_model)),
+        (
+            "memory",
+            installed_bytes(facts.memory.total_bytes.unwrap_or(0)).to_string(),
+        ),
+    ];
+    let text: String = parts
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
+    sha256(text.as_bytes())
+}
+
+/// Rounds the memory that the kernel manages up to what is likely installed: to
+/// an eighth of the power of two below it. The kernel's image, firmware and
+/// crash kernels take some per cent, which differ from kernel to kernel.
+fn installed_bytes(managed: u64) -> u64 {
+    let granule = managed.checked_ilog2().map_or(1, |log| (1 << log) / 8);
+    managed
+        .checked_next_multiple_of(granule.max(1))
+        .unwrap_or(managed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn installed_memory_of_real_boards() {
+        // MemTotal of a 4 GiB Raspberry Pi 4 under two kernels.
+        assert_eq!(installed_bytes(3_794 * MIB), 3_840 * MIB);
+        assert_eq!(installed_bytes(3_732 * MIB), 3_840 * MIB);
+        // 16 GiB of a PC, 256 MiB of a Geode.
+        assert_eq!(installed_bytes(15_880 * MIB), 16_384 * MIB);
+        assert_eq!(installed_bytes(248 * MIB), 256 * MIB);
+        assert_eq!(installed_bytes(0), 0);
+        assert_eq!(installed_bytes(u64::MAX), u64::MAX);
+    }
+}
