@@ -1,1 +1,19 @@
-//! What may be claimed from samples (L0 and L1 of the statistics).
+//! What may be claimed from samples: the layers L0 (observed) and L1
+//! (distribution-free) of the statistics.
+//!
+//! Everything is a pure function of counts. The bounds are those of the
+//! binomial and the Poisson distribution, exact rather than asymptotic: real-time
+//! evidence lives at a handful of exceedances in 10^5 to 10^11 releases, where
+//! a normal approximation is worthless.
+
+mod bounds;
+mod quantile;
+mod special;
+mod summary;
+
+pub use bounds::{
+    ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
+    exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
+};
+pub use quantile::{Distribution, Quantile};
+pub use summary::{Counts, Recorded, behind_from_late, clusters, exceedances, summarise};

@@ -1,0 +1,234 @@
+//! Bounds on how often a deadline is exceeded, and on quantiles, that hold for
+//! any distribution (L1). All are one-sided unless they say otherwise.
+
+use super::quantile::Quantile;
+use super::special::{beta_tails, gamma_tails};
+
+/// A count as a float.
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "the tenth digit of a count moves no bound by more than 1e-10 of itself"
+)]
+pub(super) const fn real(count: u64) -> f64 {
+    count as f64
+}
+
+/// P(X <= k) of a binomial X with `n` trials of probability `p`.
+fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
+    if k >= n {
+        1.0
+    } else {
+        beta_tails(real(k) + 1.0, real(n - k), p).1
+    }
+}
+
+/// P(X >= k) of a binomial X with `n` trials of probability `p`.
+fn binomial_reaches(k: u64, n: u64, p: f64) -> f64 {
+    if k == 0 {
+        1.0
+    } else if k > n {
+        0.0
+    } else {
+        beta_tails(real(k), real(n - k) + 1.0, p).0
+    }
+}
+
+/// Where `beyond` turns true between `low` (above 0) and `high`, bisected on
+/// the logarithm: slower than Newton's method, and it cannot leave the bracket.
+fn turning_point(low: f64, high: f64, beyond: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (low.ln(), high.ln());
+    loop {
+        let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            return high.exp();
+        }
+        if beyond(middle.exp()) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+}
+
+/// The first of `low..=high` for which `reached` holds, which it does from
+/// there on; none where it holds for none.
+fn first(low: u64, high: u64, reached: impl Fn(u64) -> bool) -> Option<u64> {
+    if low > high || !reached(high) {
+        return None;
+    }
+    let (mut low, mut high) = (low, high);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if reached(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(high)
+}
+
+/// Upper bound of the probability of an exceedance after `k` of them in `n`
+/// releases: `beta.ppf(confidence, k + 1, n - k)`, and `1 - a^(1/n)` for k = 0,
+/// where a = 1 - `confidence`. 1 where nothing was measured or everything
+/// exceeded. `confidence` lies between 0 and 1, both excluded.
+///
+/// C. J. Clopper, E. S. Pearson, Biometrika 26 (1934), one-sided.
+#[must_use]
+pub fn clopper_pearson_upper(k: u64, n: u64, confidence: f64) -> f64 {
+    let alpha = 1.0 - confidence;
+    if k >= n || alpha.is_nan() || alpha <= 0.0 {
+        return 1.0;
+    }
+    if k == 0 {
+        return -(alpha.ln() / real(n)).exp_m1();
+    }
+    turning_point(real(k) / real(n), 1.0, |p| binomial_cdf(k, n, p) <= alpha)
+}
+
+/// Lower bound of the probability of an exceedance after `k` of them in `n`
+/// releases: `beta.ppf(1 - confidence, k, n - k + 1)`; 0 for k = 0. The mirror
+/// of [`clopper_pearson_upper`].
+#[must_use]
+pub fn clopper_pearson_lower(k: u64, n: u64, confidence: f64) -> f64 {
+    let alpha = 1.0 - confidence;
+    if k == 0 || n == 0 || alpha.is_nan() || alpha <= 0.0 {
+        return 0.0;
+    }
+    let k = k.min(n);
+    // P(X >= k) is at least p^k and at most (n p)^k: the bound lies above alpha^(1/k) / n.
+    let low = (alpha.ln() / real(k)).exp() / real(n) / 2.0;
+    turning_point(low, 1.0, |p| binomial_reaches(k, n, p) >= alpha)
+}
+
+/// Upper bound of the rate of exceedances, per second, after `k` of them in
+/// `seconds` (above 0): `chi2.ppf(confidence, 2 (k + 1)) / 2 / seconds`.
+///
+/// F. Garwood, Biometrika 28 (1936), one-sided.
+#[must_use]
+pub fn exceedance_rate_upper(k: u64, seconds: f64, confidence: f64) -> f64 {
+    let alpha = 1.0 - confidence;
+    if seconds.is_nan() || seconds <= 0.0 || alpha.is_nan() || alpha <= 0.0 {
+        return f64::INFINITY;
+    }
+    if k == 0 {
+        return -alpha.ln() / seconds;
+    }
+    let a = real(k) + 1.0;
+    let beyond = |mean: f64| gamma_tails(a, mean).1 <= alpha;
+    let mut high = 2.0 * a;
+    while !beyond(high) {
+        high *= 2.0;
+    }
+    turning_point(real(k), high, beyond) / seconds
+}
+
+/// The smallest rank r (from 1, ascending) of `n` samples of which it can be
+/// said at `confidence` that at most a share `exceed` of all latencies lies
+/// above the sample at that rank: the upper tolerance limit. In the usual form,
+/// with p = 1 - `exceed`: the smallest r with `binom.cdf(r - 1, n, p) >=
+/// confidence`. None where `n` samples do not support it at all. `exceed` is
+/// asked for rather than p, since 1 - p of a p near 1 has lost its digits.
+///
+/// S. S. Wilks, Annals of Mathematical Statistics 12 (1941).
+#[must_use]
+pub fn wilks_rank(n: u64, exceed: f64, confidence: f64) -> Option<u64> {
+    // r = n - m + 1 where m is the largest number with P(at least m samples above) >= confidence.
+    let too_many = |m: u64| m > n || binomial_reaches(m, n, exceed) < confidence;
+    let m = first(1, n.saturating_add(1), too_many)? - 1;
+    (m > 0).then(|| n - m + 1)
+}
+
+/// How many samples make their maximum an upper tolerance limit: at most a
+/// share `exceed` of all latencies lies above it, at `confidence`. 59 for 5 %
+/// and 95 %. None where that passes u64. See [`wilks_rank`].
+#[must_use]
+pub fn wilks_samples(exceed: f64, confidence: f64) -> Option<u64> {
+    samples_needed(exceed, 0, confidence)
+}
+
+/// The least number of releases of which `k` may exceed the deadline and
+/// [`clopper_pearson_upper`] still is at most `probability`. None where that
+/// passes u64, or `probability` or `confidence` is not between 0 and 1.
+#[must_use]
+pub fn samples_needed(probability: f64, k: u64, confidence: f64) -> Option<u64> {
+    let inside = |p: f64| p > 0.0 && p < 1.0;
+    if !inside(probability) || !inside(confidence) {
+        return None;
+    }
+    let alpha = 1.0 - confidence;
+    let enough = |n: u64| {
+        if k == 0 {
+            real(n) * (-probability).ln_1p() <= alpha.ln()
+        } else {
+            binomial_cdf(k, n, probability) <= alpha
+        }
+    };
+    let mut low = k.saturating_add(1);
+    let mut high = low;
+    while !enough(high) {
+        low = high;
+        high = high.checked_mul(2)?;
+    }
+    first(low, high, enough)
+}
+
+/// The ranks (from 1, ascending) whose samples enclose the quantile `q` of all
+/// latencies at `confidence`, two-sided: `binom.ppf(a/2, n, q)` and
+/// `binom.ppf(1 - a/2, n, q) + 1`. None where one of them lies outside the
+/// `n` samples. p99 of 1000: 983 and 997.
+///
+/// H. A. David, H. N. Nagaraja, Order Statistics (2003), section 7.1.
+#[must_use]
+pub fn quantile_ranks(n: u64, q: Quantile, confidence: f64) -> Option<(u64, u64)> {
+    let tail = (1.0 - confidence) / 2.0;
+    let q = q.share();
+    let low = first(0, n, |j| binomial_cdf(j, n, q) >= tail)?;
+    let high = first(0, n, |j| binomial_reaches(j + 1, n, q) <= tail)? + 1;
+    (low >= 1 && high <= n).then_some((low, high))
+}
+
+/// The probability that the maximum of the next `m` samples exceeds that of
+/// the past `n`, where all are exchangeable: `m / (n + m)` (L0). 1 without past
+/// samples.
+#[must_use]
+pub fn beaten_within(n: u64, m: u64) -> f64 {
+    if n == 0 {
+        1.0
+    } else {
+        real(m) / (real(n) + real(m))
+    }
+}
+
+/// What exceedances that come in clusters support.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClusterBound {
+    /// Extremal index: clusters an exceedance, above 0 and at most 1; its
+    /// inverse is the mean size of a cluster. None without exceedances.
+    pub theta: Option<f64>,
+    /// Upper bound of the rate of clusters, per second, one-sided.
+    pub rate_upper: f64,
+}
+
+/// The bound that remains when exceedances come in clusters: `clusters` is the
+/// number of seconds that held any of the `exceedances`, in `seconds` of
+/// exposure. A bound that counts each exceedance takes them for independent,
+/// and one stall of many releases is not; the clusters nearly are.
+///
+/// Blocks estimator of the extremal index: P. Embrechts et al., Modelling
+/// Extremal Events (1997), section 8.1.
+#[must_use]
+pub fn cluster_bound(
+    clusters: u64,
+    exceedances: u64,
+    seconds: f64,
+    confidence: f64,
+) -> ClusterBound {
+    ClusterBound {
+        theta: (exceedances > 0).then(|| (real(clusters) / real(exceedances)).min(1.0)),
+        rate_upper: exceedance_rate_upper(clusters, seconds, confidence),
+    }
+}
+
+#[cfg(test)]
+mod tests;
