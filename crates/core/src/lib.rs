@@ -15,3 +15,4 @@ pub mod run;
 pub mod schema;
 pub mod stats;
 pub mod units;
+pub mod verdict;

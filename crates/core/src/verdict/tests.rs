@@ -1,0 +1,287 @@
+use super::*;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+fn stats(n: u64, max: i64) -> Stats {
+    Stats {
+        scheduled: n,
+        samples: n,
+        max_ns: Some(max),
+        ..Stats::default()
+    }
+}
+
+fn hard() -> Rule {
+    Rule {
+        deadline_ns: Some(200_000),
+        ..Rule::from(&Plan::new("test"))
+    }
+}
+
+fn soft(tolerated: f64) -> Rule {
+    Rule {
+        tolerate: Some(tolerated),
+        ..hard()
+    }
+}
+
+fn judge(n: u64, k: u64, rule: &Rule) -> Verdict {
+    judge_thread(&stats(n, 104_100), k, k.min(1), Some(MS), rule)
+}
+
+#[test]
+fn enough_releases_without_an_exceedance_pass() {
+    let verdict = judge(30_005, 0, &hard());
+    assert_eq!(verdict.outcome, Outcome::Pass);
+    assert_eq!(
+        verdict.because,
+        [
+            "no activation was later than 200 us; at most 1 in 10,016 is, at 95 % confidence \
+             (one-sided), under this load",
+            "a max found in 30.0 s (104.1 us) has an even chance to be beaten in the next 30.0 s",
+        ]
+    );
+    assert!(verdict.upper_bound.unwrap() <= 1e-4);
+}
+
+#[test]
+fn the_first_release_too_few_is_inconclusive() {
+    assert_eq!(judge(29_956, 0, &hard()).outcome, Outcome::Pass);
+    let verdict = judge(29_955, 0, &hard());
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.upper_bound.is_some());
+    assert_eq!(
+        judge(9_956, 0, &hard()).because[1],
+        "not enough evidence for P <= 1e-4: needs 29,956 releases: 20.0 s more at this interval"
+    );
+}
+
+#[test]
+fn one_exceedance_fails_a_hard_deadline_however_long_the_run() {
+    let verdict = judge_thread(&stats(100_000_000, 1_204_000), 1, 1, Some(MS), &hard());
+    assert_eq!(verdict.outcome, Outcome::Fail);
+    assert_eq!(verdict.exceedances, 1);
+    assert_eq!(
+        verdict.because[0],
+        "1 of 100,000,000 activations was later than 200 us, 1.204 ms at worst; at most 1 in \
+         21,079,860 is, at 95 % confidence (one-sided), under this load"
+    );
+}
+
+#[test]
+fn a_soft_deadline_weighs_both_bounds() {
+    // 3 of 1e6: lower 8.18e-7, upper 7.75e-6.
+    for (tolerated, outcome) in [
+        (8.1e-7, Outcome::Fail),
+        (8.2e-7, Outcome::Inconclusive),
+        (7.75e-6, Outcome::Inconclusive),
+        (7.76e-6, Outcome::Pass),
+    ] {
+        let verdict = judge(1_000_000, 3, &soft(tolerated));
+        assert_eq!(verdict.outcome, outcome, "{tolerated}");
+    }
+    let verdict = judge(5_000, 3, &soft(1e-3));
+    assert!(
+        verdict.because[1].contains("needs 7,752 releases"),
+        "{:?}",
+        verdict.because
+    );
+    assert!(verdict.because[1].ends_with("if no other is late"));
+}
+
+#[test]
+fn clusters_are_judged_beside_the_exceedances() {
+    let verdict = judge_thread(&stats(100_000, 900_000), 200, 2, Some(MS), &hard());
+    assert_eq!(
+        verdict.because[1],
+        "they cluster: 2 seconds held all 200 (extremal index 0.01); counted by clusters, at most \
+         one in 15.9 s, at 95 % confidence (one-sided)"
+    );
+    let apart = judge_thread(&stats(100_000, 900_000), 2, 2, Some(MS), &hard());
+    assert!(!apart.because.iter().any(|s| s.contains("cluster")));
+}
+
+#[test]
+fn nothing_measured_is_no_pass() {
+    let verdict = judge_thread(&Stats::default(), 0, 0, Some(MS), &hard());
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(verdict.upper_bound, None);
+    assert!(verdict.because[0].starts_with("no samples"));
+}
+
+#[test]
+fn without_a_deadline_the_maximum_is_put_in_its_place() {
+    let rule = Rule {
+        deadline_ns: None,
+        ..hard()
+    };
+    let verdict = judge(1_000, 0, &rule);
+    assert_eq!(verdict.outcome, Outcome::None);
+    assert!(verdict.because[0].contains("even chance"));
+}
+
+#[test]
+fn a_deterministic_board_gets_no_bound() {
+    let rule = Rule {
+        deterministic: true,
+        ..hard()
+    };
+    let pass = judge(100, 0, &rule);
+    assert_eq!((pass.outcome, pass.upper_bound), (Outcome::Pass, None));
+    assert!(pass.because[1].starts_with("deterministic"));
+    assert_eq!(judge(100, 1, &rule).outcome, Outcome::Fail);
+    let tolerant = Rule {
+        tolerate: Some(0.01),
+        ..rule
+    };
+    assert_eq!(judge(100, 1, &tolerant).outcome, Outcome::Pass);
+    assert_eq!(judge(99, 1, &tolerant).outcome, Outcome::Fail);
+}
+
+#[test]
+fn bonferroni_asks_for_more_of_each() {
+    let rule = hard().for_all_of(5);
+    assert!((rule.confidence - 0.99).abs() < 1e-12);
+    assert_eq!(judge(29_956, 0, &rule).outcome, Outcome::Inconclusive);
+    assert_eq!(judge(46_050, 0, &rule).outcome, Outcome::Pass);
+}
+
+fn cell(state: CellState, verdicts: Vec<Verdict>) -> Cell {
+    let threads = verdicts
+        .into_iter()
+        .zip(0..)
+        .map(|(verdict, thread)| Thread {
+            thread,
+            cpu: Some(thread),
+            verdict,
+            ..Thread::default()
+        });
+    Cell {
+        key: "wakeup @ none @ 30s".to_owned(),
+        dir: String::new(),
+        kind: "latency".to_owned(),
+        state,
+        reason: None,
+        probe: "wakeup".to_owned(),
+        params: std::collections::BTreeMap::new(),
+        load: "none".to_owned(),
+        duration_ns: 30_000 * MS,
+        interval_ns: Some(MS),
+        stats: Stats::default(),
+        series: Vec::new(),
+        parts: Vec::new(),
+        threads: threads.collect(),
+        load_work: Vec::new(),
+        cpu_utilisation: None,
+        steal: None,
+        warmup_max_ns: None,
+        started: None,
+        ended: None,
+        conditions: Vec::new(),
+        verdict: Verdict::default(),
+    }
+}
+
+fn judged(state: CellState, verdicts: Vec<Verdict>) -> Cell {
+    let mut cell = cell(state, verdicts);
+    cell.verdict = judge_cell(&cell, &hard());
+    cell
+}
+
+#[test]
+fn a_cell_is_its_worst_thread() {
+    let threads = vec![
+        judge(30_000, 0, &hard()),
+        judge(30_000, 2, &hard()),
+        judge(30_000, 3, &hard()),
+        judge(10, 0, &hard()),
+    ];
+    let upper = threads[2].upper_bound;
+    let verdict = judged(CellState::Complete, threads).verdict;
+    assert_eq!(verdict.outcome, Outcome::Fail);
+    assert_eq!((verdict.exceedances, verdict.upper_bound), (5, upper));
+    assert_eq!(
+        verdict.because.last().unwrap(),
+        "the worst of 4 judgements, one a thread: thread 2 on CPU 2"
+    );
+}
+
+#[test]
+fn a_cell_that_was_not_measured_does_not_pass() {
+    let mut skipped = cell(CellState::Skipped, vec![]);
+    skipped.reason = Some("needs an invariant TSC (x86)".to_owned());
+    skipped.verdict = judge_cell(&skipped, &hard());
+    assert_eq!(skipped.verdict.outcome, Outcome::Skipped);
+    assert_eq!(
+        skipped.verdict.because,
+        ["skipped: needs an invariant TSC (x86)"]
+    );
+    let pending = judged(CellState::Pending, vec![]);
+    assert_eq!(pending.verdict.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        pending.verdict.because,
+        ["not measured: the run ended before it"]
+    );
+    let mut cost = cell(CellState::Complete, vec![]);
+    cost.kind = "cost".to_owned();
+    assert_eq!(judge_cell(&cost, &hard()).outcome, Outcome::None);
+}
+
+#[test]
+fn a_cell_cut_short_keeps_its_verdict_and_says_so() {
+    for (n, k, outcome) in [
+        (30_000, 0, Outcome::Pass),
+        (30_000, 1, Outcome::Fail),
+        (300, 0, Outcome::Inconclusive),
+    ] {
+        let cut = judged(CellState::Interrupted, vec![judge(n, k, &hard())]).verdict;
+        assert_eq!(cut.outcome, outcome);
+        assert!(
+            cut.because
+                .last()
+                .unwrap()
+                .starts_with("the cell was interrupted")
+        );
+    }
+}
+
+#[test]
+fn a_run_is_its_worst_cell() {
+    let pass = || judged(CellState::Complete, vec![judge(30_000, 0, &hard()); 2]);
+    let skipped = || judged(CellState::Skipped, vec![]);
+    let open = || judged(CellState::Complete, vec![judge(300, 0, &hard())]);
+    let fail = || judged(CellState::Complete, vec![judge(300, 1, &hard())]);
+    for (cells, outcome) in [
+        (vec![pass(), pass()], Outcome::Pass),
+        (vec![pass(), skipped()], Outcome::Skipped),
+        (vec![skipped(), open(), pass()], Outcome::Inconclusive),
+        (vec![open(), fail(), skipped()], Outcome::Fail),
+        (vec![], Outcome::None),
+    ] {
+        assert_eq!(judge_run(&cells).outcome, outcome);
+    }
+    let run = judge_run(&[pass(), fail(), skipped()]);
+    assert_eq!(run.exceedances, 1);
+    assert!(
+        run.because
+            .iter()
+            .any(|s| s == "the worst of 3 cells: wakeup @ none @ 30s")
+    );
+    assert!(
+        run.because
+            .iter()
+            .any(|s| s.starts_with("3 judgements, one a thread and cell"))
+    );
+    assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
+}
+
+proptest! {
+    #[test]
+    fn more_exceedances_are_never_better(n in 1_u64..200_000, k in 0_u64..50, tolerated in 1e-6_f64..0.5) {
+        let rank = |k| judge(n, k, &soft(tolerated)).outcome;
+        prop_assert!(rank(k + 1) >= rank(k));
+        let verdict = judge(n, k, &soft(tolerated));
+        prop_assert_eq!(verdict.outcome == Outcome::Inconclusive, verdict.because.iter().any(|s| s.contains("needs")));
+    }
+}
