@@ -1,1 +1,298 @@
-//! Settings and things that punctual leaves on a board while it runs: journalled first, undone at the end.
+//! Settings and things that punctual leaves on a board while it runs:
+//! journalled first, undone at the end.
+//!
+//! Architecture invariant: nothing is changed before the line that undoes it is
+//! on disk, so that a SIGKILL between any two instructions leaves at most a
+//! line too many.
+
+mod dma_latency;
+mod entry;
+mod owner;
+mod restore;
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub use dma_latency::DmaLatency;
+pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
+pub use restore::{RestoreReport, restore, restore_in};
+
+use entry::{Entry, MARKER};
+use owner::Owner;
+
+/// How many names are tried for a scratch folder.
+const MAX_SCRATCH_NAMES: u32 = 10_000;
+
+/// What this process has left on the board, on disk and in memory.
+///
+/// One a process. The file comes with the first entry: a run that changes
+/// nothing writes nothing. Dropping it undoes everything.
+#[derive(Debug)]
+pub struct Journal {
+    owner: Owner,
+    /// Where the file goes; `None` for the first usable one of [`folders`].
+    folder: Option<PathBuf>,
+    file: Option<(File, PathBuf)>,
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// A journal below `/run/punctual` for root, else `$XDG_RUNTIME_DIR/punctual`,
+    /// else `/tmp/punctual-<uid>`.
+    ///
+    /// # Errors
+    /// `/proc/self/stat` cannot be read, which tells the owner's start.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            owner: Owner::this()?,
+            folder: None,
+            file: None,
+            entries: Vec::new(),
+        })
+    }
+
+    /// A journal in a folder of the caller's choice, for [`restore_in`].
+    ///
+    /// # Errors
+    /// As [`Journal::new`].
+    pub fn in_folder(folder: &Path) -> io::Result<Self> {
+        let mut journal = Self::new()?;
+        journal.folder = Some(folder.to_owned());
+        Ok(journal)
+    }
+
+    /// Makes a folder `punctual-load-<pid>-<n>` below `parent` for this process
+    /// alone (mode 0700); it goes with everything in it.
+    ///
+    /// # Errors
+    /// The journal or the folder cannot be written; the text names it.
+    pub fn scratch_dir(&mut self, parent: &Path) -> io::Result<PathBuf> {
+        let parent = canonical(parent)?;
+        for n in 0..MAX_SCRATCH_NAMES {
+            let path = parent.join(format!("{SCRATCH_PREFIX}{}-{n}", self.owner.pid));
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            self.add(Entry::Scratch { path: path.clone() })?;
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // Someone else made it meanwhile. The line on disk does no harm:
+                // without this process's marker the folder is not removed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.entries.pop();
+                }
+                Err(error) => return Err(explained(&error, "cannot make", &path)),
+                Ok(()) => {
+                    let marker = path.join(MARKER);
+                    fs::write(&marker, self.owner.identity())
+                        .map_err(|error| explained(&error, "cannot write", &marker))?;
+                    return Ok(path);
+                }
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!(
+                "cannot make a scratch folder in {}: {MAX_SCRATCH_NAMES} of this process are there",
+                parent.display()
+            ),
+        ))
+    }
+
+    /// Makes a cgroup. It goes with every process in it and below it.
+    ///
+    /// # Errors
+    /// `InvalidInput` where its name does not begin with [`CGROUP_PREFIX`];
+    /// else the journal or the cgroup cannot be written.
+    pub fn cgroup_dir(&mut self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        if !name
+            .as_encoded_bytes()
+            .starts_with(CGROUP_PREFIX.as_bytes())
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{}: the name of a cgroup of punctual begins with {CGROUP_PREFIX}",
+                    path.display()
+                ),
+            ));
+        }
+        let path = canonical(path.parent().unwrap_or(Path::new("/")))?.join(name);
+        if path.symlink_metadata().is_ok() {
+            let error = io::ErrorKind::AlreadyExists.into();
+            return Err(explained(&error, "cannot make the cgroup", &path));
+        }
+        self.add(Entry::Cgroup { path: path.clone() })?;
+        fs::create_dir(&path).map_err(|error| explained(&error, "cannot make the cgroup", &path))
+    }
+
+    /// Writes `value` to a file of `/proc`, `/sys` or the like, which must exist.
+    ///
+    /// # Errors
+    /// The file cannot be read or refuses the value, or the journal cannot be
+    /// written; nothing has changed then.
+    pub fn setting(&mut self, path: &Path, value: &str) -> io::Result<()> {
+        let path = canonical(path)?;
+        let old = entry::setting_in_force(&path)
+            .map_err(|error| explained(&error, "cannot read the setting", &path))?;
+        if old == value {
+            return Ok(());
+        }
+        self.add(Entry::Setting {
+            path: path.clone(),
+            old,
+        })?;
+        entry::write_setting(&path, value).map_err(|error| {
+            let what = format!("cannot write \"{value}\" to the setting");
+            explained(&error, &what, &path)
+        })
+    }
+
+    /// Undoes everything, the latest first, and returns what failed, one
+    /// sentence each. The file goes when nothing failed, and else stays for
+    /// `punctual restore` to try again.
+    pub fn undo(&mut self) -> Vec<String> {
+        // A child of fork() has a copy of this journal; what it names is the parent's.
+        if std::process::id() != self.owner.pid {
+            return Vec::new();
+        }
+        let identity = self.owner.identity();
+        let mut failed = Vec::new();
+        for entry in std::mem::take(&mut self.entries).iter().rev() {
+            if let Err(message) = entry.undo(&identity) {
+                failed.push(message);
+            }
+        }
+        if let Some((_, path)) = self.file.take()
+            && failed.is_empty()
+            && let Err(error) = fs::remove_file(&path)
+        {
+            failed.push(format!("cannot remove {}: {error}", path.display()));
+        }
+        failed
+    }
+
+    /// Puts an entry on disk, then in memory.
+    fn add(&mut self, entry: Entry) -> io::Result<()> {
+        let line = |value: serde_json::Result<String>| value.map_err(io::Error::other);
+        let mut text = String::new();
+        if self.file.is_none() {
+            self.file = Some(self.create()?);
+            text = line(serde_json::to_string(&self.owner))? + "\n";
+        }
+        text += &line(serde_json::to_string(&entry))?;
+        text.push('\n');
+        let (file, path) = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(|error| explained(&error, "cannot write the journal", path))?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn create(&self) -> io::Result<(File, PathBuf)> {
+        let folder = match &self.folder {
+            Some(folder) => made(folder)?,
+            None => first_usable()?,
+        };
+        let path = folder.join(format!("{}.journal", self.owner.identity()));
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| explained(&error, "cannot make the journal", &path))?;
+        // The name must be on disk too.
+        File::open(&folder).and_then(|folder| folder.sync_all())?;
+        Ok((file, path))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        for message in self.undo() {
+            eprintln!("punctual: {message}");
+        }
+    }
+}
+
+/// Where journals can be, the best place first.
+fn folders() -> Vec<PathBuf> {
+    let uid = punctual_sys::system::effective_uid();
+    let temporary = PathBuf::from(format!("/tmp/punctual-{uid}"));
+    if uid == 0 {
+        return vec![PathBuf::from("/run/punctual"), temporary];
+    }
+    let session = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .map(|path| path.join("punctual"));
+    // restore may run in a session without the variable.
+    let usual = PathBuf::from(format!("/run/user/{uid}/punctual"));
+    let usual = (session.as_ref() != Some(&usual)).then_some(usual);
+    session
+        .into_iter()
+        .chain(usual)
+        .chain([temporary])
+        .collect()
+}
+
+fn first_usable() -> io::Result<PathBuf> {
+    let mut reasons = Vec::new();
+    for folder in folders() {
+        match made(&folder) {
+            Ok(folder) => return Ok(folder),
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    Err(io::Error::other(format!(
+        "no place for the journal of what is changed on this board: {}",
+        reasons.join("; ")
+    )))
+}
+
+/// Makes the folder (mode 0700) unless it is there, and checks it.
+fn made(folder: &Path) -> io::Result<PathBuf> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(explained(&error, "cannot make", folder));
+        }
+        _ => {}
+    }
+    checked(folder)?;
+    Ok(folder.to_owned())
+}
+
+/// Refuses a folder that others could have made or can write: what a journal
+/// names is removed with this user's rights.
+fn checked(folder: &Path) -> io::Result<()> {
+    let metadata = folder
+        .symlink_metadata()
+        .map_err(|error| explained(&error, "cannot use", folder))?;
+    let refused = |reason: &str| {
+        let text = format!("{}: {reason}; remove it", folder.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+    };
+    if !metadata.is_dir() {
+        return refused("is not a folder");
+    }
+    if metadata.uid() != punctual_sys::system::effective_uid() {
+        return refused("belongs to another user");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return refused("is open to other users");
+    }
+    Ok(())
+}
+
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path).map_err(|error| explained(&error, "cannot find", path))
+}
+
+/// The same kind of error, saying what failed and on what.
+fn explained(error: &io::Error, what: &str, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+}

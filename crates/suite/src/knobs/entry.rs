@@ -1,0 +1,218 @@
+//! One thing left on the board, and how it is undone.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use punctual_sys::system;
+use serde::{Deserialize, Serialize};
+
+use super::canonical;
+use crate::facts::FactsRoot;
+use crate::facts::root::marked_word;
+use crate::facts::scheduler::mounts;
+
+/// What names of scratch folders begin with.
+pub const SCRATCH_PREFIX: &str = "punctual-load-";
+/// What names of cgroups begin with.
+pub const CGROUP_PREFIX: &str = "punctual-";
+/// In every scratch folder: holds the identity of its owner.
+pub(super) const MARKER: &str = ".punctual";
+
+/// A killed process leaves its cgroup when its memory has been given back,
+/// which takes the kernel a while under load.
+const CGROUP_EMPTIES: Duration = Duration::from_secs(2);
+const CGROUP_POLL: Duration = Duration::from_millis(5);
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(super) enum Entry {
+    /// A scratch folder of a load.
+    Scratch {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A cgroup that holds a load.
+    Cgroup {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A changed setting.
+    Setting {
+        /// The file.
+        path: PathBuf,
+        /// What it held before.
+        old: String,
+    },
+}
+
+impl Entry {
+    /// What undoing it does, where there is anything to undo. `owner` is the
+    /// identity of the journal's process.
+    pub fn pending(&self, owner: &str) -> Result<Option<String>, String> {
+        if !self.path().is_absolute() || !self.is_there()? {
+            return Ok(None);
+        }
+        match self {
+            Self::Scratch { path } => {
+                removable(path, owner)?;
+                Ok(Some(format!("remove {}", path.display())))
+            }
+            Self::Cgroup { path } => {
+                cgroup_of_punctual(path)?;
+                Ok(Some(format!(
+                    "end and remove the cgroup {}",
+                    path.display()
+                )))
+            }
+            Self::Setting { path, old } => {
+                let now = setting_in_force(path)
+                    .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+                let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
+                Ok((now != *old).then_some(change))
+            }
+        }
+    }
+
+    /// Undoes it. `Ok(None)` where there was nothing to undo.
+    pub fn undo(&self, owner: &str) -> Result<Option<String>, String> {
+        let Some(action) = self.pending(owner)? else {
+            return Ok(None);
+        };
+        let done = match self {
+            Self::Scratch { path } => fs::remove_dir_all(path),
+            Self::Cgroup { path } => end_cgroup(path),
+            Self::Setting { path, old } => write_setting(path, old),
+        };
+        done.map_err(|error| format!("cannot {action}: {error}"))?;
+        Ok(Some(action))
+    }
+
+    /// Whether a reboot undoes it.
+    pub fn ends_with_boot(&self) -> bool {
+        !matches!(self, Self::Scratch { .. })
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Scratch { path } | Self::Cgroup { path } | Self::Setting { path, .. } => path,
+        }
+    }
+
+    fn is_there(&self) -> Result<bool, String> {
+        let path = self.path();
+        match path.symlink_metadata() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(format!("cannot look at {}: {error}", path.display())),
+        }
+    }
+}
+
+/// Refuses every folder that this journal's process did not certainly make.
+fn removable(path: &Path, owner: &str) -> Result<(), String> {
+    let refused = |reason: &str| Err(format!("{} is left: {reason}", path.display()));
+    if !name_begins(path, SCRATCH_PREFIX) {
+        return refused("its name is not one of punctual");
+    }
+    let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
+    if !metadata.is_dir() || canonical(path).ok().as_deref() != Some(path) {
+        return refused("it is not a folder, or a link leads to it");
+    }
+    if metadata.uid() != system::effective_uid() {
+        return refused("it belongs to another user");
+    }
+    let below = |mount: &Path| mount.starts_with(path);
+    if let Some(mount) = mounts(&FactsRoot::live())
+        .iter()
+        .find(|mount| below(Path::new(&mount.point)))
+    {
+        let reason = format!("unmount {} first", mount.point);
+        return refused(&reason);
+    }
+    let marker = path.join(MARKER);
+    let marked = marker.symlink_metadata().is_ok_and(|file| file.is_file())
+        && fs::read_to_string(&marker).is_ok_and(|text| text == owner);
+    // Killed between making the folder and marking it.
+    let empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    if !marked && !empty {
+        return refused("its marker is not that of the process that made it");
+    }
+    Ok(())
+}
+
+fn name_begins(path: &Path, prefix: &str) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(prefix.as_bytes())
+}
+
+fn cgroup_of_punctual(path: &Path) -> Result<(), String> {
+    let procs = path.join("cgroup.procs");
+    let refused = |reason: &str| Err(format!("{} is left: {reason}", path.display()));
+    if !name_begins(path, CGROUP_PREFIX) || canonical(path).ok().as_deref() != Some(path) {
+        return refused("its name is not one of punctual, or a link leads to it");
+    }
+    match fs::read_to_string(procs) {
+        Err(_) => refused("it is not a cgroup"),
+        Ok(pids)
+            if pids
+                .lines()
+                .any(|pid| pid == std::process::id().to_string()) =>
+        {
+            refused("this process is in it")
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Kills what is in a cgroup and below it, and removes it.
+fn end_cgroup(path: &Path) -> io::Result<()> {
+    let end = std::time::Instant::now() + CGROUP_EMPTIES;
+    loop {
+        // cgroup.kill came with Linux 5.14 and is in v2 alone.
+        let killed = OpenOptions::new()
+            .write(true)
+            .open(path.join("cgroup.kill"))
+            .and_then(|mut file| file.write_all(b"1"));
+        match remove_cgroups(path, killed.is_err()) {
+            Err(_) if std::time::Instant::now() < end => sleep(CGROUP_POLL),
+            result => return result,
+        }
+    }
+}
+
+/// Removes a cgroup after those below it; with `kill`, kills what is in each first.
+fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            remove_cgroups(&entry.path(), kill)?;
+        }
+    }
+    if kill {
+        let pids = fs::read_to_string(path.join("cgroup.procs"))?;
+        for pid in pids.lines().filter_map(|line| line.parse().ok()) {
+            // Gone already is as good; a refusal shows when the folder stays.
+            let _ = system::kill(pid);
+        }
+    }
+    fs::remove_dir(path)
+}
+
+/// The value of a setting; of one that lists its choices, the one in force.
+pub(super) fn setting_in_force(path: &Path) -> io::Result<String> {
+    let text = fs::read_to_string(path)?;
+    let text = text.trim();
+    Ok(marked_word(text).unwrap_or(text).to_owned())
+}
+
+/// Writes a setting in one piece. The file must exist.
+pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
+    // Truncating matters to plain files alone, where the old value may be longer.
+    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    file.write_all(value.as_bytes())
+}

@@ -1,0 +1,124 @@
+//! Whose journal it is, and whether that process still lives.
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// The first line of a journal: the process that wrote it. The start time tells
+/// it from a later process with the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Owner {
+    /// Process ID.
+    pub pid: u32,
+    /// Start of the process in ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start: u64,
+    /// The boot that it belongs to; a reboot undoes settings and cgroups.
+    pub boot_id: String,
+    /// Its PID namespace: a number means nothing in another one.
+    pub pid_namespace: String,
+}
+
+impl Owner {
+    /// This process.
+    pub fn this() -> io::Result<Self> {
+        let pid = std::process::id();
+        let (start, _) = start_and_state(pid).ok_or_else(|| {
+            io::Error::other("cannot read /proc/self/stat: mount /proc, which punctual needs")
+        })?;
+        Ok(Self {
+            pid,
+            start,
+            boot_id: boot_id(),
+            pid_namespace: pid_namespace(),
+        })
+    }
+
+    /// The owner that a journal's name tells, where its first line is damaged.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (pid, start) = name.strip_suffix(".journal")?.split_once('-')?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start: start.parse().ok()?,
+            boot_id: boot_id(),
+            pid_namespace: pid_namespace(),
+        })
+    }
+
+    /// What names the journal and marks scratch folders.
+    pub fn identity(&self) -> String {
+        format!("{}-{}", self.pid, self.start)
+    }
+
+    /// Whether the machine has not been started anew since.
+    pub fn same_boot(&self) -> bool {
+        self.boot_id == boot_id()
+    }
+
+    /// Whether its number can be looked up here.
+    pub fn same_namespace(&self) -> bool {
+        self.pid_namespace == pid_namespace()
+    }
+
+    /// Whether the process still runs. One that is dead and not yet waited for
+    /// does not.
+    pub fn lives(&self) -> bool {
+        let ended = ['Z', 'X', 'x'];
+        self.same_boot()
+            && start_and_state(self.pid)
+                .is_some_and(|(start, state)| start == self.start && !ended.contains(&state))
+    }
+}
+
+/// Start time and state of a process. The name in parentheses before them may
+/// hold anything, even parentheses.
+fn start_and_state(pid: u32) -> Option<(u64, char)> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat).into_owned();
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    Some((
+        fields.get(19)?.parse().ok()?,
+        fields.first()?.chars().next()?,
+    ))
+}
+
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    text.unwrap_or_default().trim().to_owned()
+}
+
+fn pid_namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid");
+    link.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_lives_and_its_successor_does_not() {
+        let this = Owner::this().unwrap();
+        assert!(this.lives() && this.same_boot() && this.same_namespace());
+        let name = format!("{}.journal", this.identity());
+        assert_eq!(Owner::from_name(&name), Some(this.clone()));
+        let reused = Owner {
+            start: this.start + 1,
+            ..this.clone()
+        };
+        assert!(!reused.lives());
+        let before_reboot = Owner {
+            boot_id: "other".to_owned(),
+            ..this
+        };
+        assert!(!before_reboot.lives());
+    }
+
+    #[test]
+    fn names_that_are_no_journals() {
+        for name in ["", "1-2", "a-b.journal", "1.journal", "-1-2.journal"] {
+            assert_eq!(Owner::from_name(name), None, "{name}");
+        }
+    }
+}

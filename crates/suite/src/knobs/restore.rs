@@ -1,0 +1,175 @@
+//! Undoing what a process left that can no longer do it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::entry::Entry;
+use super::owner::Owner;
+use super::{checked, explained, folders};
+
+/// A journal has a line for each load and setting; a larger file is none.
+const MAX_JOURNAL_BYTES: u64 = 1 << 20;
+
+/// What [`restore`] did, one sentence each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// What was undone; on a dry run, what would be.
+    pub done: Vec<String>,
+    /// What could not be undone, or not be read.
+    pub failed: Vec<String>,
+    /// Journals that were left alone, as those of processes that still run.
+    pub kept: Vec<String>,
+}
+
+/// Undoes what processes left that are gone, in all places where journals of
+/// this user can be. With `dry_run` only says what it would do.
+///
+/// # Errors
+/// A folder of journals cannot be listed, or others could have written it.
+pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
+    let mut report = RestoreReport::default();
+    for folder in folders() {
+        match restore_in(&folder, dry_run) {
+            Ok(part) => {
+                report.done.extend(part.done);
+                report.failed.extend(part.failed);
+                report.kept.extend(part.kept);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(report)
+}
+
+/// [`restore`] for one folder.
+///
+/// # Errors
+/// As [`restore`]; `NotFound` where the folder is not there.
+pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
+    checked(folder)?;
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .map_err(|error| explained(&error, "cannot list", folder))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".journal"))
+        .collect();
+    names.sort();
+    let mut report = RestoreReport::default();
+    for name in names {
+        restore_one(&folder.join(&name), &name, dry_run, &mut report);
+    }
+    Ok(report)
+}
+
+fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreReport) {
+    let (file, text) = match locked(path) {
+        Ok(Some(content)) => content,
+        Ok(None) => {
+            let text = format!("{}: another restore is at it", path.display());
+            return report.kept.push(text);
+        }
+        // Another restore was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Err(error) => {
+            let text = explained(&error, "cannot read", path);
+            return report.failed.push(text.to_string());
+        }
+    };
+    let mut lines = text.lines().enumerate().peekable();
+    let header = lines
+        .peek()
+        .and_then(|(_, line)| serde_json::from_str::<Owner>(line).ok());
+    let Some(owner) = header.clone().or_else(|| Owner::from_name(name)) else {
+        let text = format!("{}: not a journal of punctual", path.display());
+        return report.failed.push(text);
+    };
+    if header.is_some() {
+        lines.next();
+    }
+    if let Some(reason) = reason_to_keep(&owner) {
+        return report.kept.push(format!("{}: {reason}", path.display()));
+    }
+    let mut entries = Vec::new();
+    for (number, line) in lines {
+        match serde_json::from_str::<Entry>(line) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => report.failed.push(format!(
+                "{} line {} cannot be read ({error}): {line}",
+                path.display(),
+                number + 1
+            )),
+        }
+    }
+    let undone = undo_all(&entries, &owner, dry_run, report);
+    if undone
+        && !dry_run
+        && let Err(error) = fs::remove_file(path)
+    {
+        let text = explained(&error, "cannot remove", path);
+        report.failed.push(text.to_string());
+    }
+    // The lock is held until here.
+    drop(file);
+}
+
+fn reason_to_keep(owner: &Owner) -> Option<String> {
+    if owner.same_boot() && !owner.same_namespace() {
+        return Some(format!(
+            "process {} is of another PID namespace; run restore there",
+            owner.pid
+        ));
+    }
+    owner
+        .lives()
+        .then(|| format!("process {} still runs and undoes it itself", owner.pid))
+}
+
+/// Undoes the latest first. Whether nothing is left to undo.
+fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut RestoreReport) -> bool {
+    let identity = owner.identity();
+    let same_boot = owner.same_boot();
+    let mut undone = true;
+    for entry in entries.iter().rev() {
+        // After a reboot the old value is what someone chose since.
+        if entry.ends_with_boot() && !same_boot {
+            continue;
+        }
+        let result = if dry_run {
+            entry.pending(&identity)
+        } else {
+            entry.undo(&identity)
+        };
+        match result {
+            Ok(action) => report.done.extend(action),
+            Err(message) => {
+                undone = false;
+                report.failed.push(message);
+            }
+        }
+    }
+    undone
+}
+
+/// Reads a journal under a lock, so that of two restores one does the work.
+/// `None` where another has the lock.
+fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
+    let metadata = path.symlink_metadata()?;
+    let own = metadata.uid() == punctual_sys::system::effective_uid();
+    if !metadata.is_file() || !own || metadata.len() > MAX_JOURNAL_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "not a plain file of this user, or too large",
+        ));
+    }
+    let mut file = OpenOptions::new().read(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(Some((file, String::from_utf8_lossy(&bytes).into_owned())))
+}
