@@ -59,12 +59,16 @@ impl Policy {
     fn read(root: &FactsRoot, folder: &str, only_cpu: Option<u32>) -> Self {
         let text = |name: &str| root.text(&format!("{folder}/{name}"));
         let number = |name: &str| root.number(&format!("{folder}/{name}"));
-        // The kernel separates these with spaces.
-        let listed = |name: &str| CpuList::parse(&text(name)?.replace(' ', ","));
+        // Separated with spaces; empty while all its CPUs are offline.
+        let affected = format!("{folder}/affected_cpus");
+        let listed =
+            || CpuList::parse(&text("affected_cpus").unwrap_or_default().replace(' ', ","));
+        let cpus = match root.exists(&affected) {
+            true => listed().unwrap_or_default(),
+            false => only_cpu.into_iter().collect(),
+        };
         Self {
-            cpus: listed("affected_cpus")
-                .or_else(|| listed("related_cpus"))
-                .unwrap_or_else(|| CpuList::from_iter(only_cpu)),
+            cpus,
             driver: text("scaling_driver"),
             governor: text("scaling_governor"),
             min_khz: number("scaling_min_freq"),

@@ -1,0 +1,305 @@
+//! The facts of five boards, and what is suspect about each.
+
+mod fixtures;
+
+use std::io::Write;
+
+use fixtures::Board;
+use punctual_suite::facts::{
+    CpuTimes, Facts, FactsRoot, Interrupts, Measurement, conditions, cpu_times,
+};
+
+/// A measurement that is set up as it should be.
+const GOOD: Measurement = Measurement {
+    privileged: true,
+    memory_locked: true,
+    dma_latency_us: Some(0),
+};
+
+fn ids(facts: &Facts, measurement: &Measurement) -> Vec<String> {
+    let found = conditions(facts, measurement).into_iter();
+    found.map(|condition| condition.id).collect()
+}
+
+fn text(facts: &Facts, measurement: &Measurement, id: &str) -> String {
+    let found = conditions(facts, measurement).into_iter();
+    let mut texts = found.filter(|condition| condition.id == id);
+    texts.next().map_or_else(String::new, |found| found.text)
+}
+
+fn write_config(board: &Board, text: &str) {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(text.as_bytes()).unwrap();
+    board.write("proc/config.gz", packed.finish().unwrap());
+}
+
+#[test]
+fn firecracker_guest() {
+    let board = Board::new("firecracker");
+    let facts = Facts::read(&board.root_with(Some("KVMKVMKVM")));
+    assert_eq!(facts.cpu.model, "Intel(R) Xeon(R) Processor");
+    assert_eq!(facts.cpu.online_count(), 2);
+    assert_eq!(facts.cpu.topology[&1].core, Some(1));
+    assert_eq!(facts.kernel.machine, "x86_64");
+    assert_eq!(
+        facts.board().hypervisor.as_deref(),
+        Some("KVM (Firecracker)")
+    );
+    assert!(facts.is_virtual());
+    assert_eq!(facts.clock.source.as_deref(), Some("tsc"));
+    assert_eq!(facts.memory.total_bytes, Some(24_684_084 * 1024));
+    assert_eq!(facts.scheduler.cgroups["cpu"], "/");
+    // The file is there with RT_GROUP_SCHED alone.
+    assert!(facts.scheduler.group_rt_runtime_us.is_some());
+    // preempt=full stands behind "--": it is for init.
+    assert_eq!(facts.kernel.preemption, "unknown");
+    assert_eq!(facts.kernel.config_sha256, None);
+    assert_eq!(
+        ids(&facts, &GOOD),
+        [
+            "virtual-machine",
+            "rt-throttling",
+            "fair-server",
+            "rt-group-sched"
+        ]
+    );
+}
+
+#[test]
+fn preemption_of_a_dynamic_kernel() {
+    let board = Board::new("firecracker");
+    let model = |board: &Board| Facts::read(&board.root()).preemption.model;
+    write_config(
+        &board,
+        "CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n",
+    );
+    assert_eq!(model(&board), "none");
+    board.write("proc/cmdline", "quiet preempt=full preempt=bogus");
+    assert_eq!(model(&board), "full");
+    board.write(
+        "sys/kernel/debug/sched/preempt",
+        "none voluntary full (lazy)\n",
+    );
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.preemption.model, "lazy");
+    assert_eq!(facts.preemption.found, "/sys/kernel/debug/sched/preempt");
+    board.write("sys/kernel/realtime", "1\n");
+    assert_eq!(model(&board), "rt");
+}
+
+#[test]
+fn preemption_of_other_kernels() {
+    let model = |version: &str, config: &str| {
+        let board = Board::new("rpi4");
+        board.write("proc/sys/kernel/version", version);
+        write_config(&board, config);
+        Facts::read(&board.root()).preemption.model
+    };
+    assert_eq!(model("#1 SMP PREEMPT_RT Debian 6.1", ""), "rt");
+    assert_eq!(model("#1 SMP PREEMPT RT Debian 4.19", ""), "rt");
+    assert_eq!(model("#1 SMP PREEMPT Debian", ""), "full");
+    assert_eq!(model("#1 SMP PREEMPT", "CONFIG_PREEMPT_LAZY=y"), "lazy");
+    assert_eq!(model("#1 SMP", "CONFIG_PREEMPT_VOLUNTARY=y"), "voluntary");
+    assert_eq!(model("#1", "CONFIG_PREEMPT_NONE=y"), "none");
+    assert_eq!(model("#1 SMP", ""), "unknown");
+    // Linux 5.12 to 5.16 do not name PREEMPT_DYNAMIC in the version.
+    let early = "CONFIG_PREEMPT_DYNAMIC=y\nCONFIG_PREEMPT_VOLUNTARY=y";
+    assert_eq!(model("#1 SMP PREEMPT", early), "voluntary");
+}
+
+#[test]
+fn raspberry_pi() {
+    let board = Board::new("rpi4");
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.cpu.model, "arm,cortex-a72");
+    let tree = facts.hardware.device_tree_model.as_deref();
+    assert_eq!(tree, Some("Raspberry Pi 4 Model B Rev 1.4"));
+    assert_eq!(facts.cpu.topology[&3].capacity, Some(1024));
+    assert_eq!(facts.limits.rt_priority.as_deref(), Some("95"));
+    assert_eq!(facts.limits.cap_sys_nice, Some(false));
+    assert!(!facts.is_virtual());
+    let user = Measurement {
+        privileged: false,
+        memory_locked: false,
+        dma_latency_us: None,
+    };
+    assert_eq!(
+        ids(&facts, &user),
+        [
+            "unprivileged",
+            "memory-not-locked",
+            "rt-throttling",
+            "frequency-scaling",
+            "load-average",
+            "swap-used",
+            "nohz-full-ignored",
+        ]
+    );
+    assert_eq!(
+        text(&facts, &user, "frequency-scaling"),
+        "governor \"ondemand\": wake-ups after idle will be late"
+    );
+    let interrupts = Interrupts::read(&board.root());
+    assert_eq!(interrupts.lines["11"].cpus[&3], 500);
+    assert_eq!(interrupts.lines["IPI0"].total, 3_910);
+}
+
+#[test]
+fn desktop_without_smt() {
+    let board = Board::new("nosmt");
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.cpu.online.as_ref().unwrap().to_string(), "0-5");
+    assert_eq!(facts.kernel.preemption, "lazy");
+    assert_eq!(facts.config.as_ref().unwrap().options["HZ"], "1000");
+    assert_eq!(facts.power.boost, Some(false));
+    assert_eq!(facts.power.idle[0].cpus.to_string(), "0-5");
+    let free = Measurement {
+        dma_latency_us: None,
+        ..GOOD
+    };
+    assert_eq!(
+        ids(&facts, &free),
+        [
+            "fair-server",
+            "clock-source",
+            "frequency-scaling",
+            "idle-states",
+            "debug-kernel",
+            "tracing",
+            "offline-cpus",
+            "tainted",
+        ]
+    );
+    // C10 is switched off, and the policy of the offline CPU governs nothing.
+    assert!(text(&facts, &free, "idle-states").contains("C6 is allowed"));
+    assert!(text(&facts, &free, "idle-states").ends_with("up to 85 us later"));
+    assert!(text(&facts, &free, "frequency-scaling").contains("on CPU 4-5"));
+    assert!(text(&facts, &free, "fair-server").contains("50000 of every 1000000 us"));
+    assert!(text(&facts, &free, "debug-kernel").contains("PROVE_LOCKING"));
+    assert!(text(&facts, &free, "offline-cpus").contains("6-11"));
+    // C1 remains, which cannot be told from the rest of a wake-up.
+    for held in [0, 84] {
+        let measurement = Measurement {
+            dma_latency_us: Some(held),
+            ..GOOD
+        };
+        assert_eq!(text(&facts, &measurement, "idle-states"), "");
+    }
+}
+
+#[test]
+fn server_of_96_cpus() {
+    let board = Board::new("server");
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.cpu.online_count(), 95);
+    assert!(facts.cpu.online.as_ref().unwrap().contains(95));
+    let place = &facts.cpu.topology[&30];
+    assert_eq!((place.package, place.node), (Some(1), Some(1)));
+    let siblings = facts.cpu.topology[&95].siblings.as_ref().unwrap();
+    assert_eq!(siblings.cpus(), [47, 95]);
+    assert_eq!(
+        ids(&facts, &GOOD),
+        ["smt", "offline-cpus", "numa-balancing"]
+    );
+    assert!(text(&facts, &GOOD, "offline-cpus").starts_with("CPU 64 is offline"));
+}
+
+#[test]
+fn tuned_real_time_board() {
+    let board = Board::new("debian-rt");
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.kernel.preemption, "rt");
+    assert_eq!(facts.kernel.config_sha256.as_ref().unwrap().len(), 64);
+    assert_eq!(ids(&facts, &GOOD), ["rt-throttling"]);
+    assert!(text(&facts, &GOOD, "rt-throttling").contains("950000 of 1000000 us"));
+    board.write("proc/sys/kernel/sched_rt_runtime_us", "-1");
+    assert_eq!(
+        ids(&Facts::read(&board.root()), &GOOD),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn containers_and_cgroups_without_a_budget() {
+    let board = Board::new("firecracker");
+    board.write(".dockerenv", "");
+    board.write("proc/self/cgroup", "1:cpu,cpuacct:/docker/abc\n0::/\n");
+    board.write(
+        "proc/self/mountinfo",
+        "32 31 0:29 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n",
+    );
+    board.write("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "0\n");
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.virtualisation.container.as_deref(), Some("docker"));
+    assert_eq!(facts.scheduler.group_rt_runtime_us, Some(0));
+    assert!(text(&facts, &GOOD, "rt-group-sched").contains("even to root"));
+    assert!(ids(&facts, &GOOD).contains(&"container".to_owned()));
+}
+
+#[test]
+fn boards_have_fingerprints_of_their_own() {
+    let names = ["firecracker", "rpi4", "nosmt", "server", "debian-rt"];
+    let mut prints: Vec<_> = names
+        .iter()
+        .map(|name| Facts::read(&Board::new(name).root()).board().fingerprint)
+        .collect();
+    let board = Board::new("rpi4");
+    board.write("proc/sys/kernel/osrelease", "6.12.1-rt");
+    board.write("proc/meminfo", "MemTotal:       3820000 kB\n");
+    board.write("sys/devices/system/cpu/online", "0-2");
+    // Another kernel on the same board.
+    assert_eq!(Facts::read(&board.root()).board().fingerprint, prints[1]);
+    prints.sort();
+    prints.dedup();
+    assert_eq!(prints.len(), names.len());
+}
+
+#[test]
+fn groups_hold_what_was_read_and_nothing_else() {
+    let board = Board::new("nosmt");
+    board.remove("proc/meminfo");
+    let groups = Facts::read(&board.root()).groups();
+    assert!(!groups.contains_key("memory"), "{:?}", groups.keys());
+    assert_eq!(groups["cpu"]["online"], "0-5");
+    assert_eq!(
+        groups["power"]["idle"][0]["states"][2]["exit_latency_us"],
+        85
+    );
+    assert_eq!(groups["preemption"]["model"], "lazy");
+    assert!(groups["cpu"].get("nohz_full").is_none());
+    fn has_null(value: &serde_json::Value) -> bool {
+        match value {
+            serde_json::Value::Null => true,
+            serde_json::Value::Array(values) => values.iter().any(has_null),
+            serde_json::Value::Object(keys) => keys.values().any(has_null),
+            _ => false,
+        }
+    }
+    assert!(!groups.values().any(has_null));
+}
+
+#[test]
+fn an_empty_root_has_no_facts_and_no_conditions() {
+    let board = Board::new("debian-rt");
+    let root = FactsRoot::new(&board.folder.join("boot"), Default::default());
+    let facts = Facts::read(&root);
+    assert_eq!(facts.kernel.release, "unknown");
+    assert_eq!(facts.board().cpus, 1);
+    assert_eq!(ids(&facts, &GOOD), Vec::<String>::new());
+    assert!(CpuTimes::open(&root).is_err());
+    assert!(cpu_times::per_cpu(&root).is_empty());
+}
+
+#[test]
+fn this_machine_is_read() {
+    let facts = Facts::read(&FactsRoot::live());
+    let names = punctual_sys::system::uname().unwrap();
+    assert_eq!(facts.kernel.release, names.release);
+    assert_eq!(facts.kernel.machine, names.machine);
+    assert_eq!(facts.board().fingerprint.len(), 64);
+    assert!(facts.memory.total_bytes.unwrap() > 1 << 20);
+    let groups = facts.groups();
+    for name in ["activity", "clock", "cpu", "limits", "memory", "scheduler"] {
+        assert!(groups.contains_key(name), "{name}");
+    }
+}
