@@ -3,6 +3,7 @@
 mod fixtures;
 
 use std::io::Write;
+use std::os::unix::fs::symlink;
 
 use fixtures::Board;
 use punctual_suite::facts::{
@@ -43,7 +44,7 @@ fn firecracker_guest() {
     assert_eq!(facts.kernel.machine, "x86_64");
     assert_eq!(
         facts.board().hypervisor.as_deref(),
-        Some("KVM (Firecracker)")
+        Some("Firecracker on KVM")
     );
     assert!(facts.is_virtual());
     assert_eq!(facts.clock.source.as_deref(), Some("tsc"));
@@ -223,6 +224,17 @@ fn tuned_real_time_board() {
 fn containers_and_cgroups_without_a_budget() {
     let board = Board::new("firecracker");
     board.write(".dockerenv", "");
+    board.write("proc/self/ns/", "");
+    let namespace = board.folder.join("proc/self/ns/pid");
+    symlink("pid:[4026531836]", &namespace).unwrap();
+    // A disk made from a container image, in the kernel's first namespaces.
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.virtualisation.container, None);
+    board.remove("proc/self/ns/pid");
+    symlink("pid:[4026532201]", &namespace).unwrap();
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.virtualisation.container.as_deref(), Some("docker"));
+
     board.write("proc/self/cgroup", "1:cpu,cpuacct:/docker/abc\n0::/\n");
     board.write(
         "proc/self/mountinfo",

@@ -13,13 +13,12 @@ use super::sha256;
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 /// The options that bear on latency; the rest is in the hash.
-const OPTIONS: [&str; 22] = [
+const OPTIONS: [&str; 21] = [
     "CPU_FREQ",
     "CPU_IDLE",
     "CPU_ISOLATION",
     "FAIR_GROUP_SCHED",
     "FUNCTION_TRACER",
-    "GENERIC_CLOCKEVENTS",
     "HIGH_RES_TIMERS",
     "HOTPLUG_CPU",
     "HZ",
@@ -42,6 +41,7 @@ const OPTIONS: [&str; 22] = [
 /// than real boards bear: locks are followed, memory is checked, preemption is
 /// timed.
 pub(super) const DEBUG_OPTIONS: [&str; 16] = [
+    "DEBUG_ATOMIC_SLEEP",
     "DEBUG_KMEMLEAK",
     "DEBUG_LOCK_ALLOC",
     "DEBUG_OBJECTS",
@@ -57,7 +57,6 @@ pub(super) const DEBUG_OPTIONS: [&str; 16] = [
     "PREEMPT_TRACER",
     "PROVE_LOCKING",
     "SLUB_DEBUG_ON",
-    "UBSAN_TRAP",
 ];
 
 /// What the kernel was built with.

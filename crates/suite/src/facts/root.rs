@@ -106,6 +106,16 @@ impl FactsRoot {
         self.path(path).exists()
     }
 
+    /// Where a symbolic link leads, as its text.
+    #[must_use]
+    pub fn link(&self, path: &str) -> Option<String> {
+        fs::read_link(self.path(path))
+            .ok()?
+            .into_os_string()
+            .into_string()
+            .ok()
+    }
+
     /// Names in a folder, sorted; none where it cannot be listed.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {

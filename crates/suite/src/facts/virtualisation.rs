@@ -129,12 +129,14 @@ impl Virtualisation {
         }
     }
 
-    /// The hypervisor and its monitor in one name, as `KVM (Firecracker)`.
+    /// The hypervisor and its monitor in one name, as `Firecracker on KVM`.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let hypervisor = self.hypervisor.as_deref()?;
         let name = match self.monitor.as_deref() {
-            Some(monitor) if monitor != hypervisor => format!("{hypervisor} ({monitor})"),
+            Some(monitor) if !hypervisor.starts_with(monitor) => {
+                format!("{monitor} on {hypervisor}")
+            }
             _ => hypervisor.to_owned(),
         };
         Some(name)
@@ -209,8 +211,24 @@ const CONTAINER_CGROUPS: [(&str, &str); 5] = [
     ("containerd", "containerd"),
 ];
 
+/// Inode numbers of the namespaces that the kernel starts with
+/// (`include/linux/proc_ns.h`), as links in `/proc/self/ns` show them.
+const INITIAL_NAMESPACES: [(&str, &str); 2] = [
+    ("pid", "pid:[4026531836]"),
+    ("cgroup", "cgroup:[4026531835]"),
+];
+
 fn container(root: &FactsRoot) -> Option<String> {
-    let marked = |path: &str, name: &str| root.exists(path).then(|| name.to_owned());
+    // A virtual machine whose disk was made from a container image has the
+    // markers too, but runs in the kernel's own namespaces.
+    let separate = INITIAL_NAMESPACES.iter().any(|(name, initial)| {
+        let link = root.link(&format!("proc/self/ns/{name}"));
+        link.is_some_and(|link| link != *initial)
+    });
+    let marked = |path: &str, name: &str| {
+        let is_there = separate && root.exists(path);
+        is_there.then(|| name.to_owned())
+    };
     let by_cgroup = || {
         let groups = root.text("proc/self/cgroup")?;
         let (_, name) = CONTAINER_CGROUPS
