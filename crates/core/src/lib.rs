@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod compare;
 pub mod format;
 pub mod histogram;
 pub mod params;

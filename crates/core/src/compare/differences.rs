@@ -1,0 +1,215 @@
+//! In what runs differ beside their results.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::Match;
+use crate::schema::{Cell, Run};
+use crate::units::exact_duration;
+
+/// One thing in which the runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What differs, as `kernel release` or `load work`.
+    pub what: String,
+    /// Whether it is what is compared, or stands in the way of comparing.
+    pub role: Role,
+    /// The cell, where it concerns one.
+    pub cell: Option<String>,
+    /// Its value in each run, in their order; `-` where a run has none.
+    pub values: Vec<String>,
+}
+
+/// What a difference means for a comparison of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// What is compared: the kernel, its configuration, its command line.
+    Subject,
+    /// Something else that moves latencies.
+    Confounder,
+}
+
+/// By what factor the work of a load may differ before the load counts as
+/// another one. A matter of judgement: loads drive themselves, and so do
+/// somewhat less on a kernel that costs throughput.
+const WORK_APART: f64 = 1.25;
+
+const NONE: &str = "-";
+
+type Field = (&'static str, Role, fn(&Run) -> String);
+
+const FIELDS: &[Field] = &[
+    ("kernel release", Role::Subject, |r| {
+        r.kernel.release.clone()
+    }),
+    ("kernel version", Role::Subject, |r| {
+        r.kernel.version.clone()
+    }),
+    ("preemption model", Role::Subject, |r| {
+        r.kernel.preemption.clone()
+    }),
+    ("kernel configuration", Role::Subject, |r| {
+        or_none(r.kernel.config_sha256.as_deref())
+    }),
+    ("kernel command line", Role::Subject, |r| {
+        r.kernel.command_line.clone()
+    }),
+    ("board", Role::Confounder, |r| r.board.fingerprint.clone()),
+    ("kind of board", Role::Confounder, |r| r.board.kind.clone()),
+    ("CPUs online", Role::Confounder, |r| {
+        r.board.cpus.to_string()
+    }),
+    ("virtual machine", Role::Confounder, |r| {
+        r.is_virtual.to_string()
+    }),
+    ("hypervisor", Role::Confounder, |r| {
+        or_none(r.board.hypervisor.as_deref())
+    }),
+    ("privileges", Role::Confounder, |r| {
+        if r.privileged {
+            "real-time"
+        } else {
+            "not real-time"
+        }
+        .to_owned()
+    }),
+    ("clock source", Role::Confounder, |r| {
+        let source = r.facts.get("clock").and_then(|clock| clock.get("source"));
+        or_none(source.and_then(|source| source.as_str()))
+    }),
+    ("deadline", Role::Confounder, |r| {
+        r.plan
+            .deadline_ns
+            .map_or_else(|| NONE.to_owned(), exact_duration)
+    }),
+    ("warm-up", Role::Confounder, |r| {
+        exact_duration(r.plan.warmup_ns)
+    }),
+    ("version of punctual", Role::Confounder, |r| {
+        r.tool.version.clone()
+    }),
+    ("conditions", Role::Confounder, conditions),
+];
+
+fn or_none(text: Option<&str>) -> String {
+    text.unwrap_or(NONE).to_owned()
+}
+
+fn conditions(run: &Run) -> String {
+    let mut ids: Vec<&str> = run.conditions.iter().map(|c| c.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        NONE.to_owned()
+    } else {
+        ids.join(", ")
+    }
+}
+
+/// Every difference between the runs and between their matched cells.
+pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
+    let mut found = Vec::new();
+    for (what, role, read) in FIELDS {
+        let values: Vec<_> = runs.iter().map(|run| read(run)).collect();
+        if values.iter().any(|value| *value != values[0]) {
+            found.push(Difference {
+                what: (*what).to_owned(),
+                role: *role,
+                cell: None,
+                values,
+            });
+        }
+    }
+    for cell in cells {
+        let confounder = |what: &str, values: Vec<Option<String>>| Difference {
+            what: what.to_owned(),
+            role: Role::Confounder,
+            cell: Some(cell.key.clone()),
+            values: values
+                .into_iter()
+                .map(|value| value.unwrap_or_else(|| NONE.to_owned()))
+                .collect(),
+        };
+        for (what, read) in [
+            ("scheduling", scheduling as fn(&Cell) -> String),
+            ("interval", interval),
+        ] {
+            let values = by_run(runs.len(), cell, read);
+            let mut known = values.iter().flatten();
+            let first = known.next();
+            if known.any(|value| Some(value) != first) {
+                found.push(confounder(what, values));
+            }
+        }
+        found.extend(work(runs.len(), cell).map(|values| confounder("load work", values)));
+    }
+    found
+}
+
+/// What `read` gives for each run's cell; none for runs without it.
+fn by_run<T: Clone>(runs: usize, found: &Match<'_>, read: impl Fn(&Cell) -> T) -> Vec<Option<T>> {
+    let mut values = vec![None; runs];
+    for (run, cell) in &found.cells {
+        values[*run] = Some(read(cell));
+    }
+    values
+}
+
+/// Effective policies and priorities: what took effect, not what was asked for.
+fn scheduling(cell: &Cell) -> String {
+    let threads = cell.threads.iter();
+    let mut kinds: Vec<_> = threads
+        .map(|thread| format!("{} {}", thread.policy, thread.priority))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    format!("{} threads, {}", cell.threads.len(), kinds.join(" and "))
+}
+
+fn interval(cell: &Cell) -> String {
+    cell.interval_ns
+        .map_or_else(|| NONE.to_owned(), exact_duration)
+}
+
+/// The first counter of the load whose rates lie too far apart. A load that one
+/// of the measured cells lacks did nothing there.
+fn work(runs: usize, found: &Match<'_>) -> Option<Vec<Option<String>>> {
+    let measured = || {
+        let cells = found.cells.iter();
+        cells.filter(|(_, cell)| cell.stats.samples > 0)
+    };
+    let names: BTreeSet<_> = measured().flat_map(|(_, cell)| counters(cell)).collect();
+    names.into_iter().find_map(|(load, counter)| {
+        let mut rates = vec![None; runs];
+        for (run, cell) in measured() {
+            rates[*run] = Some(rate(cell, load, counter));
+        }
+        let known = || rates.iter().flatten().copied();
+        let low = known().fold(f64::INFINITY, f64::min);
+        let high = known().fold(0.0, f64::max);
+        (high > WORK_APART * low).then(|| {
+            let text = |rate| format!("{load} {rate:.0} {counter}/s");
+            rates.iter().map(|rate| rate.map(text)).collect()
+        })
+    })
+}
+
+/// What the parts of a cell's load count, by name.
+fn counters(cell: &Cell) -> impl Iterator<Item = (&str, &str)> {
+    cell.load_work.iter().flat_map(|work| {
+        let counters = work.counters.iter();
+        counters.map(|counter| (work.load.as_str(), counter.name.as_str()))
+    })
+}
+
+/// What all parts of a load counted under one name, a second.
+fn rate(cell: &Cell, load: &str, counter: &str) -> f64 {
+    let parts = cell.load_work.iter().filter(|work| work.load == load);
+    parts
+        .flat_map(|work| &work.counters)
+        .filter(|c| c.name == counter)
+        // An empty sum of floats is -0.
+        .fold(0.0, |sum, c| sum + c.per_second)
+}

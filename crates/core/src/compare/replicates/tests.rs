@@ -1,0 +1,146 @@
+use super::super::tests::{cell, run};
+use super::super::{Comparison, compare};
+use super::*;
+use crate::run::LoadedRun;
+use proptest::prelude::*;
+
+const BASE: [i64; 5] = [100, 104, 98, 110, 102];
+const OTHER: [i64; 5] = [150, 170, 140, 165, 155];
+
+/// Runs of two kernels in turn, each with one cell of these 99.9 % quantiles.
+fn compared(base: &[i64], other: &[i64], change: impl Fn(&mut Run)) -> Comparison {
+    let side = |preemption: &'static str, values: &[i64]| -> Vec<Run> {
+        let runs = values.iter().enumerate().map(|(number, us)| {
+            run(
+                &format!("{preemption}{number}"),
+                preemption,
+                vec![cell("x", *us, 2 * us), cell("y", 10, 20)],
+            )
+        });
+        runs.collect()
+    };
+    let runs = side("none", base).into_iter().chain(side("rt", other));
+    let loaded: Vec<_> = runs
+        .map(|mut run| {
+            change(&mut run);
+            LoadedRun {
+                run,
+                cells: Vec::new(),
+                damage: Vec::new(),
+            }
+        })
+        .collect();
+    compare(&loaded)
+}
+
+fn close(ours: f64, reference: f64) -> bool {
+    (ours / reference - 1.0).abs() < 1e-12
+}
+
+#[test]
+fn the_rank_sum_distribution_agrees_with_counting() {
+    for (ours, count) in rank_sum_cdf(3, 4).iter().zip([1.0, 2.0, 4.0, 7.0, 11.0]) {
+        assert!(close(*ours, count / 35.0));
+    }
+    let eight = rank_sum_cdf(8, 8);
+    assert!(
+        close(eight[13], 321.0 / 12_870.0),
+        "the tables' critical value 13"
+    );
+    assert!(close(*rank_sum_cdf(60, 70).last().unwrap(), 1.0));
+}
+
+#[test]
+fn five_runs_of_each_give_the_interval_of_the_tables() {
+    let replicates = compared(&BASE, &OTHER, |_| {}).replicates.unwrap();
+    assert_eq!(replicates.base.runs, [0, 1, 2, 3, 4]);
+    assert_eq!(
+        (
+            replicates.base.preemption.as_str(),
+            replicates.other.preemption.as_str()
+        ),
+        ("none", "rt")
+    );
+    let p999 = &replicates.estimates[0];
+    assert_eq!((p999.quantity, p999.runs), (Quantity::P999Ns, [5, 5]));
+    // scipy.stats.mannwhitneyu(method="exact") and the sorted pairs.
+    assert!(close(p999.ratio.unwrap(), 155.0 / 102.0));
+    assert!(close(p999.interval.unwrap()[0], 150.0 / 110.0));
+    assert!(close(p999.interval.unwrap()[1], 165.0 / 98.0));
+    assert!(close(p999.upper.unwrap(), 165.0 / 100.0));
+    assert!(close(p999.p.unwrap(), 2.0 / 252.0));
+    // The other cell has p = 1: Holm doubles this one alone.
+    assert!(close(p999.p_adjusted.unwrap(), 4.0 / 252.0));
+    assert_eq!(replicates.estimates[2].p, Some(1.0));
+    let [low, high] = p999.bootstrap.unwrap();
+    assert!(1.4 < low && low < high && high < 1.65, "{low} {high}");
+    assert_eq!(p999.is_not_worse(0.65 + 1e-9), Some(true));
+    assert_eq!(p999.is_not_worse(0.6), Some(false));
+}
+
+#[test]
+fn few_runs_give_no_interval() {
+    let comparison = compared(&BASE[..3], &OTHER[..3], |_| {});
+    let estimate = &comparison.replicates.as_ref().unwrap().estimates[0];
+    assert!(estimate.ratio.is_some() && estimate.interval.is_none());
+    assert!(
+        estimate.upper.is_some(),
+        "3 and 3 carry a one-sided bound: 1 in 20"
+    );
+    assert!(comparison.caveats[0].contains("too few runs"));
+    let four = compared(&BASE[..4], &OTHER[..4], |_| {});
+    assert!(four.replicates.unwrap().estimates[0].interval.is_some());
+}
+
+#[test]
+fn deterministic_runs_of_one_phase_are_no_replicates() {
+    let comparison = compared(&BASE, &OTHER, |run| run.board.kind = "virtual".to_owned());
+    assert!(comparison.replicates.is_none());
+    assert!(comparison.caveats[0].contains("vary the phase"));
+    let varied = compared(&BASE, &OTHER, |run| {
+        run.board.kind = "virtual".to_owned();
+        run.phase_ns = run.run_id.bytes().map(u64::from).sum();
+    });
+    assert!(varied.replicates.is_some());
+}
+
+#[test]
+fn a_run_given_twice_is_one_replicate() {
+    let comparison = compared(&BASE, &OTHER, |run| {
+        if run.kernel.preemption == "rt" {
+            run.run_id = "same".to_owned();
+        }
+    });
+    assert!(comparison.replicates.is_none());
+    assert!(comparison.caveats[0].contains("one run of a kernel"));
+}
+
+#[test]
+fn three_kernels_and_one_kernel_get_no_estimate() {
+    let three = compared(&BASE, &OTHER, |run| {
+        if run.run_id == "rt0" {
+            run.kernel.release = "other".to_owned();
+        }
+    });
+    assert!(three.caveats[0].contains("3 kernels"));
+    let one = compared(&BASE, &[], |_| {});
+    assert!(one.replicates.is_none());
+    assert!(one.caveats[0].contains("runs of one kernel"));
+}
+
+proptest! {
+    #[test]
+    fn intervals_enclose_the_estimate_and_turn_round(
+        base in prop::collection::vec(1_i64..1_000, 4..9), other in prop::collection::vec(1_i64..1_000, 4..9),
+    ) {
+        let forward = compared(&base, &other, |_| {}).replicates.unwrap().estimates.remove(0);
+        let backward = compared(&other, &base, |_| {}).replicates.unwrap().estimates.remove(0);
+        let [low, high] = forward.interval.unwrap();
+        let ratio = forward.ratio.unwrap();
+        prop_assert!(low <= ratio && ratio <= high && high >= forward.upper.unwrap());
+        prop_assert!(close(backward.ratio.unwrap() * ratio, 1.0));
+        prop_assert!(close(backward.interval.unwrap()[0] * high, 1.0));
+        prop_assert!(close(forward.p.unwrap(), backward.p.unwrap()));
+        prop_assert!(forward.p_adjusted >= forward.p);
+    }
+}
