@@ -9,8 +9,9 @@
 
 use std::f64::consts::TAU;
 
-/// Terms after which a continued fraction is taken as it is. It needs about
-/// `sqrt(max(a, b))` of them at the mean of the distribution, fewer elsewhere.
+/// Terms after which a continued fraction is taken as it is, so that the loop
+/// has a bound. At the mean of the distribution, where it is slowest, 10^6 of
+/// 10^9 took 900 terms and 10^14 of 2 * 10^14 took 250,000.
 const MAX_TERMS: u32 = 10_000_000;
 
 /// Relative size of a term that no longer matters.
