@@ -15,6 +15,7 @@ pub mod sched;
 pub mod shared;
 pub mod signal;
 pub mod socket;
+pub mod storage;
 pub mod system;
 pub mod thread;
 pub mod timer;

@@ -1,1 +1,427 @@
-//! Child processes: supervisors, PID namespaces, forks of single-threaded processes.
+//! Child processes: supervisors in a namespace of their own, forks of
+//! single-threaded processes, waiting and killing.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+pub mod spawn;
+
+/// A process number as the caller's PID namespace sees it.
+pub type Pid = libc::pid_t;
+
+/// Exit status of a forked worker whose closure panicked, as Rust's own.
+pub const PANICKED: i32 = 101;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It ended by itself with this status, 0 to 255.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Code(code) => write!(f, "exited with status {code}"),
+            Self::Signal(signal) => {
+                let name = match signal {
+                    libc::SIGKILL => "SIGKILL",
+                    libc::SIGTERM => "SIGTERM",
+                    libc::SIGINT => "SIGINT",
+                    libc::SIGHUP => "SIGHUP",
+                    libc::SIGSEGV => "SIGSEGV",
+                    libc::SIGBUS => "SIGBUS",
+                    libc::SIGABRT => "SIGABRT",
+                    libc::SIGPIPE => "SIGPIPE",
+                    libc::SIGXFSZ => "SIGXFSZ",
+                    libc::SIGXCPU => "SIGXCPU",
+                    _ => return write!(f, "killed by signal {signal}"),
+                };
+                write!(f, "killed by {name}")
+            }
+        }
+    }
+}
+
+impl Exit {
+    fn from_status(status: libc::c_int) -> Self {
+        if libc::WIFSIGNALED(status) {
+            Self::Signal(libc::WTERMSIG(status))
+        } else {
+            Self::Code(libc::WEXITSTATUS(status))
+        }
+    }
+}
+
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+fn waitpid(pid: Pid, flags: libc::c_int) -> io::Result<Option<(Pid, Exit)>> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for an int.
+        match check(unsafe { libc::waitpid(pid, &raw mut status, flags) }) {
+            Ok(0) => return Ok(None),
+            Ok(pid) => return Ok(Some((pid, Exit::from_status(status)))),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reaps the child `pid` if it has ended; `None` while it runs.
+///
+/// # Errors
+/// `ECHILD` where there is no such child.
+pub fn try_wait(pid: Pid) -> io::Result<Option<Exit>> {
+    Ok(waitpid(pid, libc::WNOHANG)?.map(|(_, exit)| exit))
+}
+
+/// Reaps any child that has ended; `None` while all of them run.
+///
+/// # Errors
+/// `ECHILD` where the process has no children.
+pub fn try_wait_any() -> io::Result<Option<(Pid, Exit)>> {
+    waitpid(-1, libc::WNOHANG)
+}
+
+/// Waits until some child ends and reaps it.
+///
+/// # Errors
+/// `ECHILD` where the process has no children.
+pub fn wait_any() -> io::Result<(Pid, Exit)> {
+    waitpid(-1, 0)?.ok_or_else(|| io::Error::from(io::ErrorKind::Interrupted))
+}
+
+/// Waits until the child `pid` ends and reaps it.
+///
+/// # Errors
+/// `ECHILD` where there is no such child.
+pub fn wait(pid: Pid) -> io::Result<Exit> {
+    waitpid(pid, 0)?
+        .map(|(_, exit)| exit)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::Interrupted))
+}
+
+/// Sends SIGKILL to one process.
+///
+/// # Errors
+/// `InvalidInput` for anything but a single process, since 0 and negative
+/// numbers name whole groups; else as kill(2).
+pub fn kill(pid: Pid) -> io::Result<()> {
+    if pid <= 0 {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: kill takes plain numbers.
+    check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(|_| ())
+}
+
+/// Sends SIGKILL to `pid` if `is_meant` still says so once the process is held
+/// by a pidfd: a number that was reused in between is not hit. Kernels older
+/// than 5.3 have no pidfd; there the two steps are not one.
+///
+/// # Errors
+/// `ESRCH` where the process has ended already; else as kill(2).
+pub fn kill_if(pid: Pid, is_meant: impl FnOnce() -> bool) -> io::Result<()> {
+    if pid <= 0 {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // SAFETY: pidfd_open takes plain numbers; the result is checked.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ENOSYS) if is_meant() => kill(pid),
+            Some(libc::ENOSYS) => Ok(()),
+            _ => Err(error),
+        };
+    }
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    // SAFETY: the descriptor was just made and nothing else owns it.
+    let held = unsafe { OwnedFd::from_raw_fd(fd) };
+    if !is_meant() {
+        return Ok(());
+    }
+    // SAFETY: the descriptor is open; no siginfo is passed.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            held.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Sends SIGKILL to every other process of the PID namespace that the caller
+/// is the init of.
+///
+/// # Errors
+/// `PermissionDenied` where the caller is not process 1 of its namespace: there
+/// the same call would hit every process of the user. `ESRCH`, there is nothing
+/// to kill, is no error.
+pub fn kill_rest_of_namespace() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "not the init of a PID namespace",
+        ));
+    }
+    // SAFETY: kill takes plain numbers; -1 spares the caller and, for an init,
+    // stays inside its namespace.
+    match check(unsafe { libc::kill(-1, libc::SIGKILL) }) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Forks a worker that runs `body` and exits with what it returns, or with
+/// [`PANICKED`]. The worker is killed when its parent ends, and has no blocked
+/// signals. Destructors of the parent's values do not run in it.
+///
+/// # Errors
+/// `InvalidInput` in a process with several threads, whose locks a fork would
+/// copy in any state; else as fork(2).
+pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
+    // The kernel refuses this, which otherwise changes nothing, to a process with threads.
+    // SAFETY: unshare takes flags only.
+    check(unsafe { libc::unshare(libc::CLONE_THREAD) })?;
+    let parent = std::process::id();
+    // SAFETY: no thread but the caller exists, so that the child's memory and
+    // locks are in the state that the caller sees.
+    let pid = check(unsafe { libc::fork() })?;
+    if pid != 0 {
+        return Ok(pid);
+    }
+    let code = catch_unwind(AssertUnwindSafe(|| {
+        if unblock_signals().is_err() || die_with_parent().is_err() {
+            return PANICKED;
+        }
+        // The parent may have ended before the signal was asked for.
+        if std::os::unix::process::parent_id() != parent {
+            return PANICKED;
+        }
+        body()
+    }))
+    .unwrap_or(PANICKED);
+    // SAFETY: ends this process; buffers and destructors belong to the parent.
+    unsafe { libc::_exit(code) }
+}
+
+fn unblock_signals() -> io::Result<()> {
+    // SAFETY: a zeroed set is a valid place for sigemptyset, which fills it
+    // before sigprocmask reads it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        check(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
+    }
+    Ok(())
+}
+
+/// Asks for SIGKILL when the parent *thread* ends. Cleared by an exec that
+/// gains capabilities and by changes of user.
+///
+/// # Errors
+/// As prctl(2).
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: prctl with plain numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
+}
+
+/// Makes the process the parent of every descendant whose own parent ends.
+///
+/// # Errors
+/// As prctl(2).
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: prctl with plain numbers.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(|_| ())
+}
+
+/// Blocks SIGCHLD and returns a descriptor that is readable after a child has
+/// ended. Read it empty with [`drain`], then reap until nothing is left.
+///
+/// # Errors
+/// As signalfd(2).
+pub fn child_events() -> io::Result<OwnedFd> {
+    // SAFETY: the set is filled before it is read; the new descriptor is
+    // checked and owned by nothing else.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        check(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        let fd = check(libc::signalfd(-1, &raw const set, flags))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Reads a non-blocking descriptor until it has nothing more.
+pub fn drain(fd: BorrowedFd<'_>) {
+    let mut buffer = [0_u8; 512];
+    // SAFETY: the buffer is valid for its length.
+    while unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
+}
+
+/// Waits until a descriptor is readable or closed at its other end, at most
+/// `timeout`; says of each whether it is.
+///
+/// # Errors
+/// As poll(2). A signal ends the wait early with nothing readable.
+pub fn wait_readable<const N: usize>(
+    fds: [BorrowedFd<'_>; N],
+    timeout: Duration,
+) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    let count = libc::nfds_t::try_from(N).map_err(io::Error::other)?;
+    // SAFETY: the array is valid for its length.
+    match check(unsafe { libc::poll(polled.as_mut_ptr(), count, milliseconds) }) {
+        Ok(_) => Ok(polled.map(|one| one.revents != 0)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes reads and writes return `WouldBlock` instead of waiting.
+///
+/// # Errors
+/// As fcntl(2).
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: fcntl with plain numbers on an open descriptor.
+    unsafe {
+        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
+        check(libc::fcntl(
+            fd.as_raw_fd(),
+            libc::F_SETFL,
+            flags | libc::O_NONBLOCK,
+        ))?;
+    }
+    Ok(())
+}
+
+/// Puts a copy of `fd` in the place of standard output.
+///
+/// # Errors
+/// As dup2(2).
+pub fn replace_stdout(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: dup2 on an open descriptor; std's stdout holds no descriptor but the number 1.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), libc::STDOUT_FILENO) }).map(|_| ())
+}
+
+/// Sets the nice value of the process, -20 to 19.
+///
+/// # Errors
+/// As setpriority(2): lowering it needs `CAP_SYS_NICE` or `RLIMIT_NICE`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: setpriority takes plain numbers.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(|_| ())
+}
+
+/// Raises the soft limit of open files to the hard one and returns it.
+///
+/// # Errors
+/// As setrlimit(2).
+pub fn raise_open_file_limit() -> io::Result<u64> {
+    // SAFETY: the structure is a valid place, filled by getrlimit.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_cur = limit.rlim_max;
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit))?;
+        Ok(limit.rlim_cur)
+    }
+}
+
+/// CPU time of all children that were reaped, and of theirs.
+///
+/// # Errors
+/// As getrusage(2).
+pub fn reaped_cpu_time() -> io::Result<Duration> {
+    // SAFETY: the structure is a valid place, filled by getrusage.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        check(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage))?;
+        usage
+    };
+    let time = |value: libc::timeval| {
+        Duration::from_secs(u64::try_from(value.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(value.tv_usec).unwrap_or(0))
+    };
+    Ok(time(usage.ru_utime) + time(usage.ru_stime))
+}
+
+/// Clock ticks a second in `/proc/PID/stat`.
+#[must_use]
+pub fn clock_ticks_per_second() -> u64 {
+    // SAFETY: sysconf takes a plain number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|&n| n > 0).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_single_processes_are_killed() {
+        for pid in [0, -1, -2] {
+            assert_eq!(kill(pid).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            let error = kill_if(pid, || panic!("asked about {pid}")).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+        assert!(kill_rest_of_namespace().is_err());
+    }
+
+    #[test]
+    fn a_process_with_threads_does_not_fork() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let error = fork_worker(|| 0).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            });
+        });
+    }
+
+    #[test]
+    fn kill_if_spares_what_is_not_meant() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let pid = Pid::try_from(child.id()).unwrap();
+        kill_if(pid, || false).unwrap();
+        assert_eq!(try_wait(pid).unwrap(), None);
+        kill_if(pid, || true).unwrap();
+        assert!(!child.wait().unwrap().success());
+        assert!(kill_if(pid, || true).is_err());
+    }
+}

@@ -1,0 +1,485 @@
+//! Starts a supervisor: a copy of this program that holds the processes of one
+//! part of a load together and ends with them.
+//!
+//! Everything that allocates is prepared before the fork: the caller may have
+//! threads, so that the child may only make system calls until it execs.
+
+use std::ffi::{CString, OsStr, OsString, c_char};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::ptr;
+
+use super::{Exit, Pid, check, kill, set_nonblocking, try_wait, wait};
+
+/// Number under which the supervisor finds the shared memory.
+pub const SHARED_FD: RawFd = 3;
+
+/// The kernel's default timer slack, ns. A thread's own default is the slack of
+/// the thread that made it, so that it has to be written out.
+const TIMER_SLACK_NS: libc::c_ulong = 50_000;
+
+/// What holds the processes of a load together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// A PID namespace whose init is the supervisor: the kernel kills all of it
+    /// when the init ends. Needs `CAP_SYS_ADMIN`.
+    PidNamespace,
+    /// The same inside a user namespace, for a user without privileges.
+    UserNamespace,
+    /// A cgroup v2 folder without controllers, ended through `cgroup.kill`.
+    Cgroup,
+    /// The supervisor adopts orphans and kills its descendants when the
+    /// lifeline closes. If punctual and the supervisor are both killed with
+    /// SIGKILL at once, processes of a `cmd:` load survive.
+    Subreaper,
+}
+
+impl Containment {
+    /// All of them, the strongest first.
+    pub const ALL: [Self; 4] = [
+        Self::PidNamespace,
+        Self::UserNamespace,
+        Self::Cgroup,
+        Self::Subreaper,
+    ];
+
+    /// Its name in a run's record.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PidNamespace => "pid-namespace",
+            Self::UserNamespace => "user-namespace",
+            Self::Cgroup => "cgroup",
+            Self::Subreaper => "subreaper",
+        }
+    }
+
+    /// The inverse of [`Containment::name`].
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
+    /// Whether the kernel kills the processes when the supervisor ends.
+    #[must_use]
+    pub fn is_namespace(self) -> bool {
+        matches!(self, Self::PidNamespace | Self::UserNamespace)
+    }
+}
+
+/// What to start, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Spawn<'a> {
+    /// The program, as `/proc/self/exe`.
+    pub executable: &'a Path,
+    /// Its arguments, without the name of the program.
+    pub args: &'a [OsString],
+    /// Variable added to the environment.
+    pub variable: (&'a str, &'a str),
+    /// What holds its processes together.
+    pub containment: Containment,
+    /// Folder of the cgroup to join.
+    pub cgroup: Option<&'a Path>,
+    /// CPUs it may run on, one bit each, the lowest first; `None` leaves the
+    /// calling thread's.
+    pub affinity: Option<&'a [u64]>,
+    /// Memory that the supervisor finds as [`SHARED_FD`].
+    pub shared: BorrowedFd<'a>,
+}
+
+/// A running supervisor. Killed and reaped when dropped.
+#[derive(Debug)]
+pub struct Supervisor {
+    pid: Pid,
+    lifeline: Option<OwnedFd>,
+    status: File,
+    exit: Option<Exit>,
+}
+
+impl Supervisor {
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Closes the lifeline: the supervisor ends its processes and itself.
+    pub fn close_lifeline(&mut self) {
+        self.lifeline = None;
+    }
+
+    /// What it has written since the last call; `WouldBlock` where that is
+    /// nothing, 0 bytes once it has ended.
+    ///
+    /// # Errors
+    /// As read(2).
+    pub fn read_status(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.status.read(buffer)
+    }
+
+    /// How it ended, once it has; reaps it.
+    ///
+    /// # Errors
+    /// As waitpid(2).
+    pub fn try_wait(&mut self) -> io::Result<Option<Exit>> {
+        if self.exit.is_none() {
+            self.exit = try_wait(self.pid)?;
+        }
+        Ok(self.exit)
+    }
+
+    /// Sends it SIGKILL, unless it was reaped.
+    ///
+    /// # Errors
+    /// As kill(2).
+    pub fn kill(&mut self) -> io::Result<()> {
+        if self.exit.is_some() {
+            return Ok(());
+        }
+        kill(self.pid)
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        // What cannot be killed or reaped here was reaped already.
+        if self.exit.is_none() && self.kill().is_ok() {
+            let _ = wait(self.pid);
+        }
+    }
+}
+
+/// Starts a supervisor with: standard input the lifeline, standard output the
+/// status pipe, standard error `/dev/null`, [`SHARED_FD`] the shared memory; a
+/// session of its own, no blocked or ignored signals, `SCHED_OTHER` at nice 0
+/// or above, 50 us timer slack, and `oom_score_adj` 999.
+///
+/// Call it from the main thread: with a namespace the supervisor is killed when
+/// the *thread* that started it ends, not when the process does.
+///
+/// # Errors
+/// `InvalidInput` on another thread than the main one, else what the failing
+/// step says, with its name: `EPERM`, `ENOSPC` and `EINVAL` of clone mean that
+/// this containment is not to be had here.
+pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
+    // SAFETY: gettid has no arguments.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    if spec.containment.is_namespace() && thread != i64::from(std::process::id()) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a supervisor must be started from the main thread",
+        ));
+    }
+    let (lifeline_reader, lifeline) = pipe()?;
+    let (status, status_writer) = pipe()?;
+    let (failure, failure_writer) = pipe()?;
+    let prepared = Prepared::new(spec)?;
+    let ends = Ends {
+        lifeline: lifeline_reader.as_raw_fd(),
+        lifeline_writer: lifeline.as_raw_fd(),
+        status: status_writer.as_raw_fd(),
+        shared: spec.shared.as_raw_fd(),
+        failure: failure_writer.as_raw_fd(),
+    };
+    let namespaces = match spec.containment {
+        Containment::PidNamespace => libc::CLONE_NEWPID,
+        Containment::UserNamespace => libc::CLONE_NEWUSER | libc::CLONE_NEWPID,
+        Containment::Cgroup | Containment::Subreaper => 0,
+    };
+    let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
+    // SAFETY: without a stack and CLONE_VM this is a fork; the child makes
+    // system calls only, on memory prepared above, and never returns.
+    let pid = unsafe {
+        let pid = libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize);
+        if pid == 0 {
+            child(&prepared, &ends);
+        }
+        pid
+    };
+    if pid < 0 {
+        let error = io::Error::last_os_error();
+        return Err(io::Error::new(error.kind(), format!("clone: {error}")));
+    }
+    let mut supervisor = Supervisor {
+        pid: Pid::try_from(pid).map_err(io::Error::other)?,
+        lifeline: Some(lifeline),
+        status: File::from(status),
+        exit: None,
+    };
+    drop((lifeline_reader, status_writer, failure_writer));
+    report_failure(File::from(failure), spec)?;
+    set_nonblocking(std::os::fd::AsFd::as_fd(&supervisor.status))?;
+    supervisor.try_wait()?;
+    Ok(supervisor)
+}
+
+/// Waits for the exec, which closes the pipe, or for the step that failed.
+fn report_failure(mut failure: File, spec: &Spawn<'_>) -> io::Result<()> {
+    let mut message = Vec::new();
+    failure.read_to_end(&mut message)?;
+    let Some((&step, errno)) = message.split_first() else {
+        return Ok(());
+    };
+    let errno = errno.try_into().map_or(0, i32::from_ne_bytes);
+    let error = io::Error::from_raw_os_error(errno);
+    let step = STEPS.get(usize::from(step)).copied().unwrap_or("start");
+    Err(io::Error::new(
+        error.kind(),
+        format!("{step} of {}: {error}", spec.executable.display()),
+    ))
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((reader.into(), writer.into()))
+}
+
+/// Steps of the child that can fail, by the number it reports.
+const STEPS: [&str; 6] = [
+    "exec",
+    "user namespace map",
+    "joining the cgroup",
+    "parent-death signal",
+    "ordinary scheduling",
+    "standard streams",
+];
+const EXEC: u8 = 0;
+const USER_MAP: u8 = 1;
+const CGROUP: u8 = 2;
+const DEATH_SIGNAL: u8 = 3;
+const SCHEDULING: u8 = 4;
+const STREAMS: u8 = 5;
+
+struct Ends {
+    lifeline: RawFd,
+    lifeline_writer: RawFd,
+    status: RawFd,
+    shared: RawFd,
+    failure: RawFd,
+}
+
+/// All that the child needs, allocated before the fork.
+struct Prepared<'a> {
+    executable: CString,
+    // The pointers below point into these.
+    _args: Vec<CString>,
+    _environment: Vec<CString>,
+    argv: Vec<*const c_char>,
+    envp: Vec<*const c_char>,
+    namespace: bool,
+    user_map: Option<(CString, CString)>,
+    cgroup: Option<CString>,
+    affinity: Option<&'a [u64]>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(spec: &Spawn<'a>) -> io::Result<Self> {
+        let executable = text(spec.executable.as_os_str())?;
+        let mut args = vec![executable.clone()];
+        for arg in spec.args {
+            args.push(text(arg)?);
+        }
+        let (name, value) = spec.variable;
+        let mut environment = vec![text(OsStr::new(&format!("{name}={value}")))?];
+        for (key, value) in std::env::vars_os().filter(|(key, _)| key != name) {
+            let mut entry = key.into_vec();
+            entry.push(b'=');
+            entry.extend(value.into_vec());
+            environment.push(text(OsStr::from_bytes(&entry))?);
+        }
+        let user_map = (spec.containment == Containment::UserNamespace)
+            .then(user_map)
+            .transpose()?;
+        let cgroup = spec
+            .cgroup
+            .map(|folder| text(folder.join("cgroup.procs").as_os_str()))
+            .transpose()?;
+        Ok(Self {
+            argv: pointers(&args),
+            envp: pointers(&environment),
+            executable,
+            _args: args,
+            _environment: environment,
+            namespace: spec.containment.is_namespace(),
+            user_map,
+            cgroup,
+            affinity: spec.affinity,
+        })
+    }
+}
+
+/// The user and group of the process, mapped to themselves.
+fn user_map() -> io::Result<(CString, CString)> {
+    // SAFETY: both take no arguments and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let line = |id: u32| text(OsStr::new(&format!("{id} {id} 1\n")));
+    Ok((line(user)?, line(group)?))
+}
+
+fn text(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{} contains a zero byte", text.display()),
+        )
+    })
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let ends = std::iter::once(ptr::null());
+    strings.iter().map(|s| s.as_ptr()).chain(ends).collect()
+}
+
+/// What runs between fork and exec.
+///
+/// # Safety
+/// Only in the child of a fork. Makes system calls only: no allocation, no lock.
+unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
+    // SAFETY: the caller's promise; every pointer comes from `prepared`, which
+    // the fork has copied.
+    unsafe {
+        // As long as the child holds this end itself, the lifeline cannot close.
+        libc::close(ends.lifeline_writer);
+        libc::setsid();
+        reset_signals();
+        if let Some((users, groups)) = &prepared.user_map {
+            step(USER_MAP, ends, write_file(c"/proc/self/setgroups", c"deny"));
+            step(USER_MAP, ends, write_file(c"/proc/self/uid_map", users));
+            step(USER_MAP, ends, write_file(c"/proc/self/gid_map", groups));
+        }
+        if let Some(cgroup) = &prepared.cgroup {
+            step(CGROUP, ends, write_file(cgroup, c"0"));
+        }
+        if prepared.namespace {
+            let set = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            step(DEATH_SIGNAL, ends, check(set));
+        }
+        step(SCHEDULING, ends, reset_scheduling(prepared.affinity));
+        // Above a supervisor, whose restarts are of use, rank only its workers.
+        let _ = write_file(c"/proc/self/oom_score_adj", c"999");
+        exit_if_orphan(ends.lifeline);
+        step(STREAMS, ends, set_streams(ends));
+        libc::execve(
+            prepared.executable.as_ptr(),
+            prepared.argv.as_ptr(),
+            prepared.envp.as_ptr(),
+        );
+        step(EXEC, ends, Err(io::Error::last_os_error()));
+        libc::_exit(127)
+    }
+}
+
+/// Reports a failure to the parent and ends the child.
+unsafe fn step(number: u8, ends: &Ends, result: io::Result<libc::c_int>) {
+    let Err(error) = result else { return };
+    let errno = error.raw_os_error().unwrap_or(0).to_ne_bytes();
+    let message = [number, errno[0], errno[1], errno[2], errno[3]];
+    // SAFETY: the array is valid for its length; _exit ends the child.
+    unsafe {
+        libc::write(ends.failure, message.as_ptr().cast(), message.len());
+        libc::_exit(127)
+    }
+}
+
+/// Ignored signals survive an exec, and Rust programs ignore SIGPIPE.
+unsafe fn reset_signals() {
+    // SAFETY: SIG_DFL needs no handler; unknown numbers are refused; the set is
+    // filled before it is read.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, ptr::null_mut());
+    }
+}
+
+unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Result<libc::c_int> {
+    // SAFETY: both are terminated strings; the length is the content's own.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
+        let written = libc::write(fd, content.as_ptr().cast(), content.count_bytes());
+        let error = io::Error::last_os_error();
+        libc::close(fd);
+        if written < 0 { Err(error) } else { Ok(0) }
+    }
+}
+
+/// Nothing real-time is handed on; a nice value above 0 is, as the user's wish.
+unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> {
+    // SAFETY: plain system calls on valid places of the right sizes.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+        // The system call returns 20 - nice, so that errors stay below 0.
+        let nice = 20 - libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0);
+        let mut attr: libc::sched_attr = std::mem::zeroed();
+        attr.size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(48);
+        attr.sched_policy = libc::SCHED_OTHER as u32;
+        attr.sched_nice = nice.clamp(0, 19) as i32;
+        // Raw, since musl's sched_setscheduler is not implemented.
+        if libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) < 0 {
+            let error = io::Error::last_os_error();
+            let policy = libc::syscall(libc::SYS_sched_getscheduler, 0) & 0xff;
+            let real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
+            if real_time.iter().any(|&one| i64::from(one) == policy) {
+                return Err(error);
+            }
+        }
+        if let Some(words) = affinity {
+            let size = size_of_val(words);
+            let call = libc::SYS_sched_setaffinity;
+            if libc::syscall(call, 0, size, words.as_ptr()) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// The parent may have ended before the death signal was asked for.
+unsafe fn exit_if_orphan(lifeline: RawFd) {
+    let mut polled = libc::pollfd {
+        fd: lifeline,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one valid structure; _exit ends the child.
+    unsafe {
+        if libc::poll(&raw mut polled, 1, 0) > 0 && polled.revents & libc::POLLHUP != 0 {
+            libc::_exit(0);
+        }
+    }
+}
+
+unsafe fn set_streams(ends: &Ends) -> io::Result<libc::c_int> {
+    // SAFETY: plain system calls on open descriptors.
+    unsafe {
+        check(libc::dup2(ends.lifeline, libc::STDIN_FILENO))?;
+        check(libc::dup2(ends.status, libc::STDOUT_FILENO))?;
+        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR))?;
+        check(libc::dup2(null, libc::STDERR_FILENO))?;
+        if ends.failure == SHARED_FD {
+            // Cannot be: the shared memory or a pipe was opened before it.
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        if ends.shared == SHARED_FD {
+            check(libc::fcntl(SHARED_FD, libc::F_SETFD, 0))?;
+        } else {
+            check(libc::dup2(ends.shared, SHARED_FD))?;
+        }
+        // Kernels before 5.11 lack this; there only what the caller left
+        // without close-on-exec is handed on.
+        let first = (SHARED_FD + 1) as libc::c_uint;
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+    }
+    Ok(0)
+}

@@ -1,0 +1,112 @@
+//! Files past the page cache, mapped files and the room of a file system.
+
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Alignment that O_DIRECT asks of buffers, offsets and lengths at most, bytes.
+pub const DIRECT_ALIGNMENT: usize = 4096;
+
+/// Opens a file with O_DIRECT: reads and writes go past the page cache.
+///
+/// # Errors
+/// `EINVAL` where the file system does not offer it; else as open(2).
+pub fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(libc::O_DIRECT).open(path)
+}
+
+/// Room of a file system, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// All of it.
+    pub total: u64,
+    /// What a user without privileges may still fill.
+    pub free: u64,
+    /// Whether the files live in memory (tmpfs or ramfs).
+    pub in_memory: bool,
+}
+
+/// The room of the file system that holds `path`.
+///
+/// # Errors
+/// As statfs(2).
+pub fn room(path: &Path) -> io::Result<Room> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a terminated path and a valid place, filled on success.
+    let stat = unsafe {
+        let mut stat: libc::statfs = std::mem::zeroed();
+        if libc::statfs(path.as_ptr(), &raw mut stat) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        stat
+    };
+    let block = u64::try_from(stat.f_bsize).unwrap_or(0);
+    // linux/magic.h
+    const RAMFS_MAGIC: i128 = 0x8584_58f6;
+    let kind = i128::from(stat.f_type);
+    Ok(Room {
+        total: stat.f_blocks.saturating_mul(block),
+        free: stat.f_bavail.saturating_mul(block),
+        in_memory: kind == i128::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC,
+    })
+}
+
+/// Maps a file, reads every byte of the mapping and returns their sum. A file
+/// that is truncated meanwhile ends the process with SIGBUS.
+///
+/// # Errors
+/// As mmap(2). An empty file sums to 0.
+pub fn sum_mapped(file: &File) -> io::Result<u64> {
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    if length == 0 {
+        return Ok(0);
+    }
+    // SAFETY: a new private mapping at an address of the kernel's choice, read
+    // byte by byte within its length (no reference is made, since others may
+    // write to the file) and unmapped once.
+    unsafe {
+        let address = libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ,
+            libc::MAP_PRIVATE,
+            file.as_raw_fd(),
+            0,
+        );
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let bytes = address.cast::<u8>();
+        let sum = (0..length).fold(0_u64, |sum, at| {
+            sum.wrapping_add(u64::from(bytes.add(at).read_volatile()))
+        });
+        libc::munmap(address, length);
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_file_sums_to_its_bytes() {
+        let path = std::env::temp_dir().join(format!("punctual-sum-{}", std::process::id()));
+        let bytes: Vec<u8> = (0..=255).cycle().take(10_000).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let sum = sum_mapped(&File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(sum.unwrap(), bytes.iter().map(|&b| u64::from(b)).sum());
+    }
+
+    #[test]
+    fn room_is_within_bounds() {
+        let room = room(Path::new("/")).unwrap();
+        assert!(room.total > 0 && room.free <= room.total, "{room:?}");
+        assert!(super::room(Path::new("/does/not/exist")).is_err());
+    }
+}
