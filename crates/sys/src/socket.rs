@@ -37,7 +37,7 @@ impl LoopbackEcho {
             option(&socket, libc::SOL_RAW, ICMP_FILTER, &drop_all_but_replies)?;
         }
         let limit = libc::timeval {
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).map_err(io::Error::other)?,
+            tv_sec: timeout.as_secs().try_into().map_err(io::Error::other)?,
             tv_usec: timeout.subsec_micros().into(),
         };
         option(&socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &limit)?;
@@ -167,10 +167,11 @@ fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T)
 fn connect_loopback(socket: &OwnedFd) -> io::Result<()> {
     let size = size_of::<libc::sockaddr_in>();
     let size = libc::socklen_t::try_from(size).map_err(io::Error::other)?;
+    let family = libc::sa_family_t::try_from(libc::AF_INET).map_err(io::Error::other)?;
     // SAFETY: a zeroed address is valid; it is complete when passed.
     let connected = unsafe {
         let mut address: libc::sockaddr_in = std::mem::zeroed();
-        address.sin_family = libc::AF_INET.try_into().unwrap_or(2);
+        address.sin_family = family;
         address.sin_addr.s_addr = libc::INADDR_LOOPBACK.to_be();
         libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size)
     };

@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsStr, OsString, c_char};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::ptr;
@@ -211,9 +211,23 @@ pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
     };
     drop((lifeline_reader, status_writer, failure_writer));
     report_failure(File::from(failure), spec)?;
-    set_nonblocking(std::os::fd::AsFd::as_fd(&supervisor.status))?;
+    set_nonblocking(supervisor.status.as_fd())?;
     supervisor.try_wait()?;
     Ok(supervisor)
+}
+
+/// In a supervisor: a copy of the shared memory's descriptor, and the original
+/// no longer handed on to the programs it starts.
+///
+/// # Errors
+/// `EBADF` where the process was not started by [`spawn`].
+pub fn inherited_shared() -> io::Result<OwnedFd> {
+    // SAFETY: fcntl with plain numbers; the copy is checked and owned by nothing else.
+    unsafe {
+        let copy = check(libc::fcntl(SHARED_FD, libc::F_DUPFD_CLOEXEC, SHARED_FD + 1))?;
+        check(libc::fcntl(SHARED_FD, libc::F_SETFD, libc::FD_CLOEXEC))?;
+        Ok(OwnedFd::from_raw_fd(copy))
+    }
 }
 
 /// Waits for the exec, which closes the pipe, or for the step that failed.

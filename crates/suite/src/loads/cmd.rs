@@ -1,0 +1,166 @@
+//! Any command of the user's.
+
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual_sys::process::{self, Exit, Pid};
+
+use super::procs::descendants_cpu_time;
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
+use crate::registry::{Param, Values};
+
+const RUNS: usize = 0;
+const CPU_MS: usize = 1;
+/// A command that has lived so long has started.
+const STARTED: Duration = Duration::from_millis(300);
+/// How often the CPU time is read: often enough for one figure a second.
+const CPU_PERIOD: Duration = Duration::from_millis(400);
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "cmd",
+    summary: "any command, started again when it ends",
+    help: "cmd:COMMAND runs COMMAND with sh -c in a process group of its own, and again when it \
+           and everything it left in the background have ended; all that follows the colon is \
+           the command. Its input is empty and its output is dropped, but for the last line of \
+           errors, which says why it failed. It counts runs that ended with success and CPU time \
+           of the whole process tree, so that a long command proves its work too. A command that \
+           fails five times at once is given up. /proc still shows the machine's processes, by \
+           other numbers than the command sees. As in rteval and jitterdebugger -c.",
+    main_param: "command",
+    params: &[Param {
+        name: "command",
+        value: "COMMAND",
+        default: "none: it must be given",
+        help: "what sh -c runs",
+    }],
+    counters: &["runs", "cpu-ms"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: false,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
+    let command = values.text("command").unwrap_or("").trim();
+    if command.is_empty() {
+        return Err("no command given; write cmd:COMMAND".to_owned());
+    }
+    Ok(Params::from([("command".to_owned(), command.to_owned())]))
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let command = worker.text("command")?;
+    let failed = |error| LoadError::io("adopting orphans", &error);
+    // What the command leaves in the background belongs to its run.
+    process::become_subreaper().map_err(failed)?;
+    let mut meter = CpuMeter::default();
+    loop {
+        run_once(worker, command, &mut meter)?;
+        worker.add(RUNS, 1);
+        worker.restarted();
+    }
+}
+
+/// Runs the command until it and all its descendants have ended.
+fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<(), LoadError> {
+    let events = process::child_events().map_err(|error| LoadError::io("signalfd", &error))?;
+    let mut shell = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(command)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| LoadError::io("/bin/sh", &error))?;
+    let last_words = shell.stderr.take().map(listen);
+    let pid = Pid::try_from(shell.id()).unwrap_or(0);
+    let started = Instant::now();
+    let mut said_ready = false;
+    loop {
+        match process::try_wait_any() {
+            Ok(Some((ended, exit))) if ended == pid && exit != Exit::Code(0) => {
+                return Err(failure(command, exit, last_words));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let ready = process::wait_readable([events.as_fd()], CPU_PERIOD / 4);
+                ready.map_err(|error| LoadError::io("poll", &error))?;
+                process::drain(events.as_fd());
+            }
+            // No descendant is left.
+            Err(_) => break,
+        }
+        meter.read(worker, CPU_PERIOD)?;
+        if !said_ready && started.elapsed() >= STARTED {
+            worker.ready();
+            said_ready = true;
+        }
+    }
+    meter.read(worker, CPU_PERIOD)
+}
+
+fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) -> LoadError {
+    // The listener may be a moment behind the end.
+    thread::sleep(Duration::from_millis(10));
+    let said = last_words.map_or(String::new(), |words| {
+        let words = words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", words.as_str())
+        }
+    });
+    LoadError::Failed(format!("\"{command}\" {exit}{said}"))
+}
+
+/// Keeps the last line that the command writes as an error.
+fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
+    let last = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&last);
+    thread::spawn(move || {
+        let mut reader = BufReader::new(errors);
+        let mut line = Vec::new();
+        while let Ok(1..) = reader.read_until(b'\n', &mut line) {
+            let text = String::from_utf8_lossy(&line);
+            if !text.trim().is_empty() {
+                let text = text.trim().chars().take(200).collect();
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = text;
+            }
+            line.clear();
+        }
+    });
+    last
+}
+
+/// Counts the CPU time of the process tree.
+#[derive(Debug, Default)]
+struct CpuMeter {
+    read_at: Option<Instant>,
+    counted_ms: u64,
+}
+
+impl CpuMeter {
+    fn read(&mut self, worker: &Worker<'_>, period: Duration) -> Result<(), LoadError> {
+        if self.read_at.is_some_and(|at| at.elapsed() < period) {
+            return Ok(());
+        }
+        self.read_at = Some(Instant::now());
+        let reaped = process::reaped_cpu_time().map_err(|e| LoadError::io("getrusage", &e))?;
+        let total = reaped + descendants_cpu_time();
+        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+        // A process that ends between the two readings is missed until the next one.
+        let new_ms = total_ms.saturating_sub(self.counted_ms);
+        worker.add(CPU_MS, new_ms);
+        self.counted_ms += new_ms;
+        Ok(())
+    }
+}

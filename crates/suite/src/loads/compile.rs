@@ -1,0 +1,217 @@
+//! The shape of a compile: a process tree that execs, maps, reads, writes and computes.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use punctual_sys::storage::sum_mapped;
+
+use super::worker::words;
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
+use crate::registry::{Param, Values};
+
+/// First argument of the programs that a job execs.
+pub(super) const UNIT: &str = "compile-unit";
+/// Headers that every unit includes, and their size: the include tree of a small C file.
+const HEADERS: u64 = 48;
+const HEADER_BYTES: usize = 8 << 10;
+/// Size of a source file.
+const SOURCE_BYTES: usize = 16 << 10;
+/// Objects that a link reads; the job's files are deleted behind it.
+const UNITS_PER_LINK: u64 = 16;
+/// Times that the front end goes over its words, as a compiler has passes.
+const PASSES: u64 = 8;
+const UNITS: usize = 0;
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "compile",
+    summary: "the shape of make -jN, without a compiler",
+    help: "What make -jN of a kernel does to a machine, self-contained: every job runs this \
+           program again as a driver, which runs it again as a front end (maps and reads 48 \
+           headers and a source, builds a table of its words, computes, writes an assembler \
+           file), as an assembler (reads that, writes an object) and every 16 units as a linker. \
+           Starts over when done. Works in a folder of its own, which is removed at the end.",
+    main_param: "jobs",
+    params: &[
+        Param {
+            name: "jobs",
+            value: "N",
+            default: "one a CPU",
+            help: "units compiled at a time",
+        },
+        Param {
+            name: "dir",
+            value: "DIR",
+            default: "$TMPDIR or /var/tmp",
+            help: "where its folder is made",
+        },
+    ],
+    counters: &["units"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: true,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
+    let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
+    let dir = values
+        .text("dir")
+        .map_or(&*machine.scratch_parent, Path::new);
+    let dir = fs::canonicalize(dir).map_err(|e| format!("{}: {}", dir.display(), words(&e)))?;
+    let dir = dir.to_str().ok_or("dir: not UTF-8")?;
+    Ok(Params::from([
+        ("jobs".to_owned(), jobs.to_string()),
+        ("dir".to_owned(), dir.to_owned()),
+    ]))
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let folder = worker.scratch()?;
+    let failed = |error| LoadError::io(folder.display(), &error);
+    fs::create_dir_all(folder.join("include")).map_err(failed)?;
+    for header in 0..HEADERS {
+        let text = source_text(header, HEADER_BYTES);
+        fs::write(folder.join(format!("include/{header}.h")), text).map_err(failed)?;
+    }
+    for job in 0..worker.number("jobs")? {
+        worker.fork(|worker| make(worker, folder, job))?;
+    }
+    worker.wait_endless()
+}
+
+/// One job: unit after unit, for ever.
+fn make(worker: &Worker<'_>, folder: &Path, job: u64) -> Result<(), LoadError> {
+    let own = folder.join(format!("job{job}"));
+    let failed = |error| LoadError::io(own.display(), &error);
+    loop {
+        fs::create_dir_all(&own).map_err(failed)?;
+        for unit in 0..UNITS_PER_LINK {
+            let source = own.join(format!("{unit}.c"));
+            let seed = HEADERS + job * UNITS_PER_LINK + unit;
+            fs::write(&source, source_text(seed, SOURCE_BYTES)).map_err(failed)?;
+            exec(worker.self_args(), "drive", &source).map_err(LoadError::Failed)?;
+            worker.add(UNITS, 1);
+        }
+        exec(worker.self_args(), "link", &own).map_err(LoadError::Failed)?;
+        fs::remove_dir_all(&own).map_err(failed)?;
+    }
+}
+
+/// Runs this program as one stage of a compile.
+fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
+    let status = Command::new("/proc/self/exe")
+        .args(self_args)
+        .args([UNIT, stage])
+        .arg(path)
+        .args(self_args)
+        .stdin(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{stage} of {}: {status}", path.display())),
+        Err(error) => Err(format!("exec of {stage}: {}", words(&error))),
+    }
+}
+
+/// What a process of the compile does; `args` are the stage, its path, and the
+/// arguments that lead here again.
+pub(super) fn unit_main(args: &[String]) -> i32 {
+    let [stage, path, self_args @ ..] = args else {
+        return 2;
+    };
+    let path = Path::new(path);
+    let done = match stage.as_str() {
+        "drive" => drive(path, self_args),
+        "translate" => translate(path).map_err(|error| words(&error)),
+        "assemble" => assemble(path).map_err(|error| words(&error)),
+        "link" => link(path).map_err(|error| words(&error)),
+        _ => Err("no such stage".to_owned()),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(reason) => {
+            super::worker::report(&format!("{stage} of {}: {reason}", path.display()));
+            1
+        }
+    }
+}
+
+fn drive(source: &Path, self_args: &[String]) -> Result<(), String> {
+    exec(self_args, "translate", source)?;
+    exec(self_args, "assemble", &source.with_extension("s"))
+}
+
+/// The front end and the optimiser.
+fn translate(source: &Path) -> std::io::Result<()> {
+    let include = source.ancestors().nth(2).unwrap_or(source).join("include");
+    let mut text = fs::read_to_string(source)?;
+    let mut sum = 0_u64;
+    for header in 0..HEADERS {
+        let path = include.join(format!("{header}.h"));
+        sum = sum.wrapping_add(sum_mapped(&File::open(&path)?)?);
+        text.push_str(&fs::read_to_string(path)?);
+    }
+    let mut uses: HashMap<&str, u64> = HashMap::new();
+    for pass in 0..PASSES {
+        for word in text.split_ascii_whitespace() {
+            let count = uses.entry(word).or_insert(sum);
+            *count = mix(*count ^ pass);
+        }
+    }
+    let mut symbols: Vec<_> = uses.into_iter().collect();
+    symbols.sort_unstable();
+    let mut out = String::new();
+    for (symbol, value) in symbols {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{symbol}: .quad {value}");
+    }
+    fs::write(source.with_extension("s"), out)
+}
+
+fn assemble(assembler: &Path) -> std::io::Result<()> {
+    let text = fs::read_to_string(assembler)?;
+    let values = text.lines().filter_map(|line| line.rsplit(' ').next());
+    let code: Vec<u8> = values
+        .flat_map(|value| value.parse::<u64>().unwrap_or(0).to_le_bytes())
+        .collect();
+    let part = assembler.with_extension("o.part");
+    fs::write(&part, code)?;
+    fs::rename(part, assembler.with_extension("o"))
+}
+
+fn link(folder: &Path) -> std::io::Result<()> {
+    let mut program = Vec::new();
+    for unit in 0..UNITS_PER_LINK {
+        let object = folder.join(format!("{unit}.o"));
+        program.extend(fs::read(&object)?);
+    }
+    fs::write(folder.join("a.out"), program)
+}
+
+/// Text of words that differ by seed, the same for the same seed.
+fn source_text(seed: u64, bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes + 16);
+    let mut state = mix(seed);
+    while text.len() < bytes {
+        state = mix(state);
+        let _ = write!(text, "w{} ", state % 4096);
+        if state.is_multiple_of(8) {
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014), with its increment.
+fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

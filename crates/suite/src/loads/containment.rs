@@ -1,0 +1,231 @@
+//! What holds the processes of a part together, and how they are ended.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use punctual_sys::process::spawn::{Containment, Spawn, Supervisor, spawn};
+use punctual_sys::shared::SharedCounters;
+
+use super::procs::{MARKER, kill_marked, until};
+use super::set::LoadContext;
+use super::supervisor::Order;
+use super::worker::words;
+
+/// How long processes may take to die: one that waits for a disk dies late.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// How long a supervisor is given to end its processes by itself.
+const LIFELINE_LIMIT: Duration = Duration::from_secs(2);
+
+/// A supervisor with all that holds its processes together.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) supervisor: Supervisor,
+    pub(super) containment: Containment,
+    cgroup: Option<PathBuf>,
+    marker: String,
+    ended: bool,
+}
+
+impl Held {
+    /// Starts a supervisor in the strongest containment to be had of those that
+    /// the context allows.
+    pub(super) fn start(
+        order: &mut Order,
+        counters: &SharedCounters,
+        context: &mut LoadContext<'_>,
+    ) -> Result<Self, String> {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let marker = format!("{}-{number}", std::process::id());
+        let mut refusals = Vec::new();
+        for &containment in &context.containments.clone() {
+            match Self::start_in(containment, order, counters, context, &marker) {
+                Ok(held) => return Ok(held),
+                Err(reason) => refusals.push(format!("{}: {reason}", containment.name())),
+            }
+        }
+        Err(format!("no supervisor ({})", refusals.join("; ")))
+    }
+
+    fn start_in(
+        containment: Containment,
+        order: &mut Order,
+        counters: &SharedCounters,
+        context: &mut LoadContext<'_>,
+        marker: &str,
+    ) -> Result<Self, String> {
+        let cgroup = match containment {
+            Containment::Cgroup => Some(make_cgroup(context, marker)?),
+            _ => None,
+        };
+        containment.name().clone_into(&mut order.containment);
+        order.cgroup.clone_from(&cgroup);
+        let json = serde_json::to_string(order).map_err(|error| error.to_string())?;
+        let mut args: Vec<OsString> = context.self_args.iter().map(OsString::from).collect();
+        args.push(json.into());
+        let spawned = spawn(&Spawn {
+            executable: &context.executable,
+            args: &args,
+            variable: (MARKER, marker),
+            containment,
+            cgroup: cgroup.as_deref(),
+            affinity: context.affinity.as_deref(),
+            shared: counters.as_fd(),
+        });
+        match spawned {
+            Ok(supervisor) => Ok(Self {
+                supervisor,
+                containment,
+                cgroup,
+                marker: marker.to_owned(),
+                ended: false,
+            }),
+            Err(error) => {
+                if let Some(cgroup) = cgroup {
+                    let _ = fs::remove_dir(cgroup);
+                }
+                Err(words(&error))
+            }
+        }
+    }
+
+    /// Ends every process of the part and reaps the supervisor. False where
+    /// something lives on after ten seconds.
+    pub(super) fn end(&mut self) -> bool {
+        if self.ended {
+            return true;
+        }
+        self.ended = true;
+        if self.containment == Containment::Subreaper {
+            // It alone finds descendants that have cleared their environment.
+            self.supervisor.close_lifeline();
+            until(LIFELINE_LIMIT, || self.is_reaped());
+        }
+        let mut all_dead = true;
+        if let Some(cgroup) = &self.cgroup {
+            all_dead &= kill_cgroup(cgroup);
+        }
+        // An init that is killed takes its namespace with it before it can be reaped.
+        let _ = self.supervisor.kill();
+        all_dead &= until(END_LIMIT, || self.is_reaped());
+        if !self.containment.is_namespace() {
+            all_dead &= kill_marked(&self.marker, LIFELINE_LIMIT);
+        }
+        if let Some(cgroup) = &self.cgroup {
+            all_dead &= until(LIFELINE_LIMIT, || fs::remove_dir(cgroup).is_ok());
+        }
+        all_dead
+    }
+
+    fn is_reaped(&mut self) -> bool {
+        // An error means that there is nothing left to reap.
+        self.supervisor
+            .try_wait()
+            .map_or(true, |exit| exit.is_some())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Kills the members of a cgroup, those that fork meanwhile too.
+pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
+    let _ = fs::write(cgroup.join("cgroup.kill"), "1");
+    until(END_LIMIT, || {
+        fs::read_to_string(cgroup.join("cgroup.events")).map_or(true, |events| {
+            events.lines().any(|line| line == "populated 0")
+        })
+    })
+}
+
+fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, String> {
+    let read = |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", words(&error)));
+    let own = own_cgroup(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
+        .ok_or("no cgroup v2 is mounted")?;
+    let folder = own.join(format!("punctual-load-{marker}"));
+    let made = context.journal.cgroup_dir(&folder);
+    made.map_err(|error| format!("{}: {}", folder.display(), words(&error)))?;
+    if !folder.join("cgroup.kill").exists() {
+        let _ = fs::remove_dir(&folder);
+        return Err("the kernel has no cgroup.kill (Linux 5.14)".to_owned());
+    }
+    Ok(folder)
+}
+
+/// The folder of the caller's own cgroup v2, from `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`.
+fn own_cgroup(cgroup: &[u8], mountinfo: &[u8]) -> Option<PathBuf> {
+    let mut lines = cgroup.split(|&b| b == b'\n');
+    let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    mountinfo.split(|&b| b == b'\n').find_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
+        let dash = fields.iter().position(|field| *field == b"-")?;
+        if *fields.get(dash + 1)? != b"cgroup2" {
+            return None;
+        }
+        // A container's mount shows a part of the tree only.
+        let root = unescape(fields.get(3)?);
+        Some(unescape(fields.get(4)?).join(path.strip_prefix(root).ok()?))
+    })
+}
+
+/// mountinfo writes blanks, tabs, newlines and backslashes as `\ooo`.
+fn unescape(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let octal = match behind.get(..3) {
+            Some(digits) if byte == b'\\' => std::str::from_utf8(digits).ok(),
+            _ => None,
+        };
+        let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(octal.unwrap_or(byte));
+        rest = if octal.is_some() {
+            &behind[3..]
+        } else {
+            behind
+        };
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_cgroup_is_found_wherever_it_is_mounted() {
+        let hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
+                      32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+        let unified = "25 1 0:22 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let container = "25 1 0:22 /docker/a\\040b /sys/fs/cgr\\134oup ro - cgroup2 cgroup rw\n";
+        for (cgroup, mounts, expected) in [
+            (
+                "9:name=systemd:/x\n0::/\n",
+                hybrid,
+                Some("/sys/fs/cgroup/unified"),
+            ),
+            (
+                "0::/user.slice/a b\n",
+                unified,
+                Some("/sys/fs/cgroup/user.slice/a b"),
+            ),
+            ("0::/docker/a b/c\n", container, Some("/sys/fs/cgr\\oup/c")),
+            ("0::/elsewhere\n", container, None),
+            ("4:cpu:/x\n", hybrid, None),
+            ("0::/\n", "garbage - \n\n-", None),
+        ] {
+            let found = own_cgroup(cgroup.as_bytes(), mounts.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{cgroup}");
+        }
+    }
+}

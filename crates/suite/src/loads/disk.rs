@@ -1,0 +1,212 @@
+//! Big files: sequential writes, syncs and copies, past the page cache where that works.
+
+use std::convert::Infallible;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
+
+use super::worker::words;
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker, bytes};
+use crate::registry::{Param, Values};
+
+const BLOCK: usize = 1 << 20;
+const WRITTEN: usize = 0;
+const READ: usize = 1;
+const SYNCS: usize = 2;
+const DIRECT: usize = 3;
+/// Size of the file, unless told otherwise: more than a disk's own cache.
+const SIZE: u64 = 256 << 20;
+/// At least this much is kept free, unless told otherwise, or a twentieth of the file system.
+const RESERVE: u64 = 256 << 20;
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "disk",
+    summary: "write, sync and copy a big file, with O_DIRECT where it works",
+    help: "Writes a big file in blocks of 1 MiB, syncs it, copies it, syncs the copy and deletes \
+           both, again and again: Ingo Molnar's big file copy and LRTBF's dd. With O_DIRECT, \
+           where the file system has it, so that the disk's DMA moves the data; direct-bytes \
+           shows that. It works in a folder of its own below dir, which is removed at the end, \
+           and keeps the reserve free: it ends rather than touch it.",
+    main_param: "dir",
+    params: &[
+        Param {
+            name: "dir",
+            value: "DIR",
+            default: "$TMPDIR or /var/tmp",
+            help: "where its folder is made",
+        },
+        Param {
+            name: "size",
+            value: "SIZE",
+            default: "256M, less where two such files do not fit",
+            help: "size of the file; the copy takes as much again",
+        },
+        Param {
+            name: "reserve",
+            value: "SIZE",
+            default: "256M or a twentieth of the file system, the larger",
+            help: "room that is kept free",
+        },
+    ],
+    counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: true,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
+    let parent = values
+        .text("dir")
+        .map_or(&*machine.scratch_parent, Path::new);
+    let at = |error: io::Error| format!("{}: {}", parent.display(), words(&error));
+    let parent = fs::canonicalize(parent).map_err(at)?;
+    let room = storage::room(&parent).map_err(at)?;
+    let dir = parent.to_str().ok_or("dir: not UTF-8")?;
+    let reserve = values.get("reserve", RESERVE.max(room.total / 20), bytes::parse)?;
+    // Whole blocks, and both files at once.
+    let block = BLOCK as u64;
+    let fitting = room.free.saturating_sub(reserve) / 2 / block * block;
+    let size = match values.text("size") {
+        Some(_) => values.get("size", 0, bytes::parse)?.next_multiple_of(block),
+        None => SIZE.min(fitting),
+    };
+    if size == 0 || size > fitting {
+        return Err(full(&parent, room, reserve));
+    }
+    Ok(Params::from([
+        ("dir".to_owned(), dir.to_owned()),
+        ("size".to_owned(), bytes::text(size)),
+        ("reserve".to_owned(), bytes::text(reserve)),
+    ]))
+}
+
+fn full(dir: &Path, room: Room, reserve: u64) -> String {
+    format!(
+        "{}: No space left on device beside the reserve: {} bytes are free, {reserve} are to stay \
+         free; free some, or give another dir, a smaller size or a smaller reserve",
+        dir.display(),
+        room.free
+    )
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let folder = worker.scratch()?;
+    let parse = |key| bytes::parse(worker.text(key)?).map_err(LoadError::CannotStart);
+    let (size, reserve) = (parse("size")?, parse("reserve")?);
+    let (original, copy) = (folder.join("original"), folder.join("copy"));
+    let mut block = Block::new();
+    loop {
+        // Left by a worker that was killed.
+        for path in [&original, &copy] {
+            remove(path)?;
+        }
+        let room = storage::room(folder).map_err(|e| LoadError::io(folder.display(), &e))?;
+        if room.free < reserve.saturating_add(2 * size) {
+            return Err(LoadError::Failed(full(folder, room, reserve)));
+        }
+        write_file(worker, &original, size, &mut block)?;
+        copy_file(worker, &original, &copy, size, &mut block)?;
+    }
+}
+
+fn remove(path: &Path) -> Result<(), LoadError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(LoadError::io(path.display(), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A buffer of [`BLOCK`] bytes with the alignment that O_DIRECT asks for.
+struct Block {
+    memory: Vec<u8>,
+    start: usize,
+}
+
+impl Block {
+    fn new() -> Self {
+        let memory = vec![0xa5; BLOCK + DIRECT_ALIGNMENT];
+        let start = memory.as_ptr().align_offset(DIRECT_ALIGNMENT);
+        Self { memory, start }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + BLOCK]
+    }
+}
+
+/// A file opened with O_DIRECT, or without where the file system refuses.
+fn open(options: &mut OpenOptions, path: &Path) -> Result<(File, bool), LoadError> {
+    if let Ok(file) = storage::open_direct(options, path) {
+        return Ok((file, true));
+    }
+    let file = options.custom_flags(0).open(path);
+    Ok((
+        file.map_err(|error| LoadError::io(path.display(), &error))?,
+        false,
+    ))
+}
+
+fn create(path: &Path) -> Result<(File, bool), LoadError> {
+    open(OpenOptions::new().write(true).create(true), path)
+}
+
+fn write_file(
+    worker: &Worker<'_>,
+    path: &Path,
+    size: u64,
+    block: &mut Block,
+) -> Result<(), LoadError> {
+    let failed = |error| LoadError::io(path.display(), &error);
+    let (mut file, direct) = create(path)?;
+    let mut left = size;
+    while left > 0 {
+        file.write_all(block.bytes()).map_err(failed)?;
+        written(worker, direct);
+        left = left.saturating_sub(BLOCK as u64);
+    }
+    file.sync_all().map_err(failed)?;
+    worker.add(SYNCS, 1);
+    Ok(())
+}
+
+fn copy_file(
+    worker: &Worker<'_>,
+    from: &Path,
+    to: &Path,
+    size: u64,
+    block: &mut Block,
+) -> Result<(), LoadError> {
+    let reading = |error| LoadError::io(from.display(), &error);
+    let writing = |error| LoadError::io(to.display(), &error);
+    let (mut source, direct_read) = open(OpenOptions::new().read(true), from)?;
+    let (mut target, direct_write) = create(to)?;
+    let mut left = size;
+    while left > 0 {
+        source.read_exact(block.bytes()).map_err(reading)?;
+        worker.add(READ, BLOCK as u64);
+        if direct_read {
+            worker.add(DIRECT, BLOCK as u64);
+        }
+        target.write_all(block.bytes()).map_err(writing)?;
+        written(worker, direct_write);
+        left = left.saturating_sub(BLOCK as u64);
+    }
+    target.sync_all().map_err(writing)?;
+    worker.add(SYNCS, 1);
+    Ok(())
+}
+
+fn written(worker: &Worker<'_>, direct: bool) {
+    worker.add(WRITTEN, BLOCK as u64);
+    if direct {
+        worker.add(DIRECT, BLOCK as u64);
+    }
+}

@@ -1,0 +1,256 @@
+//! Groups of senders and receivers, as hackbench has them.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use punctual_sys::process;
+
+use super::worker::Tally;
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
+use crate::registry::{Param, Values};
+
+/// Senders, and receivers, of a group.
+const SIDE: usize = 20;
+/// Bytes of a message.
+const MESSAGE: usize = 100;
+/// Stack, tables and full socket buffers of a group's 40 tasks, bytes, rounded up.
+const GROUP_MEMORY: u64 = 32 << 20;
+/// Enough for one message and a few calls.
+const STACK_BYTES: usize = 64 << 10;
+const MESSAGES: usize = 0;
+const BYTES: usize = 1;
+/// Messages between two updates of the counters.
+const BATCH: u64 = 100;
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "hackbench",
+    summary: "groups of 20 senders and 20 receivers that exchange messages",
+    help: "Follows hackbench: in each group 20 senders write messages of 100 bytes to each of 20 \
+           receivers, 100 times over; when all is received, everything ends and is created anew. \
+           Over AF_UNIX stream pairs or pipes, as processes or threads. 30 groups are 1200 \
+           processes: the default is one group a CPU, as far as a quarter of the memory goes.",
+    main_param: "groups",
+    params: &[
+        Param {
+            name: "groups",
+            value: "N",
+            default: "one a CPU, 32 MiB of memory each",
+            help: "groups of 40 processes or threads",
+        },
+        Param {
+            name: "loops",
+            value: "N",
+            default: "100",
+            help: "messages from each sender to each receiver",
+        },
+        Param {
+            name: "mode",
+            value: "process|thread",
+            default: "process",
+            help: "what senders and receivers are",
+        },
+        Param {
+            name: "ipc",
+            value: "socket|pipe",
+            default: "socket",
+            help: "what the messages go through",
+        },
+        Param {
+            name: "nice",
+            value: "N",
+            default: "0",
+            help: "nice value, 0 to 19",
+        },
+    ],
+    counters: &["messages", "bytes"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: false,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
+    let fitting = machine.memory / 4 / GROUP_MEMORY;
+    let groups = machine.cpus.min(fitting).clamp(1, 30);
+    let groups = values.number("groups", groups, 1, 1000)?;
+    let loops = values.number("loops", 100, 1, 1_000_000_000)?;
+    let nice = values.number("nice", 0, 0, 19)?;
+    let one_of = |key: &str, choices: [&str; 2]| {
+        values.get(key, choices[0].to_owned(), |text| {
+            let known = choices.contains(&text).then(|| text.to_owned());
+            known.ok_or(format!("must be {} or {}", choices[0], choices[1]))
+        })
+    };
+    Ok(Params::from([
+        ("groups".to_owned(), groups.to_string()),
+        ("loops".to_owned(), loops.to_string()),
+        ("nice".to_owned(), nice.to_string()),
+        ("mode".to_owned(), one_of("mode", ["process", "thread"])?),
+        ("ipc".to_owned(), one_of("ipc", ["socket", "pipe"])?),
+    ]))
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    groups: usize,
+    loops: u64,
+    pipes: bool,
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let setup = Setup {
+        groups: worker.number("groups")?,
+        loops: worker.number("loops")?,
+        pipes: worker.text("ipc")? == "pipe",
+    };
+    let threads = worker.text("mode")? == "thread";
+    let nice: i32 = worker.number("nice")?;
+    if nice > 0 {
+        process::set_nice(nice).map_err(|error| LoadError::io("nice", &error))?;
+    }
+    process::raise_open_file_limit().map_err(|error| LoadError::io("file limit", &error))?;
+    loop {
+        if threads {
+            worker.fork(|worker| round_of_threads(worker, setup))?;
+        } else {
+            round_of_processes(worker, setup)?;
+        }
+        worker.wait_all()?;
+    }
+}
+
+/// A channel for the messages to one receiver.
+fn channel(setup: Setup) -> Result<(File, File), LoadError> {
+    let (reader, writer): (OwnedFd, OwnedFd) = if setup.pipes {
+        let made = io::pipe().map_err(|error| LoadError::io("pipe", &error))?;
+        (made.0.into(), made.1.into())
+    } else {
+        let made = UnixStream::pair().map_err(|error| LoadError::io("socketpair", &error))?;
+        (made.0.into(), made.1.into())
+    };
+    Ok((reader.into(), writer.into()))
+}
+
+/// Holds everyone back until all have been created.
+#[derive(Debug)]
+struct Gate {
+    waiting: io::PipeReader,
+    opener: io::PipeWriter,
+}
+
+impl Gate {
+    fn new() -> Result<Self, LoadError> {
+        let (waiting, opener) = io::pipe().map_err(|error| LoadError::io("pipe", &error))?;
+        Ok(Self { waiting, opener })
+    }
+
+    /// The byte is never read, so that it lets everyone pass.
+    fn open(&self) -> Result<(), LoadError> {
+        let written = (&self.opener).write_all(&[0]);
+        written.map_err(|error| LoadError::io("gate", &error))
+    }
+
+    fn wait(&self) -> Result<(), LoadError> {
+        loop {
+            let ready = process::wait_readable([self.waiting.as_fd()], Duration::from_secs(60));
+            if ready.map_err(|error| LoadError::io("gate", &error))?[0] {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn round_of_processes(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
+    let gate = Gate::new()?;
+    for _ in 0..setup.groups {
+        let mut writers = Vec::with_capacity(SIDE);
+        for _ in 0..SIDE {
+            let (reader, writer) = channel(setup)?;
+            worker.fork(|worker| {
+                gate.wait()?;
+                receive(worker.tally(), &reader, setup)
+            })?;
+            writers.push(writer);
+        }
+        for _ in 0..SIDE {
+            worker.fork(|_| {
+                gate.wait()?;
+                send(&writers, setup)
+            })?;
+        }
+    }
+    gate.open()
+}
+
+fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
+    let gate = Gate::new()?;
+    let failed = |error| LoadError::io("thread", &error);
+    let tally = worker.tally();
+    thread::scope(|scope| {
+        let mut all = Vec::new();
+        let builder = || thread::Builder::new().stack_size(STACK_BYTES);
+        for _ in 0..setup.groups {
+            let mut writers = Vec::with_capacity(SIDE);
+            for _ in 0..SIDE {
+                let (reader, writer) = channel(setup)?;
+                let gate = &gate;
+                let task = move || {
+                    gate.wait()?;
+                    receive(tally, &reader, setup)
+                };
+                all.push(builder().spawn_scoped(scope, task).map_err(failed)?);
+                writers.push(writer);
+            }
+            let writers = Arc::new(writers);
+            for _ in 0..SIDE {
+                let (writers, gate) = (Arc::clone(&writers), &gate);
+                let task = move || {
+                    gate.wait()?;
+                    send(&writers, setup)
+                };
+                all.push(builder().spawn_scoped(scope, task).map_err(failed)?);
+            }
+        }
+        gate.open()?;
+        for thread in all {
+            let lost = |_| Err(LoadError::Failed("a thread panicked".to_owned()));
+            thread.join().unwrap_or_else(lost)?;
+        }
+        Ok(())
+    })
+}
+
+fn send(writers: &[File], setup: Setup) -> Result<(), LoadError> {
+    let message = [0; MESSAGE];
+    for _ in 0..setup.loops {
+        for mut writer in writers {
+            let sent = writer.write_all(&message);
+            sent.map_err(|error| LoadError::io("send", &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn receive(tally: Tally<'_>, mut reader: &File, setup: Setup) -> Result<(), LoadError> {
+    let mut message = [0; MESSAGE];
+    let mut left = setup.loops * SIDE as u64;
+    while left > 0 {
+        let batch = left.min(BATCH);
+        for _ in 0..batch {
+            let received = reader.read_exact(&mut message);
+            received.map_err(|error| LoadError::io("receive", &error))?;
+        }
+        tally.add(MESSAGES, batch);
+        tally.add(BYTES, batch * MESSAGE as u64);
+        left -= batch;
+    }
+    Ok(())
+}

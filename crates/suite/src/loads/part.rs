@@ -1,0 +1,287 @@
+//! One running part of a load, as punctual sees it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use punctual_core::schema::{LoadWork, WorkCounter};
+use punctual_sys::shared::SharedCounters;
+
+use super::containment::Held;
+use super::set::{LoadContext, PartSample};
+use super::spec::PartSpec;
+use super::supervisor::{END, Order, TROUBLE, has_worked};
+use super::worker::{CONTROL_LINE, RESTARTS, words};
+use super::{Form, LoadEntry, Machine, Params};
+
+/// Lines of counters of a part. More workers than that share lines.
+const LINES: usize = 129;
+
+/// One part: its supervisor, its counters and what is known of its state.
+#[derive(Debug)]
+pub(super) struct Part {
+    entry: &'static LoadEntry,
+    pub(super) composite: Option<&'static str>,
+    params: Params,
+    running: Option<Running>,
+    trouble: Option<String>,
+    /// Counters and restarts when the measurement began.
+    base: (Vec<u64>, u64),
+    last: Vec<u64>,
+    idle: Duration,
+}
+
+#[derive(Debug)]
+struct Running {
+    held: Held,
+    counters: SharedCounters,
+    scratch: Option<PathBuf>,
+    partial_line: Vec<u8>,
+    alive: bool,
+}
+
+impl Part {
+    /// Starts a part. One that cannot start is a part with trouble.
+    pub(super) fn start(spec: &PartSpec, machine: &Machine, context: &mut LoadContext<'_>) -> Self {
+        let mut part = Self {
+            entry: spec.entry,
+            composite: spec.composite,
+            params: Params::new(),
+            running: None,
+            trouble: None,
+            base: (vec![0; spec.entry.counters.len()], 0),
+            last: vec![0; spec.entry.counters.len()],
+            idle: Duration::ZERO,
+        };
+        if let Err(reason) = part.launch(spec, machine, context) {
+            part.trouble = Some(reason);
+        }
+        part
+    }
+
+    fn launch(
+        &mut self,
+        spec: &PartSpec,
+        machine: &Machine,
+        context: &mut LoadContext<'_>,
+    ) -> Result<(), String> {
+        let Form::Part(form) = self.entry.form else {
+            return Ok(());
+        };
+        self.params = (form.resolve)(&spec.values, machine)?;
+        let counters = SharedCounters::create(LINES).map_err(|error| words(&error))?;
+        let scratch = match self.params.get("dir") {
+            Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),
+            _ => None,
+        };
+        let mut order = Order {
+            load: self.entry.name.to_owned(),
+            params: self.params.clone(),
+            scratch: scratch.clone(),
+            self_args: context.self_args.clone(),
+            containment: String::new(),
+            cgroup: None,
+        };
+        match Held::start(&mut order, &counters, context) {
+            Ok(held) => {
+                self.running = Some(Running {
+                    held,
+                    counters,
+                    scratch,
+                    partial_line: Vec::new(),
+                    alive: true,
+                });
+                Ok(())
+            }
+            Err(reason) => match scratch.map_or(Ok(()), fs::remove_dir_all) {
+                Ok(()) => Err(reason),
+                Err(error) => Err(format!("{reason}; {}", words(&error))),
+            },
+        }
+    }
+
+    /// The name of its load.
+    pub(super) fn name(&self) -> &'static str {
+        self.entry.name
+    }
+
+    /// Whether it has to prove itself before a measurement: `none` has not.
+    pub(super) fn is_settled(&self) -> bool {
+        match &self.running {
+            Some(running) => !running.alive || has_worked(self.entry, &running.counters),
+            None => true,
+        }
+    }
+
+    /// Why it does not run, where it does not.
+    pub(super) fn failure(&self) -> Option<&str> {
+        match (&self.running, self.entry.form) {
+            (Some(running), _) if running.alive => None,
+            (None, Form::Idle) => None,
+            _ => Some(self.trouble.as_deref().unwrap_or("ended without a word")),
+        }
+    }
+
+    /// Gives up a part that runs but does no work.
+    pub(super) fn give_up(&mut self, reason: String) {
+        if let Some(running) = &mut self.running {
+            running.alive = false;
+            running.held.end();
+            // What it said itself says more.
+            self.trouble.get_or_insert(reason);
+        }
+    }
+
+    fn restarts(&self) -> u64 {
+        let running = self.running.as_ref();
+        running.map_or(0, |running| running.counters.get(CONTROL_LINE, RESTARTS))
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        let sum = |counter| {
+            let running = self.running.as_ref();
+            running.map_or(0, |one| one.counters.sum(CONTROL_LINE + 1, counter))
+        };
+        (0..self.entry.counters.len()).map(sum).collect()
+    }
+
+    /// From now on counts.
+    pub(super) fn mark_start(&mut self) {
+        self.last = self.counts();
+        self.base = (self.last.clone(), self.restarts());
+        self.idle = Duration::ZERO;
+    }
+
+    /// Looks at the status pipe and the counters; `elapsed` since the last time.
+    pub(super) fn sample(&mut self, elapsed: Duration) -> PartSample {
+        self.poll();
+        let counts = self.counts();
+        if !counts.is_empty() && counts == self.last {
+            self.idle += elapsed;
+        }
+        self.last.clone_from(&counts);
+        let names = self.entry.counters.iter().copied();
+        PartSample {
+            load: self.entry.name,
+            counters: names.zip(counts).collect(),
+            restarts: self.restarts(),
+            died: self.failure().map(str::to_owned),
+        }
+    }
+
+    /// Reads what the supervisor says, and ends what it left behind if it died.
+    pub(super) fn poll(&mut self) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        if !running.alive {
+            return;
+        }
+        let mut buffer = [0; 1024];
+        loop {
+            match running.held.supervisor.read_status(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => running.partial_line.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.read_lines();
+                    return;
+                }
+                Err(_) => break,
+            }
+        }
+        running.alive = false;
+        let gave_up = self.read_lines();
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        running.held.end();
+        if !gave_up {
+            let exit = running.held.supervisor.try_wait().ok().flatten();
+            let how = exit.map_or("ended".to_owned(), |exit| exit.to_string());
+            self.trouble = Some(format!("its supervisor was lost: {how}"));
+        }
+    }
+
+    /// Takes in whole lines; true where one says that the part is given up.
+    fn read_lines(&mut self) -> bool {
+        let Some(running) = &mut self.running else {
+            return false;
+        };
+        let mut gave_up = false;
+        while let Some(end) = running.partial_line.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = running.partial_line.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line[..end]).into_owned();
+            gave_up |= line.starts_with(END);
+            let text = line.strip_prefix(END).or(line.strip_prefix(TROUBLE));
+            self.trouble = Some(text.unwrap_or(&line).to_owned());
+        }
+        gave_up
+    }
+
+    /// Takes the counts, ends every process and gives the work of `measured`.
+    pub(super) fn stop(&mut self, measured: Duration) -> LoadWork {
+        self.poll();
+        let counts = self.counts();
+        let restarts = self.restarts() - self.base.1;
+        let containment = self.running.as_ref().map_or("none".to_owned(), |running| {
+            running.held.containment.name().to_owned()
+        });
+        if let Err(reason) = self.end() {
+            self.trouble.get_or_insert(reason);
+        }
+        let seconds = measured.as_secs_f64();
+        let work = |((name, now), base): ((&&str, u64), &u64)| {
+            let total = now.saturating_sub(*base);
+            #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+            let per_second = if seconds > 0.0 {
+                total as f64 / seconds
+            } else {
+                0.0
+            };
+            WorkCounter {
+                name: (*name).to_owned(),
+                total,
+                per_second,
+            }
+        };
+        let counters = self.entry.counters.iter().zip(counts).zip(&self.base.0);
+        LoadWork {
+            load: self.entry.name.to_owned(),
+            params: std::mem::take(&mut self.params),
+            counters: counters.map(work).collect(),
+            idle_seconds: (self.idle + Duration::from_millis(500)).as_secs(),
+            restarts,
+            containment,
+            trouble: self.trouble.take(),
+        }
+    }
+
+    /// Ends every process and removes the folder.
+    fn end(&mut self) -> Result<(), String> {
+        let Some(mut running) = self.running.take() else {
+            return Ok(());
+        };
+        let all_dead = running.held.end();
+        if let Some(scratch) = &running.scratch {
+            fs::remove_dir_all(scratch)
+                .map_err(|error| format!("{}: {}", scratch.display(), words(&error)))?;
+        }
+        if !all_dead {
+            return Err("some of its processes could not be killed".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+fn make_scratch(parent: &Path, context: &mut LoadContext<'_>) -> Result<PathBuf, String> {
+    let made = context.journal.scratch_dir(parent);
+    made.map_err(|error| format!("{}: {}", parent.display(), words(&error)))
+}

@@ -1,0 +1,92 @@
+//! Processes and threads that begin and end without pause.
+
+use std::convert::Infallible;
+use std::thread;
+
+use punctual_sys::process::{Exit, fork_worker, wait};
+
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
+use crate::registry::{Param, Values};
+
+/// Enough for a thread that returns at once, and little to fault in.
+const STACK_BYTES: usize = 64 << 10;
+const PROCESSES: usize = 0;
+const THREADS: usize = 1;
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "process",
+    summary: "create and end processes and threads without pause",
+    help: "Each job forks a process that starts some threads, waits for them and ends; then the \
+           next one. It follows the \"dynamic process\" scenario of Mitsubishi's evaluation. The \
+           jobs themselves stay few, whatever the limit of processes.",
+    main_param: "jobs",
+    params: &[
+        Param {
+            name: "jobs",
+            value: "N",
+            default: "one a CPU",
+            help: "processes alive at a time",
+        },
+        Param {
+            name: "threads",
+            value: "N",
+            default: "4",
+            help: "threads that each process starts",
+        },
+    ],
+    counters: &["processes", "threads"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: false,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
+    let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
+    let threads = values.number("threads", 4, 0, 256)?;
+    Ok(Params::from([
+        ("jobs".to_owned(), jobs.to_string()),
+        ("threads".to_owned(), threads.to_string()),
+    ]))
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let threads: u64 = worker.number("threads")?;
+    for _ in 0..worker.number("jobs")? {
+        worker.fork(|worker| create_and_end(worker, threads))?;
+    }
+    worker.wait_endless()
+}
+
+fn create_and_end(worker: &Worker<'_>, threads: u64) -> Result<(), LoadError> {
+    loop {
+        let pid = fork_worker(|| i32::from(!start_threads(threads)))
+            .map_err(|error| LoadError::io("fork", &error))?;
+        match wait(pid) {
+            Ok(Exit::Code(0)) => {
+                worker.add(PROCESSES, 1);
+                worker.add(THREADS, threads);
+            }
+            Ok(Exit::Code(1)) => {
+                return Err(LoadError::Failed(
+                    "a thread could not be started".to_owned(),
+                ));
+            }
+            Ok(exit) => return Err(LoadError::Failed(format!("a process was lost: {exit}"))),
+            Err(error) => return Err(LoadError::io("wait", &error)),
+        }
+    }
+}
+
+fn start_threads(threads: u64) -> bool {
+    let start = |_| {
+        thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn(|| ())
+            .ok()
+    };
+    let started: Option<Vec<_>> = (0..threads).map(start).collect();
+    started.is_some_and(|all| all.into_iter().all(|thread| thread.join().is_ok()))
+}

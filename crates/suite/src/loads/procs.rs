@@ -1,0 +1,177 @@
+//! Processes as /proc shows them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use punctual_sys::process::{self, Pid};
+
+/// Variable in the environment of every process of a load.
+pub(super) const MARKER: &str = "PUNCTUAL_LOAD";
+
+/// What `/proc/PID/stat` says of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: Pid,
+    ended: bool,
+    /// CPU time of the process and of its reaped children, clock ticks.
+    cpu_ticks: u64,
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The name stands in parentheses and may hold any of them and blanks.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let state = *fields.first()?;
+    let ticks: Option<Vec<u64>> = fields.get(11..15)?.iter().map(|n| n.parse().ok()).collect();
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        ended: matches!(state, "Z" | "X"),
+        cpu_ticks: ticks?.iter().sum(),
+    })
+}
+
+/// Every process. One that ends meanwhile is left out.
+fn all(proc: &Path) -> BTreeMap<Pid, Stat> {
+    let Ok(folder) = fs::read_dir(proc) else {
+        return BTreeMap::new();
+    };
+    folder
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let pid: Pid = entry.file_name().to_str()?.parse().ok()?;
+            let text = fs::read(entry.path().join("stat")).ok()?;
+            Some((pid, parse_stat(&String::from_utf8_lossy(&text))?))
+        })
+        .collect()
+}
+
+/// The processes whose line of parents leads to `root`, `root` excluded.
+fn below(root: Pid, all: &BTreeMap<Pid, Stat>) -> BTreeSet<Pid> {
+    let mut found = BTreeSet::from([root]);
+    loop {
+        let before = found.len();
+        for (pid, stat) in all {
+            if found.contains(&stat.parent) {
+                found.insert(*pid);
+            }
+        }
+        if found.len() == before {
+            found.remove(&root);
+            return found;
+        }
+    }
+}
+
+/// The caller as /proc numbers it, which may be mounted for another namespace.
+fn own_pid() -> Option<Pid> {
+    fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
+}
+
+/// CPU time of all living descendants of the caller and of the children that
+/// they have reaped.
+pub(super) fn descendants_cpu_time() -> Duration {
+    let Some(own) = own_pid() else {
+        return Duration::ZERO;
+    };
+    let all = all(Path::new("/proc"));
+    let ticks: u64 = below(own, &all).iter().map(|pid| all[pid].cpu_ticks).sum();
+    Duration::from_millis(ticks * 1000 / process::clock_ticks_per_second())
+}
+
+/// Kills and reaps all descendants of the caller, which must be a subreaper and
+/// see its own PID namespace in /proc. False where some live on after `limit`.
+pub(super) fn kill_descendants(limit: Duration) -> bool {
+    let Some(own) = own_pid() else { return false };
+    until(limit, || {
+        while let Ok(Some(_)) = process::try_wait_any() {}
+        let all = all(Path::new("/proc"));
+        let mut left = false;
+        for pid in below(own, &all) {
+            if !all[&pid].ended {
+                left = true;
+                let same = || is_below(own, pid);
+                let _ = process::kill_if(pid, same);
+            }
+        }
+        !left
+    })
+}
+
+/// Follows the line of parents upwards; cheaper than the reverse for one process.
+fn is_below(root: Pid, pid: Pid) -> bool {
+    let mut at = pid;
+    while at > 1 {
+        let text = fs::read(format!("/proc/{at}/stat")).unwrap_or_default();
+        match parse_stat(&String::from_utf8_lossy(&text)) {
+            Some(stat) if stat.parent == root => return true,
+            Some(stat) => at = stat.parent,
+            None => return false,
+        }
+    }
+    false
+}
+
+fn is_marked(pid: Pid, entry: &[u8]) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|&b| b == 0).any(|one| one == entry)
+}
+
+/// Kills every process that has the value of [`MARKER`] in its environment,
+/// whoever its parent is now. False where some live on after `limit`.
+pub(super) fn kill_marked(value: &str, limit: Duration) -> bool {
+    let entry = format!("{MARKER}={value}").into_bytes();
+    let own = own_pid();
+    until(limit, || {
+        let mut left = false;
+        for (pid, stat) in all(Path::new("/proc")) {
+            if Some(pid) != own && !stat.ended && is_marked(pid, &entry) {
+                left = true;
+                let _ = process::kill_if(pid, || is_marked(pid, &entry));
+            }
+        }
+        !left
+    })
+}
+
+/// Repeats `done` every few milliseconds until it is true or `limit` has passed.
+pub(super) fn until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let line = "42 (a) R 7 (x) S 40 1 1 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 9";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!((stat.parent, stat.ended, stat.cpu_ticks), (40, false, 100));
+        for cut in 0..line.len() - 16 {
+            assert_eq!(parse_stat(&line[..cut]), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth() {
+        let stat = |parent| Stat {
+            parent,
+            ended: false,
+            cpu_ticks: 0,
+        };
+        let parents = [(2, 1), (3, 9), (9, 2), (5, 3), (6, 1), (7, 6)];
+        let all = parents.into_iter().map(|(pid, p)| (pid, stat(p))).collect();
+        assert_eq!(below(2, &all), BTreeSet::from([3, 5, 9]));
+        assert_eq!(below(8, &all), BTreeSet::new());
+    }
+}

@@ -1,0 +1,211 @@
+//! All parts of a load: started together, sampled once a second, stopped together.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use punctual_core::schema::LoadWork;
+use punctual_sys::process::spawn::Containment;
+use punctual_sys::storage;
+
+use super::Machine;
+use super::part::Part;
+use super::procs::until;
+use super::spec::LoadSpec;
+use crate::knobs::Journal;
+
+/// How long a part may take to prove that it works.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a load is started with.
+#[derive(Debug)]
+pub struct LoadContext<'a> {
+    /// The program that becomes the supervisors; `/proc/self/exe` by default.
+    pub executable: PathBuf,
+    /// Its arguments that lead to [`super::supervisor_main`]; `__load` by default.
+    pub self_args: Vec<String>,
+    /// Where folders of loads are made, unless a parameter says otherwise.
+    pub scratch_parent: PathBuf,
+    /// CPUs that the loads may run on, one bit each, the lowest first. `None`:
+    /// those of the calling thread; give the mask that punctual was started
+    /// with where that thread was bound since.
+    pub affinity: Option<Vec<u64>>,
+    /// The containments to try, in order; all of them by default.
+    pub containments: Vec<Containment>,
+    /// Where folders are noted before they are made.
+    pub journal: &'a mut Journal,
+}
+
+impl<'a> LoadContext<'a> {
+    /// The defaults.
+    #[must_use]
+    pub fn new(journal: &'a mut Journal) -> Self {
+        Self {
+            executable: "/proc/self/exe".into(),
+            self_args: vec!["__load".to_owned()],
+            scratch_parent: default_scratch_parent(),
+            affinity: None,
+            containments: Containment::ALL.to_vec(),
+            journal,
+        }
+    }
+}
+
+/// `$TMPDIR` or `/var/tmp`, whichever is on a disk; else the first that exists.
+#[must_use]
+pub fn default_scratch_parent() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let candidates: Vec<PathBuf> = named
+        .into_iter()
+        .chain(["/var/tmp".into(), "/tmp".into()])
+        .filter(|path| path.is_absolute() && path.is_dir())
+        .collect();
+    let on_disk = |path: &&PathBuf| storage::room(path).is_ok_and(|room| !room.in_memory);
+    let best = candidates.iter().find(on_disk).or(candidates.first());
+    best.cloned().unwrap_or_else(|| "/tmp".into())
+}
+
+/// Why a load did not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadStartError {
+    /// The part that did not start; the whole load where none did.
+    pub load: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+impl fmt::Display for LoadStartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.load, self.reason)
+    }
+}
+
+impl std::error::Error for LoadStartError {}
+
+/// A part as [`LoadSet::sample`] saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartSample {
+    /// Name of the load.
+    pub load: &'static str,
+    /// Name and cumulative count since the start of the load.
+    pub counters: Vec<(&'static str, u64)>,
+    /// How often it ended and was started again, since the start of the load.
+    pub restarts: u64,
+    /// Why it runs no longer, or never did; `None` while it runs.
+    pub died: Option<String>,
+}
+
+/// A running load. Every process of it is killed when this is dropped.
+#[derive(Debug)]
+pub struct LoadSet {
+    parts: Vec<Part>,
+    measured_since: Instant,
+    sampled_at: Instant,
+}
+
+impl LoadSet {
+    /// Starts every part and waits until each has proved that it works, at most
+    /// ten seconds. Call it on the main thread, which must outlive the load: with
+    /// a namespace the supervisors are killed when the starting *thread* ends.
+    ///
+    /// # Errors
+    /// The first part that cannot start; parts of a composite only where none of
+    /// them can. One that can not is in [`LoadWork::trouble`] otherwise.
+    pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
+        let machine = Machine {
+            cpus: cpus(context.affinity.as_deref()),
+            memory: available_memory(Path::new("/proc")),
+            scratch_parent: context.scratch_parent.clone(),
+        };
+        let mut parts: Vec<Part> = Vec::new();
+        for part in spec.parts() {
+            parts.push(Part::start(part, &machine, context));
+        }
+        let settled = until(START_LIMIT, || {
+            parts.iter_mut().for_each(Part::poll);
+            parts.iter().all(Part::is_settled)
+        });
+        if !settled {
+            for part in parts.iter_mut().filter(|part| !part.is_settled()) {
+                part.give_up(format!("no sign of work within {START_LIMIT:?}"));
+            }
+        }
+        check(spec, &parts)?;
+        let now = Instant::now();
+        Ok(Self {
+            parts,
+            measured_since: now,
+            sampled_at: now,
+        })
+    }
+
+    /// From now on work counts: call it when the measurement begins.
+    pub fn mark_start(&mut self) {
+        self.parts.iter_mut().for_each(Part::mark_start);
+        self.measured_since = Instant::now();
+        self.sampled_at = self.measured_since;
+    }
+
+    /// Looks at every part: one read of a pipe and of shared counters each. Call
+    /// it once a second; seconds in which a part did nothing are counted here.
+    pub fn sample(&mut self) -> Vec<PartSample> {
+        let now = Instant::now();
+        let elapsed = now.duration_since(self.sampled_at);
+        self.sampled_at = now;
+        let parts = self.parts.iter_mut();
+        parts.map(|part| part.sample(elapsed)).collect()
+    }
+
+    /// Ends every process, removes the folders and gives the work done since
+    /// [`LoadSet::mark_start`].
+    #[must_use]
+    pub fn stop(mut self) -> Vec<LoadWork> {
+        let measured = self.measured_since.elapsed();
+        let parts = self.parts.iter_mut();
+        parts.map(|part| part.stop(measured)).collect()
+    }
+}
+
+fn check(spec: &LoadSpec, parts: &[Part]) -> Result<(), LoadStartError> {
+    let failures: Vec<_> = parts
+        .iter()
+        .filter_map(|part| Some((part, part.failure()?)))
+        .collect();
+    let alone = failures.iter().find(|(part, _)| part.composite.is_none());
+    if let Some((part, reason)) = alone {
+        return Err(LoadStartError {
+            load: part.name().to_owned(),
+            reason: (*reason).to_owned(),
+        });
+    }
+    if !failures.is_empty() && failures.len() == parts.len() {
+        let reasons = failures.iter();
+        let reasons = reasons.map(|(part, reason)| format!("{}: {reason}", part.name()));
+        return Err(LoadStartError {
+            load: spec.text().to_owned(),
+            reason: reasons.collect::<Vec<_>>().join("; "),
+        });
+    }
+    Ok(())
+}
+
+fn cpus(affinity: Option<&[u64]>) -> u64 {
+    match affinity {
+        Some(words) => words.iter().map(|word| u64::from(word.count_ones())).sum(),
+        None => std::thread::available_parallelism()
+            .ok()
+            .and_then(|n| u64::try_from(n.get()).ok())
+            .unwrap_or(1),
+    }
+    .max(1)
+}
+
+/// `MemAvailable`, bytes; 256 MiB where /proc does not tell, so that loads stay small.
+fn available_memory(proc: &Path) -> u64 {
+    let text = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
+    text.lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .map_or(256 << 20, |kib| kib.saturating_mul(1024))
+}

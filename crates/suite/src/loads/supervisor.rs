@@ -1,0 +1,236 @@
+//! The supervisor: starts the leader of one part, starts it again when it ends,
+//! and ends with everything below it when punctual goes.
+
+use std::fs;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use punctual_sys::process::spawn::{Containment, inherited_shared};
+use punctual_sys::process::{self, Exit, Pid};
+use punctual_sys::shared::SharedCounters;
+use serde::{Deserialize, Serialize};
+
+use super::containment::kill_cgroup;
+use super::procs::kill_descendants;
+use super::worker::{CANNOT_START, CONTROL_LINE, READY, RESTARTS, Worker, finish, report};
+use super::{Form, LoadEntry, Params, PartForm, compile, find};
+
+/// A leader that failed this often in a row, each time at once, is given up.
+const FAILURES_MAX: u32 = 5;
+/// A leader that lived shorter than this failed at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// Wait before the first restart; doubled with every failure in a row.
+const RESTART_DELAY: Duration = Duration::from_millis(25);
+/// How long the rest of a leader's processes may take to die before the restart.
+const KILL_LIMIT: Duration = Duration::from_secs(2);
+
+/// Start of the line that says that the part is given up.
+pub(super) const END: &str = "end ";
+/// Start of the line that says why the part was started again.
+pub(super) const TROUBLE: &str = "trouble ";
+
+/// What a supervisor is told, as JSON in its argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) load: String,
+    pub(super) params: Params,
+    pub(super) scratch: Option<PathBuf>,
+    pub(super) self_args: Vec<String>,
+    pub(super) containment: String,
+    pub(super) cgroup: Option<PathBuf>,
+}
+
+/// The supervisor's whole life: what a program does when it is started with
+/// [`super::LoadContext::self_args`]; `args` are the arguments behind those.
+/// Returns the exit status. Call it before anything else: the process must not
+/// have threads.
+#[must_use]
+pub fn supervisor_main(args: &[String]) -> i32 {
+    std::panic::set_hook(Box::new(|panic| report(&panic.to_string())));
+    let supervision = match args {
+        [unit, rest @ ..] if unit == compile::UNIT => return compile::unit_main(rest),
+        [order] => Supervision::new(order),
+        _ => Err("expected one argument".to_owned()),
+    };
+    match supervision.and_then(|mut supervision| supervision.run()) {
+        Ok(()) => 0,
+        Err(reason) => {
+            report(&format!("{END}{reason}"));
+            1
+        }
+    }
+}
+
+struct Leader {
+    pid: Pid,
+    report: PipeReader,
+    started: Instant,
+}
+
+struct Supervision {
+    order: Order,
+    entry: &'static LoadEntry,
+    part: PartForm,
+    containment: Containment,
+    counters: SharedCounters,
+    failures: u32,
+}
+
+impl Supervision {
+    fn new(order: &str) -> Result<Self, String> {
+        let order: Order = serde_json::from_str(order)
+            .map_err(|error| format!("not an order for a load: {error}"))?;
+        let entry = find(&order.load).ok_or("no such load")?;
+        let Form::Part(part) = entry.form else {
+            return Err(format!("{} has no process", entry.name));
+        };
+        let containment =
+            Containment::from_name(&order.containment).ok_or("no such containment")?;
+        let counters = inherited_shared()
+            .and_then(SharedCounters::open)
+            .map_err(|error| format!("not started by punctual: {error}"))?;
+        Ok(Self {
+            order,
+            entry,
+            part,
+            containment,
+            counters,
+            failures: 0,
+        })
+    }
+
+    /// Until the lifeline closes; an error is the reason for giving up.
+    fn run(&mut self) -> Result<(), String> {
+        let plain = |error: io::Error| error.to_string();
+        if self.containment.is_namespace() {
+            // An exec that gains capabilities has cleared what the spawn asked for.
+            process::die_with_parent().map_err(plain)?;
+        }
+        process::become_subreaper().map_err(plain)?;
+        let stdin = io::stdin();
+        process::set_nonblocking(io::stdout().as_fd()).map_err(plain)?;
+        let events = process::child_events().map_err(plain)?;
+        let mut leader = Some(self.start().map_err(plain)?);
+        let mut restart_at = Instant::now();
+        loop {
+            let timeout = match &leader {
+                Some(_) => Duration::from_secs(60),
+                None => restart_at.saturating_duration_since(Instant::now()),
+            };
+            let ready = process::wait_readable([stdin.as_fd(), events.as_fd()], timeout);
+            let [gone, child] = ready.map_err(plain)?;
+            if gone {
+                self.end_all();
+                return Ok(());
+            }
+            if child {
+                process::drain(events.as_fd());
+            }
+            while let Ok(Some((pid, exit))) = process::try_wait_any() {
+                if let Some(ended) = leader.take_if(|leader| leader.pid == pid) {
+                    restart_at = Instant::now() + self.after(ended, exit)?;
+                }
+            }
+            if leader.is_none() && Instant::now() >= restart_at {
+                self.counters.add(CONTROL_LINE, RESTARTS, 1);
+                leader = Some(self.start().map_err(plain)?);
+            }
+        }
+    }
+
+    fn start(&self) -> io::Result<Leader> {
+        let (report, writer) = io::pipe()?;
+        process::set_nonblocking(report.as_fd())?;
+        process::set_nonblocking(writer.as_fd())?;
+        let pid = process::fork_worker(|| {
+            // Its own, so that punctual sees the end of this supervisor in the status pipe.
+            if process::replace_stdout(writer.as_fd()).is_err() {
+                return process::PANICKED;
+            }
+            // Where this is refused the leader ranks with its supervisor.
+            let _ = fs::write("/proc/self/oom_score_adj", "1000");
+            let order = &self.order;
+            let scratch = order.scratch.as_deref();
+            let worker = Worker::leader(&order.params, scratch, &order.self_args, &self.counters);
+            finish((self.part.run)(&worker).map(|never| match never {}))
+        })?;
+        Ok(Leader {
+            pid,
+            report,
+            started: Instant::now(),
+        })
+    }
+
+    /// After the end of a leader: how long to wait before the next one, or the
+    /// reason to give up.
+    fn after(&mut self, leader: Leader, exit: Exit) -> Result<Duration, String> {
+        let reason = first_line(leader.report).unwrap_or_else(|| exit.to_string());
+        if !self.kill_rest() {
+            return Err(format!("{reason}; some of its processes cannot be killed"));
+        }
+        if exit == Exit::Code(CANNOT_START) && !self.has_worked() {
+            self.end_all();
+            return Err(reason);
+        }
+        self.failures = if leader.started.elapsed() < AT_ONCE {
+            self.failures + 1
+        } else {
+            1
+        };
+        if self.failures >= FAILURES_MAX {
+            self.end_all();
+            return Err(format!("{reason} ({FAILURES_MAX} times at once)"));
+        }
+        report(&format!("{TROUBLE}{reason}"));
+        Ok(RESTART_DELAY * (1 << self.failures))
+    }
+
+    fn has_worked(&self) -> bool {
+        has_worked(self.entry, &self.counters)
+    }
+
+    fn kill_rest(&self) -> bool {
+        if !self.containment.is_namespace() {
+            return kill_descendants(KILL_LIMIT);
+        }
+        let _ = process::kill_rest_of_namespace();
+        super::procs::until(KILL_LIMIT, || {
+            // No children are left once this fails.
+            while let Ok(found) = process::try_wait_any() {
+                if found.is_none() {
+                    return false;
+                }
+            }
+            true
+        })
+    }
+
+    /// A namespace needs no hand: it ends with this process.
+    fn end_all(&self) {
+        if let Some(cgroup) = &self.order.cgroup {
+            // Of which this process is a member too.
+            kill_cgroup(cgroup);
+        } else if self.containment == Containment::Subreaper {
+            kill_descendants(KILL_LIMIT);
+        }
+    }
+}
+
+/// Whether a part has proved that it works.
+pub(super) fn has_worked(entry: &LoadEntry, counters: &SharedCounters) -> bool {
+    let worked = |counter| counters.sum(CONTROL_LINE + 1, counter) > 0;
+    counters.get(CONTROL_LINE, READY) > 0 || (0..entry.counters.len()).any(worked)
+}
+
+/// The first thing that a leader or its workers said: the cause of the rest.
+fn first_line(mut report: PipeReader) -> Option<String> {
+    let mut text = Vec::new();
+    // Ends with `WouldBlock` where a process that is being killed holds the other end.
+    let _ = report.read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    text.lines()
+        .find(|line| !line.is_empty())
+        .map(str::to_owned)
+}

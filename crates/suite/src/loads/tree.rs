@@ -1,0 +1,77 @@
+//! A directory tree, walked again and again.
+
+use std::convert::Infallible;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::worker::words;
+use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
+use crate::registry::{Param, Values};
+
+const ENTRIES: usize = 0;
+/// Their files are made when they are read: walking them is another load.
+const KERNEL_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "tree",
+    summary: "walk a directory tree and stat everything",
+    help: "Walks a directory tree and asks the status of every entry, as du / and find / do in \
+           the scripts of the papers; then again from the top. It stays on one file system, \
+           follows no symbolic link and enters neither /proc nor /sys nor /dev.",
+    main_param: "dir",
+    params: &[Param {
+        name: "dir",
+        value: "DIR",
+        default: "/",
+        help: "top of the tree",
+    }],
+    counters: &["entries"],
+    needs: &[],
+    form: Form::Part(PartForm {
+        resolve,
+        scratch: false,
+        run,
+    }),
+};
+
+fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
+    let given = values.text("dir").unwrap_or("/");
+    let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", words(&error)))?;
+    if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
+        return Err(format!("{given}: the kernel's own files are not walked"));
+    }
+    let text = dir.to_str().ok_or(format!("{given}: not UTF-8"))?;
+    Ok(Params::from([("dir".to_owned(), text.to_owned())]))
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let top = Path::new(worker.text("dir")?);
+    loop {
+        walk(worker, top)?;
+    }
+}
+
+fn walk(worker: &Worker<'_>, top: &Path) -> Result<(), LoadError> {
+    let failed = |error| LoadError::io(top.display(), &error);
+    let device = fs::symlink_metadata(top).map_err(failed)?.dev();
+    fs::read_dir(top).map_err(failed)?;
+    worker.add(ENTRIES, 1);
+    let mut folders: Vec<PathBuf> = vec![top.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // What vanishes or may not be read is passed over, as find does.
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let Ok(status) = entry.metadata() else {
+                continue;
+            };
+            worker.add(ENTRIES, 1);
+            if status.is_dir() && status.dev() == device {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
