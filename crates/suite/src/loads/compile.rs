@@ -16,10 +16,10 @@ use crate::registry::{Param, Values};
 /// First argument of the programs that a job execs.
 pub(super) const UNIT: &str = "compile-unit";
 /// Headers that every unit includes, and their size: the include tree of a small C file.
-const HEADERS: u64 = 48;
-const HEADER_BYTES: usize = 8 << 10;
+const HEADERS: u64 = 32;
+const HEADER_BYTES: usize = 4 << 10;
 /// Size of a source file.
-const SOURCE_BYTES: usize = 16 << 10;
+const SOURCE_BYTES: usize = 8 << 10;
 /// Objects that a link reads; the job's files are deleted behind it.
 const UNITS_PER_LINK: u64 = 16;
 /// Times that the front end goes over its words, as a compiler has passes.
@@ -30,7 +30,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "compile",
     summary: "the shape of make -jN, without a compiler",
     help: "What make -jN of a kernel does to a machine, self-contained: every job runs this \
-           program again as a driver, which runs it again as a front end (maps and reads 48 \
+           program again as a driver, which runs it again as a front end (maps and reads 32 \
            headers and a source, builds a table of its words, computes, writes an assembler \
            file), as an assembler (reads that, writes an object) and every 16 units as a linker. \
            Starts over when done. Works in a folder of its own, which is removed at the end.",

@@ -1,0 +1,533 @@
+//! Every load for real: it works, it says why it does not, and nothing outlives it.
+//!
+//! The program has a main of its own, since it is also its own supervisors
+//! (`__load`), the process that is killed (`__host`) and, as the user nobody,
+//! the tests without privileges (`__unprivileged`).
+
+mod loads_support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use loads_support::*;
+use punctual_suite::loads::{Containment, LOADS, supervisor_main};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("every_load_works_and_leaves_nothing", every_load_works),
+    ("a_load_that_cannot_start_says_why", refusals),
+    ("a_full_disk_is_named", full_disk),
+    ("nothing_outlives_a_kill_of_punctual", kill_of_punctual),
+    (
+        "nothing_outlives_a_kill_of_the_supervisor",
+        kill_of_supervisor,
+    ),
+    ("a_part_that_is_killed_starts_again", restarts),
+    ("a_part_that_keeps_failing_is_given_up", given_up),
+    ("a_drop_ends_everything", dropped),
+    ("loads_inherit_nothing_real_time", inheritance),
+    ("without_privileges", unprivileged),
+];
+
+const UNPRIVILEGED: &[Test] = &[
+    ("the_user_namespace_is_used", user_namespace),
+    (
+        "every_load_works_without_privileges",
+        every_load_works_as_nobody,
+    ),
+    (
+        "a_composite_names_the_part_that_is_missing",
+        composite_with_trouble,
+    ),
+    (
+        "nothing_outlives_a_kill_of_punctual",
+        kill_of_punctual_as_nobody,
+    ),
+    (
+        "nothing_outlives_a_kill_of_the_supervisor",
+        kill_of_supervisor_as_nobody,
+    ),
+];
+
+/// Processes that left their group, their session and their parent.
+const ESCAPING: &str = "cmd:setsid sleep 1000 & (setsid sh -c 'setsid sleep 1000 & sleep 1000' &) ; \
+                        sleep 1000";
+const ROOT: [Containment; 3] = [
+    Containment::PidNamespace,
+    Containment::Cgroup,
+    Containment::Subreaper,
+];
+const NOBODY: [Containment; 2] = [Containment::UserNamespace, Containment::Subreaper];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("__load") => {
+            let code = supervisor_main(&args[1..]);
+            ExitCode::from(u8::try_from(code).unwrap_or(1))
+        }
+        Some("__host") => {
+            host_main(&args[1..]);
+            ExitCode::SUCCESS
+        }
+        Some("__unprivileged") => run(UNPRIVILEGED, &[]),
+        _ => run(TESTS, &args),
+    }
+}
+
+fn run(tests: &[Test], args: &[String]) -> ExitCode {
+    if args.iter().any(|arg| arg == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filters: Vec<_> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let mut failed = 0;
+    for (name, test) in tests {
+        if !filters.is_empty() && !filters.iter().any(|filter| name.contains(*filter)) {
+            continue;
+        }
+        let start = std::time::Instant::now();
+        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        failed += u32::from(!passed);
+        let outcome = if passed { "ok" } else { "FAILED" };
+        println!(
+            "test {name} ... {outcome} ({:.1} s)",
+            start.elapsed().as_secs_f64()
+        );
+    }
+    ExitCode::from(u8::from(failed > 0))
+}
+
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status")
+        .unwrap()
+        .lines()
+        .any(|line| line.starts_with("Uid:\t0\t0"))
+}
+
+/// Runs a load for a second and checks its work and what it leaves.
+fn check_load(text: &str, containments: &[Containment]) {
+    let scratch = Scratch::new("load");
+    let mut set = start(text, &scratch, containments).unwrap_or_else(|e| panic!("{text}: {e}"));
+    set.mark_start();
+    // As the collector does: once a second.
+    std::thread::sleep(Duration::from_secs(1));
+    for part in set.sample() {
+        assert_eq!(part.died, None, "{text}: {}", part.load);
+    }
+    let work = set.stop();
+    for part in &work {
+        let name = format!("{text}: {}", part.load);
+        assert_eq!(part.trouble, None, "{name}");
+        assert_eq!(part.idle_seconds, 0, "{name}");
+        for counter in part.counters.iter().filter(|c| c.name != "direct-bytes") {
+            assert!(counter.total > 0, "{name}: {counter:?}");
+            let most = counter.total as f64 / 0.9;
+            assert!(
+                (0.0..most).contains(&counter.per_second),
+                "{name}: {counter:?}"
+            );
+        }
+        let expected = if part.load == "none" {
+            "none"
+        } else {
+            containments[0].name()
+        };
+        assert_eq!(part.containment, expected, "{name}");
+    }
+    assert_gone(std::process::id(), Duration::ZERO, text);
+    assert_eq!(scratch.entries(), Vec::<String>::new(), "{text}");
+    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new(), "{text}");
+}
+
+/// Every entry of the registry, and the forms that its parameters give it.
+fn texts() -> Vec<String> {
+    let mut texts: Vec<String> = LOADS
+        .iter()
+        .map(|entry| match entry.name {
+            "cmd" => "cmd:i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done".to_owned(),
+            "disk" => "disk:size=4M,reserve=0".to_owned(),
+            name => name.to_owned(),
+        })
+        .collect();
+    texts.extend(
+        [
+            "hackbench:1,mode=thread",
+            "hackbench:1,mode=process,ipc=pipe,loops=10",
+            "hackbench:1,mode=thread,ipc=pipe,nice=19",
+            "flood:udp",
+            "flood:tcp",
+            "copy:2+process:1,threads=0",
+        ]
+        .map(str::to_owned),
+    );
+    texts
+}
+
+fn every_load_works() {
+    for text in texts() {
+        // process:threads=0 counts no threads, which is right.
+        if text.contains("threads=0") {
+            continue;
+        }
+        check_load(&text, &ROOT);
+    }
+    for containment in [Containment::Cgroup, Containment::Subreaper] {
+        check_load("hackbench:1", &[containment]);
+    }
+}
+
+fn refusals() {
+    let scratch = Scratch::new("refusals");
+    for (text, expected) in [
+        (
+            "cmd:echo out of luck >&2; exit 3",
+            "exit 3\" exited with status 3: out of luck (5 times",
+        ),
+        ("cmd:/no/such/program", "exited with status 127: /bin/sh"),
+        ("cmd:", "no command given; write cmd:COMMAND"),
+        ("cmd:kill -9 $$", "killed by SIGKILL"),
+        (
+            "disk:/no/such/dir",
+            "disk: /no/such/dir: No such file or directory",
+        ),
+        (
+            "disk:size=900T",
+            "No space left on device beside the reserve",
+        ),
+        (
+            "disk:size=lots",
+            "disk: disk: size=lots: write a size in bytes",
+        ),
+        (
+            "compile:dir=/proc",
+            "compile: /proc: No such file or directory",
+        ),
+        (
+            "tree:/proc",
+            "tree: /proc: the kernel's own files are not walked",
+        ),
+        ("tree:/etc/passwd", "tree: /etc/passwd: Not a directory"),
+        (
+            "hackbench:0",
+            "groups=0: must be a whole number from 1 to 1000",
+        ),
+        (
+            "hackbench:mode=fiber",
+            "mode=fiber: must be process or thread",
+        ),
+        (
+            "copy+flood:ipx",
+            "flood: flood: proto=ipx: must be icmp, udp or tcp",
+        ),
+    ] {
+        let Err(error) = start(text, &scratch, &ROOT) else {
+            panic!("{text} has started");
+        };
+        assert!(error.to_string().contains(expected), "{text}: {error}");
+        assert_gone(std::process::id(), Duration::ZERO, text);
+    }
+    assert_eq!(scratch.entries(), Vec::<String>::new());
+}
+
+struct Tmpfs(Scratch);
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0.0).status();
+    }
+}
+
+fn full_disk() {
+    if !is_root() {
+        println!("skipped: mounting needs root");
+        return;
+    }
+    let scratch = Scratch::new("full");
+    let tmpfs = Tmpfs(Scratch::new("tmpfs"));
+    let dir = tmpfs.0.0.to_str().unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=1M", "tmpfs", dir];
+    assert!(
+        Command::new("mount")
+            .args(mount)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let _ = fs::write(tmpfs.0.0.join("fill"), vec![0; 2 << 20]);
+    let error = start(&format!("disk:{dir},reserve=0"), &scratch, &ROOT).unwrap_err();
+    let expected = format!("disk: {dir}: No space left on device");
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    // Here the writes themselves fail.
+    let error = start(&format!("compile:dir={dir}"), &scratch, &ROOT).unwrap_err();
+    assert!(
+        error.to_string().contains("No space left on device"),
+        "{error}"
+    );
+    assert_eq!(tmpfs.0.entries(), ["fill"]);
+}
+
+/// SIGKILLs a host at a random moment, `repeats` times.
+fn kill_hosts(containments: &[Containment], load: &str, repeats: u32) {
+    for &containment in containments {
+        for _ in 0..repeats {
+            let scratch = Scratch::new("kill");
+            let mut host = Host::start(&[], load, containment, &scratch);
+            assert_eq!(host.ready, "ready\n", "{}", containment.name());
+            let pid = host.pid();
+            std::thread::sleep(Duration::from_millis(u64::from(rand() % 200)));
+            let before = processes_of(pid).len();
+            assert!(before > 5, "{}: {:?}", containment.name(), commands_of(pid));
+            host.kill();
+            assert_gone(pid, Duration::from_secs(2), containment.name());
+        }
+    }
+    remove_cgroups_of_hosts();
+}
+
+/// What `punctual restore` does for a host that was killed.
+fn remove_cgroups_of_hosts() {
+    let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+    for entry in unified.iter().flat_map(fs::read_dir).flatten().flatten() {
+        if entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with("punctual-load-")
+        {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn kill_of_punctual() {
+    kill_hosts(&ROOT, &format!("hackbench:1+{ESCAPING}"), 10);
+}
+
+fn kill_of_punctual_as_nobody() {
+    kill_hosts(&NOBODY, &format!("hackbench:1+{ESCAPING}"), 10);
+}
+
+/// SIGKILLs the supervisor of one of two parts.
+fn kill_supervisors(containments: &[Containment]) {
+    let own = std::process::id();
+    for &containment in containments {
+        let name = containment.name();
+        let scratch = Scratch::new("supervisor");
+        let mut set = start(ESCAPING, &scratch, &[containment]).unwrap();
+        assert!(
+            processes_of(own).len() > 4,
+            "{name}: {:?}",
+            commands_of(own)
+        );
+        let mut direct = processes_of(own).into_iter();
+        let supervisor = direct.find(|pid| parent_of(*pid) == Some(own)).unwrap();
+        kill(supervisor);
+        let samples = sample_until(&mut set, name, |parts| parts[0].died.is_some());
+        let died = samples[0].died.as_deref().unwrap();
+        assert_eq!(died, "its supervisor was lost: killed by SIGKILL", "{name}");
+        assert_gone(own, Duration::from_secs(2), name);
+        let trouble = set.stop().remove(0).trouble;
+        assert_eq!(
+            trouble.as_deref(),
+            Some("its supervisor was lost: killed by SIGKILL")
+        );
+    }
+    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
+}
+
+fn kill_of_supervisor() {
+    kill_supervisors(&ROOT);
+}
+
+fn kill_of_supervisor_as_nobody() {
+    kill_supervisors(&NOBODY);
+}
+
+fn restarts() {
+    let own = std::process::id();
+    for containment in ROOT {
+        let name = containment.name();
+        let scratch = Scratch::new("restarts");
+        let mut set = start("hackbench:1", &scratch, &[containment]).unwrap();
+        set.mark_start();
+        let all = processes_of(own);
+        let of = |parent| {
+            all.iter()
+                .copied()
+                .find(|pid| parent_of(*pid) == Some(parent))
+        };
+        let leader = of(of(own).unwrap()).unwrap();
+        kill(leader);
+        let before = sample_until(&mut set, name, |parts| parts[0].restarts == 1);
+        let done = before[0].counters[0].1;
+        sample_until(&mut set, name, |parts| {
+            parts[0].counters[0].1 > done + 10_000
+        });
+        let work = set.stop();
+        assert_eq!(work[0].restarts, 1, "{name}");
+        assert_eq!(
+            work[0].trouble.as_deref(),
+            Some("killed by SIGKILL"),
+            "{name}"
+        );
+        assert_gone(own, Duration::ZERO, name);
+    }
+}
+
+fn given_up() {
+    let scratch = Scratch::new("given-up");
+    let flag = scratch.0.join("flag");
+    let text = format!("copy+cmd:test ! -e {} && sleep 0.4", flag.display());
+    let mut set = start(&text, &scratch, &ROOT).unwrap();
+    set.mark_start();
+    fs::write(&flag, "").unwrap();
+    sample_until(&mut set, "given up", |parts| parts[1].died.is_some());
+    let samples = set.sample();
+    assert_eq!(samples[0].died, None);
+    std::thread::sleep(Duration::from_millis(1100));
+    set.sample();
+    let work = set.stop();
+    let trouble = work[1].trouble.as_deref().unwrap_or("");
+    assert!(
+        trouble.contains("exited with status 1 (5 times at once)"),
+        "{trouble}"
+    );
+    assert!(work[1].idle_seconds >= 1, "{work:?}");
+    assert!(
+        counters(&work, "copy")["bytes"] > 0 && work[0].trouble.is_none(),
+        "{work:?}"
+    );
+    fs::remove_file(flag).unwrap();
+    assert_eq!(scratch.entries(), Vec::<String>::new());
+}
+
+fn dropped() {
+    let scratch = Scratch::new("drop");
+    for containment in ROOT {
+        let text = format!("compile+{ESCAPING}");
+        let set = start(&text, &scratch, &[containment]).unwrap();
+        assert!(!processes_of(std::process::id()).is_empty());
+        drop(set);
+        assert_gone(std::process::id(), Duration::ZERO, containment.name());
+        assert_eq!(scratch.entries(), Vec::<String>::new());
+    }
+    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
+}
+
+fn inheritance() {
+    let scratch = Scratch::new("inheritance");
+    // Nothing of this may reach the loads: a policy, a nice value, a blocked signal.
+    let before = [
+        "chrt",
+        "-f",
+        "10",
+        "env",
+        "--block-signal=TERM",
+        "--ignore-signal=HUP",
+    ];
+    let host = Host::start(&before, "hackbench:1", Containment::PidNamespace, &scratch);
+    assert_eq!(host.ready, "ready\n");
+    assert_eq!(
+        stat(host.pid()).unwrap()[38],
+        "1",
+        "the host is not SCHED_FIFO"
+    );
+    let mut seen = 0;
+    for pid in processes_of(host.pid()) {
+        // Those that have ended meanwhile are left out.
+        let (Some(stat), Ok(status), Ok(score)) = (
+            stat(pid),
+            fs::read_to_string(format!("/proc/{pid}/status")),
+            fs::read_to_string(format!("/proc/{pid}/oom_score_adj")),
+        ) else {
+            continue;
+        };
+        let slack = fs::read_to_string(format!("/proc/{pid}/timerslack_ns"));
+        // Fields 41, 40 and 19 of proc(5): policy, real-time priority, nice.
+        assert_eq!((&*stat[38], &*stat[37], &*stat[16]), ("0", "0", "0"));
+        assert_eq!(slack.unwrap_or("50000\n".into()).trim(), "50000");
+        assert!(["999", "1000"].contains(&score.trim()), "{score}");
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap()
+        };
+        let mask = |name| u64::from_str_radix(field(name).trim(), 16).unwrap();
+        assert_eq!(mask("SigBlk:\t") & 1 << 14, 0, "SIGTERM is blocked");
+        assert_eq!(mask("SigIgn:\t") & 1, 0, "SIGHUP is ignored");
+        seen += 1;
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+fn unprivileged() {
+    if !is_root() {
+        println!("skipped: changing the user needs root");
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let status = Command::new("setpriv")
+        .args(user)
+        .arg(own)
+        .arg("__unprivileged")
+        .status();
+    assert!(status.unwrap().success());
+}
+
+fn user_namespace() {
+    assert!(!is_root());
+    let scratch = Scratch::new("namespace");
+    let set = start("copy", &scratch, &Containment::ALL).unwrap();
+    assert_eq!(set.stop()[0].containment, "user-namespace");
+    let set = start(
+        "copy",
+        &scratch,
+        &[Containment::PidNamespace, Containment::Subreaper],
+    );
+    assert_eq!(set.unwrap().stop()[0].containment, "subreaper");
+    let Err(error) = start("copy", &scratch, &[Containment::PidNamespace]) else {
+        panic!("a PID namespace without privileges");
+    };
+    let expected = "copy: no supervisor (pid-namespace: clone: Operation not permitted)";
+    assert_eq!(error.to_string(), expected);
+}
+
+fn every_load_works_as_nobody() {
+    for text in texts() {
+        if text.contains("threads=0") || text == "flood" || text == "paper" {
+            continue;
+        }
+        check_load(&text, &NOBODY);
+    }
+}
+
+fn composite_with_trouble() {
+    let scratch = Scratch::new("composite");
+    fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o755)).unwrap();
+    let Err(error) = start("flood", &scratch, &NOBODY) else {
+        println!("skipped: nobody may ping here");
+        return;
+    };
+    let expected = "flood: ICMP socket: Operation not permitted; it needs a raw or ping socket";
+    assert!(error.to_string().starts_with(expected), "{error}");
+    let mut set = start("paper", &scratch, &NOBODY).unwrap();
+    set.mark_start();
+    std::thread::sleep(Duration::from_secs(1));
+    let work = set.stop();
+    for part in &work {
+        let trouble = part.trouble.as_deref().unwrap_or("");
+        assert_eq!(
+            trouble.contains("ICMP socket"),
+            part.load == "flood",
+            "{part:?}"
+        );
+        let worked = part.counters[0].total > 0;
+        assert_eq!(worked, part.load != "flood", "{part:?}");
+    }
+}
