@@ -170,10 +170,7 @@ fn match_cells<'a>(runs: &[&'a Run]) -> (Vec<Match<'a>>, Vec<Unmatched>) {
                     1 => cell.key.clone(),
                     nth => format!("{} ({nth})", cell.key),
                 };
-                order.push(Match {
-                    key,
-                    cells: Vec::new(),
-                });
+                order.push(Match { key, cells: Vec::new() });
                 order.len() - 1
             });
             order[at].cells.push((number, cell));
@@ -182,10 +179,7 @@ fn match_cells<'a>(runs: &[&'a Run]) -> (Vec<Match<'a>>, Vec<Unmatched>) {
     let (matched, single): (Vec<_>, Vec<_>) = order.into_iter().partition(|m| m.cells.len() > 1);
     let unmatched = single.into_iter().flat_map(|m| {
         let key = m.key;
-        m.cells.into_iter().map(move |(run, _)| Unmatched {
-            key: key.clone(),
-            run,
-        })
+        m.cells.into_iter().map(move |(run, _)| Unmatched { key: key.clone(), run })
     });
     (matched, unmatched.collect())
 }
@@ -214,16 +208,10 @@ fn matched_cell(found: &Match<'_>) -> MatchedCell {
             },
         }
     });
-    MatchedCell {
-        key: found.key.clone(),
-        rows: rows.collect(),
-    }
+    MatchedCell { key: found.key.clone(), rows: rows.collect() }
 }
 
-#[allow(
-    clippy::cast_precision_loss,
-    reason = "a ratio of latencies needs no 16th digit"
-)]
+#[allow(clippy::cast_precision_loss, reason = "a ratio of latencies needs no 16th digit")]
 fn real(ns: Option<i64>) -> Option<f64> {
     ns.map(|ns| ns as f64)
 }

@@ -82,9 +82,7 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) {
     out.extend_from_slice(&MARKER);
     out.extend_from_slice(&[0; HEAD - 2]);
     payload(record, out);
-    let length = u32::try_from(out.len() - start - HEAD)
-        .unwrap_or(u32::MAX)
-        .to_le_bytes();
+    let length = u32::try_from(out.len() - start - HEAD).unwrap_or(u32::MAX).to_le_bytes();
     let crc = checksum(length, &out[start + HEAD..]).to_le_bytes();
     out[start + 2..start + 6].copy_from_slice(&length);
     out[start + 6..start + HEAD].copy_from_slice(&crc);
@@ -119,11 +117,7 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
             unsigned(out, late.latency);
             unsigned(out, late.missed);
         }
-        Record::Work {
-            second,
-            part,
-            totals,
-        } => {
+        Record::Work { second, part, totals } => {
             out.push(WORK);
             unsigned(out, *second);
             unsigned(out, *part);
@@ -132,22 +126,13 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
                 unsigned(out, *total);
             }
         }
-        Record::System {
-            second,
-            busy,
-            steal,
-        } => {
+        Record::System { second, busy, steal } => {
             out.push(SYSTEM);
             unsigned(out, *second);
             unsigned(out, *busy);
             unsigned(out, *steal);
         }
-        Record::Histogram {
-            thread,
-            series,
-            part,
-            counts,
-        } => {
+        Record::Histogram { thread, series, part, counts } => {
             out.push(HISTOGRAM);
             unsigned(out, *thread);
             unsigned(out, *series);
@@ -210,12 +195,7 @@ impl<'a> Reader<'a> {
     /// Starts at the first byte of a file.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            at: 0,
-            damaged: 0,
-            in_damage: false,
-        }
+        Self { bytes, at: 0, damaged: 0, in_damage: false }
     }
 
     fn frame(&self) -> Option<&'a [u8]> {
@@ -275,11 +255,7 @@ impl Cursor<'_> {
                 let (second, part) = (self.number()?, self.number()?);
                 let length = self.length()?;
                 let totals = (0..length).map(|_| self.number()).collect::<Option<_>>()?;
-                Some(Record::Work {
-                    second,
-                    part,
-                    totals,
-                })
+                Some(Record::Work { second, part, totals })
             }
             SYSTEM => Some(Record::System {
                 second: self.number()?,
@@ -291,12 +267,7 @@ impl Cursor<'_> {
                 let thread = self.number()?;
                 let length = self.length()?;
                 let samples = (0..length)
-                    .map(|_| {
-                        Some(Outlier {
-                            at: self.number()?,
-                            latency: self.signed_number()?,
-                        })
-                    })
+                    .map(|_| Some(Outlier { at: self.number()?, latency: self.signed_number()? }))
                     .collect::<Option<_>>()?;
                 Some(Record::Outliers { thread, samples })
             }
@@ -307,13 +278,8 @@ impl Cursor<'_> {
     fn block(&mut self) -> Option<Block> {
         let thread = self.number()?;
         let index = self.number()?;
-        let [count, missed, early, exceeded, max_at] = [
-            self.number()?,
-            self.number()?,
-            self.number()?,
-            self.number()?,
-            self.number()?,
-        ];
+        let [count, missed, early, exceeded, max_at] =
+            [self.number()?, self.number()?, self.number()?, self.number()?, self.number()?];
         let (min, max) = (self.signed_number()?, self.signed_number()?);
         let (sum, sum_sq) = (self.signed()?, self.unsigned()?);
         let length = self.length()?;
@@ -327,23 +293,8 @@ impl Cursor<'_> {
             }
             coarse.push((number, self.number()?));
         }
-        let moments = Moments {
-            count,
-            missed,
-            early,
-            exceeded,
-            min,
-            max,
-            max_at,
-            sum,
-            sum_sq,
-        };
-        Some(Block {
-            thread,
-            index,
-            moments,
-            coarse,
-        })
+        let moments = Moments { count, missed, early, exceeded, min, max, max_at, sum, sum_sq };
+        Some(Block { thread, index, moments, coarse })
     }
 
     fn histogram(&mut self) -> Option<Record> {
@@ -364,12 +315,7 @@ impl Cursor<'_> {
             }
             counts.add(bin, self.number()?);
         }
-        Some(Record::Histogram {
-            thread,
-            series,
-            part,
-            counts,
-        })
+        Some(Record::Histogram { thread, series, part, counts })
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -420,25 +366,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn arbitrary_record() -> impl Strategy<Value = Record> {
-        let moments = (
-            any::<[u64; 5]>(),
-            any::<[i64; 2]>(),
-            any::<i128>(),
-            any::<u128>(),
-        )
-            .prop_map(
-                |([count, missed, early, exceeded, max_at], [min, max], sum, sum_sq)| Moments {
-                    count,
-                    missed,
-                    early,
-                    exceeded,
-                    min,
-                    max,
-                    max_at,
-                    sum,
-                    sum_sq,
-                },
-            );
+        let moments = (any::<[u64; 5]>(), any::<[i64; 2]>(), any::<i128>(), any::<u128>())
+            .prop_map(|([count, missed, early, exceeded, max_at], [min, max], sum, sum_sq)| {
+                Moments { count, missed, early, exceeded, min, max, max_at, sum, sum_sq }
+            });
         let coarse = prop::collection::btree_map(-232_i16..232, any::<u32>(), 0..40);
         let block = (any::<u32>(), any::<u64>(), moments, coarse).prop_map(
             |(thread, index, moments, coarse)| {
@@ -454,20 +385,10 @@ mod tests {
         let histogram = (any::<u32>(), counts).prop_map(|(thread, bins)| {
             let mut counts = Histogram::new();
             bins.into_iter().for_each(|(bin, n)| counts.add(bin, n));
-            Record::Histogram {
-                thread,
-                series: 1,
-                part: Part::Behind,
-                counts,
-            }
+            Record::Histogram { thread, series: 1, part: Part::Behind, counts }
         });
         let late = any::<(u32, u64, u64, u64)>().prop_map(|(thread, at, latency, missed)| {
-            Record::Late(Late {
-                thread,
-                at,
-                latency,
-                missed,
-            })
+            Record::Late(Late { thread, at, latency, missed })
         });
         let work = any::<(u64, u32, Vec<u64>)>().prop_map(|(second, part, totals)| Record::Work {
             second,
@@ -477,10 +398,7 @@ mod tests {
         let outliers =
             any::<(u32, Vec<(u64, i64)>)>().prop_map(|(thread, samples)| Record::Outliers {
                 thread,
-                samples: samples
-                    .into_iter()
-                    .map(|(at, latency)| Outlier { at, latency })
-                    .collect(),
+                samples: samples.into_iter().map(|(at, latency)| Outlier { at, latency }).collect(),
             });
         prop_oneof![block, histogram, late, work, outliers]
     }

@@ -20,10 +20,7 @@ pub const COARSE_BINS: usize = BINS >> COARSE_SHIFT;
 /// The bin of `value`, in `0..BINS`.
 #[inline(always)]
 #[must_use]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "what the shift leaves is below 256"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "what the shift leaves is below 256")]
 pub const fn bin_of(value: u64) -> usize {
     let shift = (63 - SUB_BITS) - (value | (1 << SUB_BITS)).leading_zeros();
     ((shift as usize) << SUB_BITS) + (value >> shift) as usize
@@ -51,11 +48,7 @@ pub const fn bin_low(bin: usize) -> u64 {
 /// Where `bin` is not below [`BINS`].
 #[must_use]
 pub const fn bin_high(bin: usize) -> u64 {
-    if bin + 1 < BINS {
-        bin_low(bin + 1) - 1
-    } else {
-        u64::MAX
-    }
+    if bin + 1 < BINS { bin_low(bin + 1) - 1 } else { u64::MAX }
 }
 
 /// The smallest value of a coarse bin (see [`COARSE_SHIFT`]).
@@ -84,9 +77,7 @@ pub struct Histogram {
 
 impl std::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map()
-            .entries(self.iter().map(|(bin, n)| (bin_low(bin), n)))
-            .finish()
+        f.debug_map().entries(self.iter().map(|(bin, n)| (bin_low(bin), n))).finish()
     }
 }
 
@@ -100,9 +91,7 @@ impl Histogram {
     /// An empty histogram; allocates 58 KiB.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            counts: vec![0; BINS].into_boxed_slice(),
-        }
+        Self { counts: vec![0; BINS].into_boxed_slice() }
     }
 
     /// Counts one value.
@@ -140,11 +129,7 @@ impl Histogram {
 
     /// The bins that hold something, in ascending order, with their counts.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
-        self.counts
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| **n != 0)
-            .map(|(bin, n)| (bin, *n))
+        self.counts.iter().enumerate().filter(|(_, n)| **n != 0).map(|(bin, n)| (bin, *n))
     }
 
     /// Adds `times` times the values `latency - period, latency - 2 period, …` of
@@ -171,11 +156,7 @@ impl Histogram {
 #[inline(always)]
 #[must_use]
 pub const fn missed_behind(latency: u64, period: u64) -> u64 {
-    if latency == 0 || period == 0 {
-        0
-    } else {
-        (latency - 1) / period
-    }
+    if latency == 0 || period == 0 { 0 } else { (latency - 1) / period }
 }
 
 /// Counts of signed values: one histogram for zero and above, its mirror for
@@ -249,10 +230,7 @@ impl SignedHistogram {
     /// whole: never fewer than there were.
     #[must_use]
     pub fn at_most_above(&self, limit: i64) -> u64 {
-        self.bins()
-            .filter(|bin| bin.high > limit)
-            .map(|bin| bin.count)
-            .sum()
+        self.bins().filter(|bin| bin.high > limit).map(|bin| bin.count).sum()
     }
 }
 

@@ -44,10 +44,7 @@ impl Named {
         let mut params = BTreeMap::new();
         if name == "cmd" {
             params.insert("command".to_owned(), rest.to_owned());
-            return Ok(Self {
-                name: name.to_owned(),
-                params,
-            });
+            return Ok(Self { name: name.to_owned(), params });
         }
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
             let (key, value) = match part.split_once('=') {
@@ -59,10 +56,7 @@ impl Named {
                 return Err(ParamError::Twice(key.to_owned()));
             }
         }
-        Ok(Self {
-            name: name.to_owned(),
-            params,
-        })
+        Ok(Self { name: name.to_owned(), params })
     }
 }
 
@@ -70,11 +64,7 @@ impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.name == "cmd" {
-            return write!(
-                f,
-                ":{}",
-                self.params.get("command").map_or("", String::as_str)
-            );
+            return write!(f, ":{}", self.params.get("command").map_or("", String::as_str));
         }
         for (i, (key, value)) in self.params.iter().enumerate() {
             write!(f, "{}{key}={value}", if i == 0 { ':' } else { ',' })?;
@@ -91,11 +81,8 @@ pub fn split_list(text: &str) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();
     let mut rest = text;
     loop {
-        let end = if starts_command(rest) {
-            rest.len()
-        } else {
-            rest.find(',').unwrap_or(rest.len())
-        };
+        let end =
+            if starts_command(rest) { rest.len() } else { rest.find(',').unwrap_or(rest.len()) };
         let (part, behind) = rest.split_at(end);
         match list.last_mut() {
             Some(last) if last.contains(':') && is_key_value(part) => {
@@ -112,11 +99,7 @@ pub fn split_list(text: &str) -> Vec<String> {
 }
 
 fn starts_command(text: &str) -> bool {
-    text.starts_with("cmd:")
-        || text
-            .split(',')
-            .next()
-            .is_some_and(|part| part.contains("+cmd:"))
+    text.starts_with("cmd:") || text.split(',').next().is_some_and(|part| part.contains("+cmd:"))
 }
 
 fn is_key_value(part: &str) -> bool {
@@ -137,10 +120,7 @@ mod tests {
                 "hackbench:groups=4,loops=20+flood,none",
                 vec!["hackbench:groups=4,loops=20+flood", "none"],
             ),
-            (
-                "none,cmd:dd if=/dev/zero,of=x",
-                vec!["none", "cmd:dd if=/dev/zero,of=x"],
-            ),
+            ("none,cmd:dd if=/dev/zero,of=x", vec!["none", "cmd:dd if=/dev/zero,of=x"]),
             ("flood+cmd:a,b", vec!["flood+cmd:a,b"]),
             ("", vec![""]),
         ] {
@@ -156,17 +136,8 @@ mod tests {
             Named::parse("cmd:make -j4, please", "").unwrap().params["command"],
             "make -j4, please"
         );
-        assert_eq!(
-            Named::parse(":x=1", ""),
-            Err(ParamError::EmptyName(":x=1".into()))
-        );
-        assert_eq!(
-            Named::parse("a:x=1,x=2", ""),
-            Err(ParamError::Twice("x".into()))
-        );
-        assert_eq!(
-            Named::parse("a:x", ""),
-            Err(ParamError::NotKeyValue("x".into()))
-        );
+        assert_eq!(Named::parse(":x=1", ""), Err(ParamError::EmptyName(":x=1".into())));
+        assert_eq!(Named::parse("a:x=1,x=2", ""), Err(ParamError::Twice("x".into())));
+        assert_eq!(Named::parse("a:x", ""), Err(ParamError::NotKeyValue("x".into())));
     }
 }

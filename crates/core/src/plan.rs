@@ -154,11 +154,7 @@ impl Plan {
             let duration_ns = unit("duration", duration, BareNumber::Seconds)?;
             let named = Named::parse(&cell.probe, "")?;
             let none = ["none".to_owned()];
-            let loads = if cell.load.is_empty() {
-                &none[..]
-            } else {
-                &cell.load
-            };
+            let loads = if cell.load.is_empty() { &none[..] } else { &cell.load };
             plan.cells.extend(loads.iter().map(|load| CellPlan {
                 probe: named.name.clone(),
                 params: named.params.clone(),
@@ -220,15 +216,8 @@ impl CellPlan {
     /// load, duration.
     #[must_use]
     pub fn key(&self) -> String {
-        let probe = Named {
-            name: self.probe.clone(),
-            params: self.params.clone(),
-        };
-        let mut key = format!(
-            "{probe} @ {} @ {}",
-            self.load,
-            exact_duration(self.duration_ns)
-        );
+        let probe = Named { name: self.probe.clone(), params: self.params.clone() };
+        let mut key = format!("{probe} @ {} @ {}", self.load, exact_duration(self.duration_ns));
         if let Some(samples) = self.samples {
             key.push_str(&format!(" @ {samples} samples"));
         }
@@ -243,13 +232,7 @@ impl CellPlan {
             .key()
             .replace(" @ ", "_")
             .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "._=-+".contains(c) {
-                    c
-                } else {
-                    '-'
-                }
-            })
+            .map(|c| if c.is_ascii_alphanumeric() || "._=-+".contains(c) { c } else { '-' })
             .collect();
         name.truncate(72);
         format!("{number:02}-{name}")
@@ -295,20 +278,13 @@ mod tests {
             ("\"1ms\"", "\"5\"", "deadline: \"5\" has no unit"),
             ("\"1ms\"", "\"1m\"", "m is a minute"),
             ("duration = \"30s\"", "duration = \"0s\"", "duration = 0"),
-            (
-                "name =",
-                "tolerate = 2.0\nname =",
-                "tolerate = 2: must lie between 0 and 1",
-            ),
+            ("name =", "tolerate = 2.0\nname =", "tolerate = 2: must lie between 0 and 1"),
             ("name =", "colour = 1\nname =", "unknown field `colour`"),
         ] {
             let text = STANDARD.replacen(from, to, 1);
             let message = Plan::from_toml(&text).unwrap_err().to_string();
             assert!(message.contains(error), "{message}");
         }
-        assert!(matches!(
-            Plan::from_toml("name = \"x\""),
-            Err(PlanError::Empty)
-        ));
+        assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
     }
 }

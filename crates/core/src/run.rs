@@ -49,9 +49,7 @@ impl ThreadData {
     #[must_use]
     pub fn moments(&self) -> Moments {
         let mut all = Moments::EMPTY;
-        self.blocks
-            .iter()
-            .for_each(|block| all.merge(&block.moments));
+        self.blocks.iter().for_each(|block| all.merge(&block.moments));
         all
     }
 }
@@ -92,22 +90,9 @@ impl CellData {
                     thread.late.push(late);
                 }
             }
-            Record::Work {
-                second,
-                part,
-                totals,
-            } => self.work.push((second, part, totals)),
-            Record::System {
-                second,
-                busy,
-                steal,
-            } => self.system.push((second, busy, steal)),
-            Record::Histogram {
-                thread,
-                series: 0,
-                part,
-                counts,
-            } => {
+            Record::Work { second, part, totals } => self.work.push((second, part, totals)),
+            Record::System { second, busy, steal } => self.system.push((second, busy, steal)),
+            Record::Histogram { thread, series: 0, part, counts } => {
                 let Some(thread) = self.thread(thread) else {
                     return;
                 };

@@ -172,9 +172,7 @@ mod ns_text {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -353,6 +351,9 @@ pub struct Thread {
     /// Timer slack that took effect, ns.
     #[serde(default)]
     pub timer_slack_ns: Option<u64>,
+    /// Page faults while it measured; 0 where its memory is locked.
+    #[serde(default)]
+    pub page_faults: Option<u64>,
     /// Offset of its releases within the period, ns.
     #[serde(default)]
     pub offset_ns: u64,

@@ -76,11 +76,7 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     if whole.is_empty() && fraction.is_empty() || fraction.len() > 18 {
         return None;
     }
-    let whole: u128 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
-    };
+    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let mut value = whole.checked_mul(u128::from(unit))?;
     if !fraction.is_empty() {
         let digits: u128 = fraction.parse().ok()?;
@@ -110,10 +106,8 @@ pub fn exact_duration(ns: u64) -> String {
         return "0s".to_owned();
     }
     // Minutes and hours only where they are short: 90 s reads better than 1.5 min.
-    let (unit, name) = UNITS
-        .into_iter()
-        .find(|(unit, _)| ns.is_multiple_of(*unit))
-        .unwrap_or((1, "ns"));
+    let (unit, name) =
+        UNITS.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)).unwrap_or((1, "ns"));
     format!("{}{name}", ns / unit)
 }
 
@@ -174,28 +168,15 @@ mod tests {
             ("1_000us", 1_000_000),
             (" 3 s", 3 * SECOND_NS),
         ] {
-            assert_eq!(
-                parse_duration_ns(text, BareNumber::Refused),
-                Ok(ns),
-                "{text}"
-            );
+            assert_eq!(parse_duration_ns(text, BareNumber::Refused), Ok(ns), "{text}");
         }
     }
 
     #[test]
     fn a_bare_number_means_what_the_option_says() {
-        assert_eq!(
-            parse_duration_ns("1000", BareNumber::Microseconds),
-            Ok(1_000_000)
-        );
-        assert_eq!(
-            parse_duration_ns("10", BareNumber::Seconds),
-            Ok(10 * SECOND_NS)
-        );
-        assert_eq!(
-            parse_duration_ns("1m", BareNumber::Seconds),
-            Ok(60 * SECOND_NS)
-        );
+        assert_eq!(parse_duration_ns("1000", BareNumber::Microseconds), Ok(1_000_000));
+        assert_eq!(parse_duration_ns("10", BareNumber::Seconds), Ok(10 * SECOND_NS));
+        assert_eq!(parse_duration_ns("1m", BareNumber::Seconds), Ok(60 * SECOND_NS));
         assert!(matches!(
             parse_duration_ns("5", BareNumber::Refused),
             Err(UnitError::UnitMissing(_))
@@ -208,9 +189,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in [
-            "", "ms", "1.2.3ms", "-1ms", "1e3us", "0.5ns", "5 parsec", ".",
-        ] {
+        for text in ["", "ms", "1.2.3ms", "-1ms", "1e3us", "0.5ns", "5 parsec", "."] {
             assert!(
                 matches!(
                     parse_duration_ns(text, BareNumber::Seconds),

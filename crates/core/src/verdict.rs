@@ -50,10 +50,7 @@ impl Rule {
     pub fn for_all_of(self, judgements: u64) -> Self {
         #[allow(clippy::cast_precision_loss, reason = "judgements are few")]
         let count = judgements.max(1) as f64;
-        Self {
-            confidence: 1.0 - (1.0 - self.confidence) / count,
-            ..self
-        }
+        Self { confidence: 1.0 - (1.0 - self.confidence) / count, ..self }
     }
 
     fn verdict(&self, outcome: Outcome, because: Vec<String>) -> Verdict {
@@ -125,11 +122,7 @@ pub fn judge_thread(
     }
     because.extend(clustering(clusters, k, n, interval_ns, rule.confidence));
     because.extend(maximum);
-    Verdict {
-        exceedances: k,
-        upper_bound: Some(upper),
-        ..rule.verdict(outcome, because)
-    }
+    Verdict { exceedances: k, upper_bound: Some(upper), ..rule.verdict(outcome, because) }
 }
 
 /// What was seen and what it bounds, in one sentence.
@@ -167,10 +160,7 @@ fn clustering(
     if clusters == 0 || clusters >= k {
         return None;
     }
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "a time of 2^53 ns is known to a ns"
-    )]
+    #[allow(clippy::cast_precision_loss, reason = "a time of 2^53 ns is known to a ns")]
     let seconds = exposure as f64 / SECOND_NS as f64;
     let bound = cluster_bound(clusters, k, seconds, confidence);
     #[allow(
@@ -202,10 +192,7 @@ fn deterministic(stats: &Stats, k: u64, deadline: &str, rule: &Rule) -> Verdict 
          so that no bound is given; vary the phase for replicates"
             .to_owned(),
     ];
-    Verdict {
-        exceedances: k,
-        ..rule.verdict(outcome, because)
-    }
+    Verdict { exceedances: k, ..rule.verdict(outcome, because) }
 }
 
 /// Judges a cell by its threads' verdicts: the outcome, bound and reasons of the
@@ -228,10 +215,7 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     let judged = judgements(cell);
     let mut because = worst.because.clone();
     if judged > 1 {
-        because.push(format!(
-            "the worst of {judged} judgements, one a thread: {}",
-            name(thread)
-        ));
+        because.push(format!("the worst of {judged} judgements, one a thread: {}", name(thread)));
     }
     because.extend(cut_short(cell));
     Verdict {
@@ -265,9 +249,7 @@ fn cut_short(cell: &Cell) -> Option<String> {
     };
     let reason = cell.reason.as_ref();
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-    Some(format!(
-        "the cell was {how}{reason}: judged by what was measured"
-    ))
+    Some(format!("the cell was {how}{reason}: judged by what was measured"))
 }
 
 /// Judges a run by its cells' verdicts, in the order FAIL, INCONCLUSIVE,
@@ -290,17 +272,14 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
             words::confidence(worst.confidence)
         ));
     }
-    let skipped = cells
-        .iter()
-        .filter(|c| c.state == CellState::Skipped)
-        .count();
+    let skipped = cells.iter().filter(|c| c.state == CellState::Skipped).count();
     if skipped > 0 && worst.outcome != Outcome::Skipped {
         because.push(format!("{skipped} of {} cells skipped", cells.len()));
     }
     Verdict {
-        exceedances: cells.iter().fold(0, |sum: u64, cell| {
-            sum.saturating_add(cell.verdict.exceedances)
-        }),
+        exceedances: cells
+            .iter()
+            .fold(0, |sum: u64, cell| sum.saturating_add(cell.verdict.exceedances)),
         because,
         ..worst.clone()
     }
@@ -315,9 +294,7 @@ fn worst<'a, T>(all: impl Iterator<Item = (&'a Verdict, T)>) -> Option<(&'a Verd
 /// How many threads of a cell were judged.
 fn judgements(cell: &Cell) -> usize {
     let threads = cell.threads.iter();
-    threads
-        .filter(|thread| thread.verdict.outcome != Outcome::None)
-        .count()
+    threads.filter(|thread| thread.verdict.outcome != Outcome::None).count()
 }
 
 fn name(thread: &Thread) -> String {

@@ -46,12 +46,7 @@ impl Journal {
     /// # Errors
     /// `/proc/self/stat` cannot be read, which tells the owner's start.
     pub fn new() -> io::Result<Self> {
-        Ok(Self {
-            owner: Owner::this()?,
-            folder: None,
-            file: None,
-            entries: Vec::new(),
-        })
+        Ok(Self { owner: Owner::this()?, folder: None, file: None, entries: Vec::new() })
     }
 
     /// A journal in a folder of the caller's choice, for [`restore_in`].
@@ -108,10 +103,7 @@ impl Journal {
     /// else the journal or the cgroup cannot be written.
     pub fn cgroup_dir(&mut self, path: &Path) -> io::Result<()> {
         let name = path.file_name().unwrap_or(OsStr::new(""));
-        if !name
-            .as_encoded_bytes()
-            .starts_with(CGROUP_PREFIX.as_bytes())
-        {
+        if !name.as_encoded_bytes().starts_with(CGROUP_PREFIX.as_bytes()) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
@@ -141,10 +133,7 @@ impl Journal {
         if old == value {
             return Ok(());
         }
-        self.add(Entry::Setting {
-            path: path.clone(),
-            old,
-        })?;
+        self.add(Entry::Setting { path: path.clone(), old })?;
         entry::write_setting(&path, value).map_err(|error| {
             let what = format!("cannot write \"{value}\" to the setting");
             explained(&error, &what, &path)
@@ -235,11 +224,7 @@ fn folders() -> Vec<PathBuf> {
     // restore may run in a session without the variable.
     let usual = PathBuf::from(format!("/run/user/{uid}/punctual"));
     let usual = (session.as_ref() != Some(&usual)).then_some(usual);
-    session
-        .into_iter()
-        .chain(usual)
-        .chain([temporary])
-        .collect()
+    session.into_iter().chain(usual).chain([temporary]).collect()
 }
 
 fn first_usable() -> io::Result<PathBuf> {
@@ -271,9 +256,8 @@ fn made(folder: &Path) -> io::Result<PathBuf> {
 /// Refuses a folder that others could have made or can write: what a journal
 /// names is removed with this user's rights.
 fn checked(folder: &Path) -> io::Result<()> {
-    let metadata = folder
-        .symlink_metadata()
-        .map_err(|error| explained(&error, "cannot use", folder))?;
+    let metadata =
+        folder.symlink_metadata().map_err(|error| explained(&error, "cannot use", folder))?;
     let refused = |reason: &str| {
         let text = format!("{}: {reason}; remove it", folder.display());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, text))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_BINS, COARSE_SHIFT, Histogram, SignedHistogram, bin_of};
 
-use crate::ring::{BlockRing, LateRing, RING_BLOCKS, RING_LATE};
+use crate::ring::{BlockRing, LateRing, RING_BLOCKS, RING_LATE, SLOT_BINS};
 
 /// How many of the worst samples a thread keeps with their times.
 pub const WORST: usize = 64;
@@ -28,10 +28,19 @@ pub struct Limits {
 
 impl Limits {
     /// Neither deadline nor threshold.
-    pub const NONE: Self = Self {
-        deadline: i64::MAX,
-        threshold: i64::MAX,
-    };
+    pub const NONE: Self = Self { deadline: i64::MAX, threshold: i64::MAX };
+}
+
+/// Bytes that recording takes for one thread, its stack aside.
+#[must_use]
+pub fn state_bytes() -> usize {
+    let histograms = 2 * size_of::<u64>() * punctual_core::histogram::BINS;
+    let worst = WORST * size_of::<Outlier>();
+    BlockRing::<SLOT_BINS>::bytes(RING_BLOCKS)
+        + LateRing::bytes(RING_LATE)
+        + histograms
+        + worst
+        + size_of::<Recorder>()
 }
 
 /// What the collector reads while the probe runs.
@@ -45,10 +54,7 @@ pub struct Shared {
 
 impl Shared {
     fn new() -> Self {
-        Self {
-            blocks: BlockRing::new(RING_BLOCKS),
-            late: LateRing::new(RING_LATE),
-        }
+        Self { blocks: BlockRing::new(RING_BLOCKS), late: LateRing::new(RING_LATE) }
     }
 }
 
@@ -94,11 +100,7 @@ impl Recorder {
     /// Samples count as warm-up until [`Recorder::begin`].
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        let keeps = if limits.threshold == i64::MAX {
-            0
-        } else {
-            ABOVE_CAP
-        };
+        let keeps = if limits.threshold == i64::MAX { 0 } else { ABOVE_CAP };
         Self {
             shared: Arc::new(Shared::new()),
             histogram: SignedHistogram::new(),
@@ -181,9 +183,7 @@ impl Recorder {
         } else {
             block.early += 1;
             self.histogram.negative.record_bin(bin);
-            self.shared
-                .blocks
-                .count(self.position, COARSE_BINS + (bin >> COARSE_SHIFT));
+            self.shared.blocks.count(self.position, COARSE_BINS + (bin >> COARSE_SHIFT));
         }
         if latency > block.max {
             block.max = latency;
@@ -217,20 +217,14 @@ impl Recorder {
             self.block = Moments::EMPTY;
             self.block_start = self.epoch + elapsed * BLOCK_NS;
         }
-        self.block_end = self
-            .epoch
-            .saturating_add((elapsed + 1).saturating_mul(BLOCK_NS));
+        self.block_end = self.epoch.saturating_add((elapsed + 1).saturating_mul(BLOCK_NS));
     }
 
     #[cold]
     #[inline(never)]
     fn late(&mut self, now: u64, latency: u64, missed: u64) {
         self.block.missed += missed;
-        if !self
-            .shared
-            .late
-            .push(now.saturating_sub(self.epoch), latency, missed)
-        {
+        if !self.shared.late.push(now.saturating_sub(self.epoch), latency, missed) {
             self.late_lost = true;
         }
     }
@@ -239,10 +233,7 @@ impl Recorder {
     #[inline(never)]
     fn keep(&mut self, now: u64, latency: i64) {
         if self.above.len() < self.above.capacity() {
-            self.above.push(Outlier {
-                at: now.saturating_sub(self.epoch),
-                latency,
-            });
+            self.above.push(Outlier { at: now.saturating_sub(self.epoch), latency });
         } else {
             self.above_left_out += 1;
         }
@@ -271,19 +262,17 @@ impl Recorder {
     }
 }
 
-/// The worst samples, in no order, and the smallest of them once there are [`WORST`].
+/// The worst samples, in no order, and the least of them once there are [`WORST`].
 #[derive(Debug)]
 struct Worst {
     kept: Vec<Outlier>,
     floor: i64,
+    least: usize,
 }
 
 impl Worst {
     fn new() -> Self {
-        Self {
-            kept: Vec::with_capacity(WORST),
-            floor: i64::MIN,
-        }
+        Self { kept: Vec::with_capacity(WORST), floor: i64::MIN, least: 0 }
     }
 
     #[cold]
@@ -292,16 +281,17 @@ impl Worst {
         let sample = Outlier { at, latency };
         if self.kept.len() < WORST {
             self.kept.push(sample);
-        } else if let Some(least) = self.kept.iter_mut().min_by_key(|kept| kept.latency) {
-            *least = sample;
+            if self.kept.len() < WORST {
+                return;
+            }
+        } else {
+            self.kept[self.least] = sample;
         }
-        if self.kept.len() == WORST {
-            self.floor = self
-                .kept
-                .iter()
-                .map(|kept| kept.latency)
-                .min()
-                .unwrap_or(i64::MIN);
+        self.floor = i64::MAX;
+        for (place, kept) in self.kept.iter().enumerate() {
+            if kept.latency < self.floor {
+                (self.floor, self.least) = (kept.latency, place);
+            }
         }
     }
 }
@@ -333,9 +323,7 @@ impl Behind {
         let mut behind = Self::default();
         for bin in histogram.bins().filter(|bin| bin.high > 0) {
             let latency = bin.high.unsigned_abs();
-            behind
-                .counts
-                .expand_late(latency, interval, u64::MAX, bin.count);
+            behind.counts.expand_late(latency, interval, u64::MAX, bin.count);
             let deadline = limits.deadline.unsigned_abs();
             if latency > deadline {
                 behind.exceeded += (latency - deadline - 1) / interval * bin.count;
@@ -377,45 +365,28 @@ mod tests {
             &[(0, 5), (s - 1, 7), (s, 6), (5 * s + 3, 9), (5 * s + 4, -1)],
             Limits::NONE,
         );
-        let seen: Vec<_> = blocks
-            .iter()
-            .map(|b| (b.index, b.moments.count, b.moments.max))
-            .collect();
+        let seen: Vec<_> =
+            blocks.iter().map(|b| (b.index, b.moments.count, b.moments.max)).collect();
         assert_eq!(seen, [(0, 2, 7), (1, 1, 6), (5, 2, 9)]);
         assert_eq!(recording.moments.count, 5);
-        assert_eq!(
-            (recording.moments.max_at, recording.moments.early),
-            (5 * s + 3, 1)
-        );
+        assert_eq!((recording.moments.max_at, recording.moments.early), (5 * s + 3, 1));
     }
 
     #[test]
     fn a_starved_collector_loses_nothing() {
-        let values: Vec<_> = (0..2 * RING_BLOCKS as u64)
-            .map(|s| (s * BLOCK_NS, 10))
-            .collect();
+        let values: Vec<_> = (0..2 * RING_BLOCKS as u64).map(|s| (s * BLOCK_NS, 10)).collect();
         let (recording, blocks) = record_all(&values, Limits::NONE);
         assert_eq!(recording.moments.count, values.len() as u64);
         assert_eq!(blocks.len(), RING_BLOCKS);
-        assert_eq!(
-            blocks.iter().map(|b| b.moments.count).sum::<u64>(),
-            values.len() as u64
-        );
-        assert_eq!(
-            blocks.last().unwrap().coarse,
-            [(0, u32::try_from(RING_BLOCKS).unwrap() + 1)]
-        );
+        assert_eq!(blocks.iter().map(|b| b.moments.count).sum::<u64>(), values.len() as u64);
+        assert_eq!(blocks.last().unwrap().coarse, [(0, u32::try_from(RING_BLOCKS).unwrap() + 1)]);
     }
 
     #[test]
     fn exceedances_and_the_threshold_are_exact() {
-        let limits = Limits {
-            deadline: 100,
-            threshold: 100,
-        };
-        let values: Vec<_> = (0..ABOVE_CAP as u64 + 300)
-            .map(|i| (i, if i < 200 { 100 } else { 101 }))
-            .collect();
+        let limits = Limits { deadline: 100, threshold: 100 };
+        let values: Vec<_> =
+            (0..ABOVE_CAP as u64 + 300).map(|i| (i, if i < 200 { 100 } else { 101 })).collect();
         let (recording, _) = record_all(&values, limits);
         assert_eq!(recording.moments.exceeded, ABOVE_CAP as u64 + 100);
         assert_eq!(recording.left_out, 100);
@@ -424,15 +395,7 @@ mod tests {
     #[test]
     fn a_stall_is_expanded() {
         let mut behind = Behind::default();
-        behind.add(
-            100 * MS,
-            99,
-            MS,
-            &Limits {
-                deadline: 50_000_000,
-                ..Limits::NONE
-            },
-        );
+        behind.add(100 * MS, 99, MS, &Limits { deadline: 50_000_000, ..Limits::NONE });
         assert_eq!(behind.counts.total(), 99);
         // 99, 98, … 51 ms are later than 50 ms.
         assert_eq!(behind.exceeded, 49);

@@ -54,21 +54,11 @@ impl Values {
         for key in named.params.keys() {
             if !known.iter().any(|param| param.name == key) {
                 let list: Vec<_> = known.iter().map(|param| param.name).collect();
-                let list = if list.is_empty() {
-                    "none".to_owned()
-                } else {
-                    list.join(", ")
-                };
-                return Err(format!(
-                    "{} has no parameter \"{key}\"; it has: {list}",
-                    named.name
-                ));
+                let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
+                return Err(format!("{} has no parameter \"{key}\"; it has: {list}", named.name));
             }
         }
-        Ok(Self {
-            of: named.name.clone(),
-            values: named.params.clone(),
-        })
+        Ok(Self { of: named.name.clone(), values: named.params.clone() })
     }
 
     /// The text of a parameter, where it was given.

@@ -63,6 +63,12 @@ impl<const BINS: usize> BlockRing<BINS> {
         }
     }
 
+    /// Bytes of a ring of `slots` slots.
+    #[must_use]
+    pub const fn bytes(slots: usize) -> usize {
+        slots * size_of::<Slot<BINS>>() + size_of::<Self>()
+    }
+
     fn slot(&self, number: u64) -> &Slot<BINS> {
         &self.slots[usize::try_from(number).unwrap_or(0) % self.slots.len()]
     }
@@ -77,10 +83,7 @@ impl<const BINS: usize> BlockRing<BINS> {
     #[inline(always)]
     pub fn count(&self, position: usize, bin: usize) {
         let counter = &self.slots[position].coarse[bin];
-        counter.store(
-            counter.load(Ordering::Relaxed).saturating_add(1),
-            Ordering::Relaxed,
-        );
+        counter.store(counter.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
     }
 
     /// Writer: whether there is a slot for the block after this one.
@@ -125,41 +128,37 @@ impl<const BINS: usize> BlockRing<BINS> {
         let words: [u64; WORDS] = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
         let (index, moments) = from_words(&words);
         let mut coarse = Vec::new();
+        let (above, below) = slot.coarse.split_at(BINS / 2);
         // From the lowest value to the highest: the mirror is read backwards.
-        for bin in (BINS / 2..BINS).rev().chain(0..BINS / 2) {
-            let count = slot.coarse[bin].load(Ordering::Relaxed);
-            if count != 0 {
-                coarse.push((signed_bin::<BINS>(bin), count));
-                slot.coarse[bin].store(0, Ordering::Relaxed);
-            }
+        for (bin, count) in below.iter().enumerate().rev() {
+            take_count(count, || -1 - number(bin), &mut coarse);
+        }
+        for (bin, count) in above.iter().enumerate() {
+            take_count(count, || number(bin), &mut coarse);
         }
         self.tail.0.store(taken + 1, Ordering::Release);
-        Some(Block {
-            thread,
-            index,
-            moments,
-            coarse,
-        })
+        Some(Block { thread, index, moments, coarse })
     }
 }
 
 fn clear<const BINS: usize>(slot: &Slot<BINS>) {
-    slot.coarse
-        .iter()
-        .for_each(|count| count.store(0, Ordering::Relaxed));
+    slot.coarse.iter().for_each(|count| count.store(0, Ordering::Relaxed));
 }
 
-fn signed_bin<const BINS: usize>(bin: usize) -> CoarseBin {
-    let half = BINS / 2;
-    let number = CoarseBin::try_from(bin % half.max(1)).unwrap_or(CoarseBin::MAX);
-    if bin < half { number } else { -number - 1 }
+#[inline(always)]
+fn take_count(count: &AtomicU32, bin: impl FnOnce() -> CoarseBin, to: &mut Vec<(CoarseBin, u32)>) {
+    let counted = count.load(Ordering::Relaxed);
+    if counted != 0 {
+        to.push((bin(), counted));
+        count.store(0, Ordering::Relaxed);
+    }
 }
 
-#[allow(
-    clippy::cast_sign_loss,
-    clippy::cast_possible_truncation,
-    reason = "halves keep every bit"
-)]
+fn number(bin: usize) -> CoarseBin {
+    CoarseBin::try_from(bin).unwrap_or(CoarseBin::MAX)
+}
+
+#[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "halves keep every bit")]
 fn to_words(index: u64, m: &Moments) -> [u64; WORDS] {
     let sum = m.sum as u128;
     [
@@ -225,10 +224,14 @@ impl LateRing {
         Self {
             head: Line(AtomicU64::new(0)),
             tail: Line(AtomicU64::new(0)),
-            entries: (0..entries)
-                .map(|_| std::array::from_fn(|_| AtomicU64::new(0)))
-                .collect(),
+            entries: (0..entries).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect(),
         }
+    }
+
+    /// Bytes of a ring of `entries` entries.
+    #[must_use]
+    pub const fn bytes(entries: usize) -> usize {
+        entries * size_of::<[AtomicU64; 3]>() + size_of::<Self>()
     }
 
     fn entry(&self, number: u64) -> &[AtomicU64; 3] {
@@ -291,10 +294,7 @@ mod tests {
             ring.count(position, COARSE_BINS + 1);
             assert!(ring.publish(number + 10, &one(value)));
             let block = ring.take(2).unwrap();
-            assert_eq!(
-                (block.thread, block.index, block.moments),
-                (2, number + 10, one(value))
-            );
+            assert_eq!((block.thread, block.index, block.moments), (2, number + 10, one(value)));
             assert_eq!(block.coarse, [(-2, 2), (i16::try_from(number).unwrap(), 1)]);
             assert_eq!(ring.take(2), None);
         }
@@ -307,25 +307,14 @@ mod tests {
         assert!(!ring.publish(2, &one(3)));
         assert_eq!(ring.take(0).unwrap().index, 0);
         assert!(ring.publish(4, &one(3)));
-        assert_eq!(
-            [ring.take(0).unwrap().index, ring.take(0).unwrap().index],
-            [1, 4]
-        );
+        assert_eq!([ring.take(0).unwrap().index, ring.take(0).unwrap().index], [1, 4]);
     }
 
     #[test]
     fn a_full_late_ring_says_so() {
         let ring = LateRing::new(2);
         assert!(ring.push(1, 10, 3) && ring.push(2, 20, 4) && !ring.push(3, 30, 5));
-        assert_eq!(
-            ring.take(1),
-            Some(Late {
-                thread: 1,
-                at: 1,
-                latency: 10,
-                missed: 3
-            })
-        );
+        assert_eq!(ring.take(1), Some(Late { thread: 1, at: 1, latency: 10, missed: 3 }));
         assert!(ring.push(4, 40, 6));
     }
 }
@@ -346,10 +335,7 @@ mod loom_tests {
                     let mut published = 0;
                     for _ in 0..2 {
                         ring.count(ring.position(published), 0);
-                        let moments = Moments {
-                            count: published + 1,
-                            ..Moments::EMPTY
-                        };
+                        let moments = Moments { count: published + 1, ..Moments::EMPTY };
                         if ring.publish(published, &moments) {
                             published += 1;
                         }
@@ -388,10 +374,7 @@ mod loom_tests {
                 seen.push(late);
             }
             assert_eq!(seen.len(), pushed.iter().filter(|done| **done).count());
-            assert!(
-                seen.iter()
-                    .all(|late| late.at == late.latency && late.at == late.missed)
-            );
+            assert!(seen.iter().all(|late| late.at == late.latency && late.at == late.missed));
         });
     }
 }

@@ -14,11 +14,7 @@ impl Schedule {
     /// The releases from `first` on, every `interval` (at least 1), before `end`; all ns.
     #[must_use]
     pub fn new(first: u64, interval: u64, end: u64) -> Self {
-        Self {
-            release: first,
-            interval: interval.max(1),
-            end,
-        }
+        Self { release: first, interval: interval.max(1), end }
     }
 
     /// The release that is due next; none behind the end.
@@ -45,10 +41,7 @@ impl Schedule {
     fn skip(&mut self, now: u64) -> u64 {
         // `release` is already the one after that which was served.
         let passed = missed_behind(now - self.release, self.interval) + 1;
-        let left = self
-            .end
-            .saturating_sub(self.release)
-            .div_ceil(self.interval);
+        let left = self.end.saturating_sub(self.release).div_ceil(self.interval);
         self.release = self.release.saturating_add(passed * self.interval);
         passed.min(left)
     }

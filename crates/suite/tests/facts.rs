@@ -11,11 +11,8 @@ use punctual_suite::facts::{
 };
 
 /// A measurement that is set up as it should be.
-const GOOD: Measurement = Measurement {
-    privileged: true,
-    memory_locked: true,
-    dma_latency_us: Some(0),
-};
+const GOOD: Measurement =
+    Measurement { privileged: true, memory_locked: true, dma_latency_us: Some(0) };
 
 fn ids(facts: &Facts, measurement: &Measurement) -> Vec<String> {
     let found = conditions(facts, measurement).into_iter();
@@ -42,10 +39,7 @@ fn firecracker_guest() {
     assert_eq!(facts.cpu.online_count(), 2);
     assert_eq!(facts.cpu.topology[&1].core, Some(1));
     assert_eq!(facts.kernel.machine, "x86_64");
-    assert_eq!(
-        facts.board().hypervisor.as_deref(),
-        Some("Firecracker on KVM")
-    );
+    assert_eq!(facts.board().hypervisor.as_deref(), Some("Firecracker on KVM"));
     assert!(facts.is_virtual());
     assert_eq!(facts.clock.source.as_deref(), Some("tsc"));
     assert_eq!(facts.memory.total_bytes, Some(24_684_084 * 1024));
@@ -57,12 +51,7 @@ fn firecracker_guest() {
     assert_eq!(facts.kernel.config_sha256, None);
     assert_eq!(
         ids(&facts, &GOOD),
-        [
-            "virtual-machine",
-            "rt-throttling",
-            "fair-server",
-            "rt-group-sched"
-        ]
+        ["virtual-machine", "rt-throttling", "fair-server", "rt-group-sched"]
     );
 }
 
@@ -77,10 +66,7 @@ fn preemption_of_a_dynamic_kernel() {
     assert_eq!(model(&board), "none");
     board.write("proc/cmdline", "quiet preempt=full preempt=bogus");
     assert_eq!(model(&board), "full");
-    board.write(
-        "sys/kernel/debug/sched/preempt",
-        "none voluntary full (lazy)\n",
-    );
+    board.write("sys/kernel/debug/sched/preempt", "none voluntary full (lazy)\n");
     let facts = Facts::read(&board.root());
     assert_eq!(facts.preemption.model, "lazy");
     assert_eq!(facts.preemption.found, "/sys/kernel/debug/sched/preempt");
@@ -119,11 +105,7 @@ fn raspberry_pi() {
     assert_eq!(facts.limits.rt_priority.as_deref(), Some("95"));
     assert_eq!(facts.limits.cap_sys_nice, Some(false));
     assert!(!facts.is_virtual());
-    let user = Measurement {
-        privileged: false,
-        memory_locked: false,
-        dma_latency_us: None,
-    };
+    let user = Measurement { privileged: false, memory_locked: false, dma_latency_us: None };
     assert_eq!(
         ids(&facts, &user),
         [
@@ -154,10 +136,7 @@ fn desktop_without_smt() {
     assert_eq!(facts.config.as_ref().unwrap().options["HZ"], "1000");
     assert_eq!(facts.power.boost, Some(false));
     assert_eq!(facts.power.idle[0].cpus.to_string(), "0-5");
-    let free = Measurement {
-        dma_latency_us: None,
-        ..GOOD
-    };
+    let free = Measurement { dma_latency_us: None, ..GOOD };
     assert_eq!(
         ids(&facts, &free),
         [
@@ -180,10 +159,7 @@ fn desktop_without_smt() {
     assert!(text(&facts, &free, "offline-cpus").contains("6-11"));
     // C1 remains, which cannot be told from the rest of a wake-up.
     for held in [0, 84] {
-        let measurement = Measurement {
-            dma_latency_us: Some(held),
-            ..GOOD
-        };
+        let measurement = Measurement { dma_latency_us: Some(held), ..GOOD };
         assert_eq!(text(&facts, &measurement, "idle-states"), "");
     }
 }
@@ -198,10 +174,7 @@ fn server_of_96_cpus() {
     assert_eq!((place.package, place.node), (Some(1), Some(1)));
     let siblings = facts.cpu.topology[&95].siblings.as_ref().unwrap();
     assert_eq!(siblings.cpus(), [47, 95]);
-    assert_eq!(
-        ids(&facts, &GOOD),
-        ["smt", "offline-cpus", "numa-balancing"]
-    );
+    assert_eq!(ids(&facts, &GOOD), ["smt", "offline-cpus", "numa-balancing"]);
     assert!(text(&facts, &GOOD, "offline-cpus").starts_with("CPU 64 is offline"));
 }
 
@@ -214,10 +187,7 @@ fn tuned_real_time_board() {
     assert_eq!(ids(&facts, &GOOD), ["rt-throttling"]);
     assert!(text(&facts, &GOOD, "rt-throttling").contains("950000 of 1000000 us"));
     board.write("proc/sys/kernel/sched_rt_runtime_us", "-1");
-    assert_eq!(
-        ids(&Facts::read(&board.root()), &GOOD),
-        Vec::<String>::new()
-    );
+    assert_eq!(ids(&Facts::read(&board.root()), &GOOD), Vec::<String>::new());
 }
 
 #[test]
@@ -273,10 +243,7 @@ fn groups_hold_what_was_read_and_nothing_else() {
     let groups = Facts::read(&board.root()).groups();
     assert!(!groups.contains_key("memory"), "{:?}", groups.keys());
     assert_eq!(groups["cpu"]["online"], "0-5");
-    assert_eq!(
-        groups["power"]["idle"][0]["states"][2]["exit_latency_us"],
-        85
-    );
+    assert_eq!(groups["power"]["idle"][0]["states"][2]["exit_latency_us"], 85);
     assert_eq!(groups["preemption"]["model"], "lazy");
     assert!(groups["cpu"].get("nohz_full").is_none());
     fn has_null(value: &serde_json::Value) -> bool {

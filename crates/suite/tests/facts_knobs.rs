@@ -91,10 +91,7 @@ fn a_killed_process_is_cleaned_up_after() {
     // It is dead and not yet waited for: the longest time in which a pid could
     // be mistaken for a living process.
     let pid = child.id();
-    while !fs::read_to_string(format!("/proc/{pid}/stat"))
-        .unwrap()
-        .contains(") Z ")
-    {
+    while !fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
         std::thread::yield_now();
     }
     let dry = restore_in(&folder.0, true).unwrap();
@@ -137,11 +134,7 @@ fn journal_of_the_dead(folder: &Folder, entries: &str) {
         boot.trim(),
         namespace.display()
     );
-    fs::write(
-        folder.join("1-99999999.journal"),
-        format!("{owner}\n{entries}"),
-    )
-    .unwrap();
+    fs::write(folder.join("1-99999999.journal"), format!("{owner}\n{entries}")).unwrap();
 }
 
 fn scratch_entry(path: &Path) -> String {
@@ -203,9 +196,7 @@ fn folders_that_others_can_write_are_refused() {
     let error = restore_in(&folder.0, false).unwrap_err().to_string();
     assert!(error.contains("open to other users"), "{error}");
     let mut journal = Journal::in_folder(&folder.0).unwrap();
-    journal
-        .setting(&folder.join("setting"), "never")
-        .unwrap_err();
+    journal.setting(&folder.join("setting"), "never").unwrap_err();
     assert_eq!(folder.setting(), "always [madvise] never\n");
 
     let link = folder.join("link");
@@ -269,10 +260,7 @@ fn a_journal_in_the_usual_place_is_found() {
     let scratch = journal.scratch_dir(&folder.0).unwrap();
     let report = restore(true).unwrap();
     let this = format!("process {} still runs", std::process::id());
-    assert!(
-        report.kept.iter().any(|text| text.contains(&this)),
-        "{report:?}"
-    );
+    assert!(report.kept.iter().any(|text| text.contains(&this)), "{report:?}");
     drop(journal);
     assert!(!scratch.exists());
     let report = restore(true).unwrap();

@@ -22,10 +22,7 @@ const TESTS: &[Test] = &[
     ("a_load_that_cannot_start_says_why", refusals),
     ("a_full_disk_is_named", full_disk),
     ("nothing_outlives_a_kill_of_punctual", kill_of_punctual),
-    (
-        "nothing_outlives_a_kill_of_the_supervisor",
-        kill_of_supervisor,
-    ),
+    ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor),
     ("a_part_that_is_killed_starts_again", restarts),
     ("a_part_that_keeps_failing_is_given_up", given_up),
     ("a_drop_ends_everything", dropped),
@@ -35,32 +32,17 @@ const TESTS: &[Test] = &[
 
 const UNPRIVILEGED: &[Test] = &[
     ("the_user_namespace_is_used", user_namespace),
-    (
-        "every_load_works_without_privileges",
-        every_load_works_as_nobody,
-    ),
-    (
-        "a_composite_names_the_part_that_is_missing",
-        composite_with_trouble,
-    ),
-    (
-        "nothing_outlives_a_kill_of_punctual",
-        kill_of_punctual_as_nobody,
-    ),
-    (
-        "nothing_outlives_a_kill_of_the_supervisor",
-        kill_of_supervisor_as_nobody,
-    ),
+    ("every_load_works_without_privileges", every_load_works_as_nobody),
+    ("a_composite_names_the_part_that_is_missing", composite_with_trouble),
+    ("nothing_outlives_a_kill_of_punctual", kill_of_punctual_as_nobody),
+    ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor_as_nobody),
 ];
 
 /// Processes that left their group, their session and their parent.
 const ESCAPING: &str = "cmd:setsid sleep 1000 & (setsid sh -c 'setsid sleep 1000 & sleep 1000' &) ; \
                         sleep 1000";
-const ROOT: [Containment; 3] = [
-    Containment::PidNamespace,
-    Containment::Cgroup,
-    Containment::Subreaper,
-];
+const ROOT: [Containment; 3] =
+    [Containment::PidNamespace, Containment::Cgroup, Containment::Subreaper];
 const NOBODY: [Containment; 2] = [Containment::UserNamespace, Containment::Subreaper];
 
 fn main() -> ExitCode {
@@ -94,10 +76,7 @@ fn run(tests: &[Test], args: &[String]) -> ExitCode {
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
         failed += u32::from(!passed);
         let outcome = if passed { "ok" } else { "FAILED" };
-        println!(
-            "test {name} ... {outcome} ({:.1} s)",
-            start.elapsed().as_secs_f64()
-        );
+        println!("test {name} ... {outcome} ({:.1} s)", start.elapsed().as_secs_f64());
     }
     ExitCode::from(u8::from(failed > 0))
 }
@@ -127,16 +106,9 @@ fn check_load(text: &str, containments: &[Containment]) {
         for counter in part.counters.iter().filter(|c| c.name != "direct-bytes") {
             assert!(counter.total > 0, "{name}: {counter:?}");
             let most = counter.total as f64 / 0.9;
-            assert!(
-                (0.0..most).contains(&counter.per_second),
-                "{name}: {counter:?}"
-            );
+            assert!((0.0..most).contains(&counter.per_second), "{name}: {counter:?}");
         }
-        let expected = if part.load == "none" {
-            "none"
-        } else {
-            containments[0].name()
-        };
+        let expected = if part.load == "none" { "none" } else { containments[0].name() };
         assert_eq!(part.containment, expected, "{name}");
     }
     assert_gone(std::process::id(), Duration::ZERO, text);
@@ -184,46 +156,19 @@ fn every_load_works() {
 fn refusals() {
     let scratch = Scratch::new("refusals");
     for (text, expected) in [
-        (
-            "cmd:echo out of luck >&2; exit 3",
-            "exit 3\" exited with status 3: out of luck (5 times",
-        ),
+        ("cmd:echo out of luck >&2; exit 3", "exit 3\" exited with status 3: out of luck (5 times"),
         ("cmd:/no/such/program", "exited with status 127: /bin/sh"),
         ("cmd:", "no command given; write cmd:COMMAND"),
         ("cmd:kill -9 $$", "killed by SIGKILL"),
-        (
-            "disk:/no/such/dir",
-            "disk: /no/such/dir: No such file or directory",
-        ),
-        (
-            "disk:size=900T",
-            "No space left on device beside the reserve",
-        ),
-        (
-            "disk:size=lots",
-            "disk: disk: size=lots: write a size in bytes",
-        ),
-        (
-            "compile:dir=/proc",
-            "compile: /proc: No such file or directory",
-        ),
-        (
-            "tree:/proc",
-            "tree: /proc: the kernel's own files are not walked",
-        ),
+        ("disk:/no/such/dir", "disk: /no/such/dir: No such file or directory"),
+        ("disk:size=900T", "No space left on device beside the reserve"),
+        ("disk:size=lots", "disk: disk: size=lots: write a size in bytes"),
+        ("compile:dir=/proc", "compile: /proc: No such file or directory"),
+        ("tree:/proc", "tree: /proc: the kernel's own files are not walked"),
         ("tree:/etc/passwd", "tree: /etc/passwd: Not a directory"),
-        (
-            "hackbench:0",
-            "groups=0: must be a whole number from 1 to 1000",
-        ),
-        (
-            "hackbench:mode=fiber",
-            "mode=fiber: must be process or thread",
-        ),
-        (
-            "copy+flood:ipx",
-            "flood: flood: proto=ipx: must be icmp, udp or tcp",
-        ),
+        ("hackbench:0", "groups=0: must be a whole number from 1 to 1000"),
+        ("hackbench:mode=fiber", "mode=fiber: must be process or thread"),
+        ("copy+flood:ipx", "flood: flood: proto=ipx: must be icmp, udp or tcp"),
     ] {
         let Err(error) = start(text, &scratch, &ROOT) else {
             panic!("{text} has started");
@@ -251,23 +196,14 @@ fn full_disk() {
     let tmpfs = Tmpfs(Scratch::new("tmpfs"));
     let dir = tmpfs.0.0.to_str().unwrap();
     let mount = ["-t", "tmpfs", "-o", "size=1M", "tmpfs", dir];
-    assert!(
-        Command::new("mount")
-            .args(mount)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mount").args(mount).status().unwrap().success());
     let _ = fs::write(tmpfs.0.0.join("fill"), vec![0; 2 << 20]);
     let error = start(&format!("disk:{dir},reserve=0"), &scratch, &ROOT).unwrap_err();
     let expected = format!("disk: {dir}: No space left on device");
     assert!(error.to_string().starts_with(&expected), "{error}");
     // Here the writes themselves fail.
     let error = start(&format!("compile:dir={dir}"), &scratch, &ROOT).unwrap_err();
-    assert!(
-        error.to_string().contains("No space left on device"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("No space left on device"), "{error}");
     assert_eq!(tmpfs.0.entries(), ["fill"]);
 }
 
@@ -293,11 +229,7 @@ fn kill_hosts(containments: &[Containment], load: &str, repeats: u32) {
 fn remove_cgroups_of_hosts() {
     let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
     for entry in unified.iter().flat_map(fs::read_dir).flatten().flatten() {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with("punctual-load-")
-        {
+        if entry.file_name().to_string_lossy().starts_with("punctual-load-") {
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -318,11 +250,7 @@ fn kill_supervisors(containments: &[Containment]) {
         let name = containment.name();
         let scratch = Scratch::new("supervisor");
         let mut set = start(ESCAPING, &scratch, &[containment]).unwrap();
-        assert!(
-            processes_of(own).len() > 4,
-            "{name}: {:?}",
-            commands_of(own)
-        );
+        assert!(processes_of(own).len() > 4, "{name}: {:?}", commands_of(own));
         let mut direct = processes_of(own).into_iter();
         let supervisor = direct.find(|pid| parent_of(*pid) == Some(own)).unwrap();
         kill(supervisor);
@@ -331,10 +259,7 @@ fn kill_supervisors(containments: &[Containment]) {
         assert_eq!(died, "its supervisor was lost: killed by SIGKILL", "{name}");
         assert_gone(own, Duration::from_secs(2), name);
         let trouble = set.stop().remove(0).trouble;
-        assert_eq!(
-            trouble.as_deref(),
-            Some("its supervisor was lost: killed by SIGKILL")
-        );
+        assert_eq!(trouble.as_deref(), Some("its supervisor was lost: killed by SIGKILL"));
     }
     assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
 }
@@ -355,25 +280,15 @@ fn restarts() {
         let mut set = start("hackbench:1", &scratch, &[containment]).unwrap();
         set.mark_start();
         let all = processes_of(own);
-        let of = |parent| {
-            all.iter()
-                .copied()
-                .find(|pid| parent_of(*pid) == Some(parent))
-        };
+        let of = |parent| all.iter().copied().find(|pid| parent_of(*pid) == Some(parent));
         let leader = of(of(own).unwrap()).unwrap();
         kill(leader);
         let before = sample_until(&mut set, name, |parts| parts[0].restarts == 1);
         let done = before[0].counters[0].1;
-        sample_until(&mut set, name, |parts| {
-            parts[0].counters[0].1 > done + 10_000
-        });
+        sample_until(&mut set, name, |parts| parts[0].counters[0].1 > done + 10_000);
         let work = set.stop();
         assert_eq!(work[0].restarts, 1, "{name}");
-        assert_eq!(
-            work[0].trouble.as_deref(),
-            Some("killed by SIGKILL"),
-            "{name}"
-        );
+        assert_eq!(work[0].trouble.as_deref(), Some("killed by SIGKILL"), "{name}");
         assert_gone(own, Duration::ZERO, name);
     }
 }
@@ -392,15 +307,9 @@ fn given_up() {
     set.sample();
     let work = set.stop();
     let trouble = work[1].trouble.as_deref().unwrap_or("");
-    assert!(
-        trouble.contains("exited with status 1 (5 times at once)"),
-        "{trouble}"
-    );
+    assert!(trouble.contains("exited with status 1 (5 times at once)"), "{trouble}");
     assert!(work[1].idle_seconds >= 1, "{work:?}");
-    assert!(
-        counters(&work, "copy")["bytes"] > 0 && work[0].trouble.is_none(),
-        "{work:?}"
-    );
+    assert!(counters(&work, "copy")["bytes"] > 0 && work[0].trouble.is_none(), "{work:?}");
     fs::remove_file(flag).unwrap();
     assert_eq!(scratch.entries(), Vec::<String>::new());
 }
@@ -421,21 +330,10 @@ fn dropped() {
 fn inheritance() {
     let scratch = Scratch::new("inheritance");
     // Nothing of this may reach the loads: a policy, a nice value, a blocked signal.
-    let before = [
-        "chrt",
-        "-f",
-        "10",
-        "env",
-        "--block-signal=TERM",
-        "--ignore-signal=HUP",
-    ];
+    let before = ["chrt", "-f", "10", "env", "--block-signal=TERM", "--ignore-signal=HUP"];
     let host = Host::start(&before, "hackbench:1", Containment::PidNamespace, &scratch);
     assert_eq!(host.ready, "ready\n");
-    assert_eq!(
-        stat(host.pid()).unwrap()[38],
-        "1",
-        "the host is not SCHED_FIFO"
-    );
+    assert_eq!(stat(host.pid()).unwrap()[38], "1", "the host is not SCHED_FIFO");
     let mut seen = 0;
     for pid in processes_of(host.pid()) {
         // Those that have ended meanwhile are left out.
@@ -451,12 +349,7 @@ fn inheritance() {
         assert_eq!((&*stat[38], &*stat[37], &*stat[16]), ("0", "0", "0"));
         assert_eq!(slack.unwrap_or("50000\n".into()).trim(), "50000");
         assert!(["999", "1000"].contains(&score.trim()), "{score}");
-        let field = |name: &str| {
-            status
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .unwrap()
-        };
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         let mask = |name| u64::from_str_radix(field(name).trim(), 16).unwrap();
         assert_eq!(mask("SigBlk:\t") & 1 << 14, 0, "SIGTERM is blocked");
         assert_eq!(mask("SigIgn:\t") & 1, 0, "SIGHUP is ignored");
@@ -472,11 +365,7 @@ fn unprivileged() {
     }
     let own = std::env::current_exe().unwrap();
     let user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let status = Command::new("setpriv")
-        .args(user)
-        .arg(own)
-        .arg("__unprivileged")
-        .status();
+    let status = Command::new("setpriv").args(user).arg(own).arg("__unprivileged").status();
     assert!(status.unwrap().success());
 }
 
@@ -485,11 +374,7 @@ fn user_namespace() {
     let scratch = Scratch::new("namespace");
     let set = start("copy", &scratch, &Containment::ALL).unwrap();
     assert_eq!(set.stop()[0].containment, "user-namespace");
-    let set = start(
-        "copy",
-        &scratch,
-        &[Containment::PidNamespace, Containment::Subreaper],
-    );
+    let set = start("copy", &scratch, &[Containment::PidNamespace, Containment::Subreaper]);
     assert_eq!(set.unwrap().stop()[0].containment, "subreaper");
     let Err(error) = start("copy", &scratch, &[Containment::PidNamespace]) else {
         panic!("a PID namespace without privileges");
@@ -522,11 +407,7 @@ fn composite_with_trouble() {
     let work = set.stop();
     for part in &work {
         let trouble = part.trouble.as_deref().unwrap_or("");
-        assert_eq!(
-            trouble.contains("ICMP socket"),
-            part.load == "flood",
-            "{part:?}"
-        );
+        assert_eq!(trouble.contains("ICMP socket"), part.load == "flood", "{part:?}");
         let worked = part.counters[0].total > 0;
         assert_eq!(worked, part.load != "flood", "{part:?}");
     }

@@ -47,9 +47,7 @@ impl CpuSet {
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         let cpu = cpu as usize;
-        self.words
-            .get(cpu / WORD)
-            .is_some_and(|word| word >> (cpu % WORD) & 1 == 1)
+        self.words.get(cpu / WORD).is_some_and(|word| word >> (cpu % WORD) & 1 == 1)
     }
 
     /// The CPUs in ascending order.
@@ -119,11 +117,7 @@ pub fn set(cpus: &CpuSet) -> io::Result<()> {
             cpus.words.as_ptr(),
         )
     };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The CPUs that the calling thread may run on.
@@ -173,12 +167,9 @@ mod tests {
 
     #[test]
     fn lists_are_read_and_written() {
-        for (text, written, count) in [
-            ("0-3,8", "0-3,8", 5),
-            ("1", "1", 1),
-            ("0,1,2,64-66", "0-2,64-66", 6),
-            ("", "", 0),
-        ] {
+        for (text, written, count) in
+            [("0-3,8", "0-3,8", 5), ("1", "1", 1), ("0,1,2,64-66", "0-2,64-66", 6), ("", "", 0)]
+        {
             let set = CpuSet::parse(text).unwrap();
             assert_eq!((set.to_string().as_str(), set.len()), (written, count));
         }

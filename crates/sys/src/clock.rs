@@ -36,10 +36,7 @@ impl Clock {
     /// The instant that the clock shows, ns, always by the system call.
     #[must_use]
     pub fn now_ns_by_syscall(self) -> u64 {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid timespec that the kernel writes to.
         unsafe { libc::syscall(libc::SYS_clock_gettime, self.id(), &raw mut time) };
         to_ns(time)
@@ -50,10 +47,7 @@ impl Clock {
     /// # Errors
     /// What clock_getres(2) says.
     pub fn resolution_ns(self) -> io::Result<u64> {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid timespec that the kernel writes to.
         if unsafe { libc::clock_getres(self.id(), &raw mut time) } == 0 {
             Ok(to_ns(time))
@@ -72,35 +66,23 @@ pub fn monotonic_ns() -> u64 {
 
 #[inline(always)]
 fn read(id: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec that is written to; the clock exists, so that the call cannot fail.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     to_ns(time)
 }
 
 #[inline(always)]
-#[allow(
-    clippy::cast_sign_loss,
-    reason = "no clock of the kernel shows a time before its epoch"
-)]
+#[allow(clippy::cast_sign_loss, reason = "no clock of the kernel shows a time before its epoch")]
 fn to_ns(time: libc::timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// A timespec of `ns`.
 #[inline(always)]
-#[allow(
-    clippy::cast_possible_wrap,
-    reason = "u64 nanoseconds are at most 1.8e10 seconds"
-)]
+#[allow(clippy::cast_possible_wrap, reason = "u64 nanoseconds are at most 1.8e10 seconds")]
 pub(crate) fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
-    }
+    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
 /// The cost and granularity of a clock, measured.
@@ -145,12 +127,7 @@ pub fn measure_cost(clock: Clock) -> ClockCost {
     if granularity_ns == u64::MAX {
         granularity_ns = clock.resolution_ns().unwrap_or(0);
     }
-    ClockCost {
-        cost_ns,
-        syscall_cost_ns,
-        granularity_ns,
-        vdso: cost_ns * 2 <= syscall_cost_ns,
-    }
+    ClockCost { cost_ns, syscall_cost_ns, granularity_ns, vdso: cost_ns * 2 <= syscall_cost_ns }
 }
 
 /// The time stamp counter of x86.
@@ -201,10 +178,7 @@ mod tests {
         for clock in [Clock::Monotonic, Clock::MonotonicRaw, Clock::Boottime] {
             let first = clock.now_ns();
             let by_syscall = clock.now_ns_by_syscall();
-            assert!(
-                first > 0 && by_syscall >= first && clock.now_ns() >= by_syscall,
-                "{clock:?}"
-            );
+            assert!(first > 0 && by_syscall >= first && clock.now_ns() >= by_syscall, "{clock:?}");
         }
     }
 

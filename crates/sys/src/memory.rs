@@ -10,11 +10,7 @@ use std::io;
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: takes flags only.
     let done = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Undoes [`lock_all`].
@@ -43,8 +39,5 @@ pub fn thread_faults() -> (u64, u64) {
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
         usage
     };
-    (
-        u64::try_from(usage.ru_minflt).unwrap_or(0),
-        u64::try_from(usage.ru_majflt).unwrap_or(0),
-    )
+    (u64::try_from(usage.ru_minflt).unwrap_or(0), u64::try_from(usage.ru_majflt).unwrap_or(0))
 }

@@ -59,11 +59,7 @@ impl Exit {
 }
 
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 fn waitpid(pid: Pid, flags: libc::c_int) -> io::Result<Option<(Pid, Exit)>> {
@@ -229,11 +225,7 @@ fn unblock_signals() -> io::Result<()> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            &raw const set,
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()))?;
     }
     Ok(())
 }
@@ -269,11 +261,7 @@ pub fn child_events() -> io::Result<OwnedFd> {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        check(libc::sigprocmask(
-            libc::SIG_BLOCK,
-            &raw const set,
-            std::ptr::null_mut(),
-        ))?;
+        check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()))?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         let fd = check(libc::signalfd(-1, &raw const set, flags))?;
         Ok(OwnedFd::from_raw_fd(fd))
@@ -296,11 +284,8 @@ pub fn wait_readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout: Duration,
 ) -> io::Result<[bool; N]> {
-    let mut polled = fds.map(|fd| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut polled =
+        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     let count = libc::nfds_t::try_from(N).map_err(io::Error::other)?;
     // SAFETY: the array is valid for its length.
@@ -319,11 +304,7 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: fcntl with plain numbers on an open descriptor.
     unsafe {
         let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(
-            fd.as_raw_fd(),
-            libc::F_SETFL,
-            flags | libc::O_NONBLOCK,
-        ))?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
     }
     Ok(())
 }
@@ -413,10 +394,7 @@ mod tests {
 
     #[test]
     fn kill_if_spares_what_is_not_meant() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("100")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = Pid::try_from(child.id()).unwrap();
         kill_if(pid, || false).unwrap();
         assert_eq!(try_wait(pid).unwrap(), None);

@@ -91,19 +91,11 @@ const ATTR_SIZE: u32 = 48;
 /// What sched_setattr(2) says: EPERM without CAP_SYS_NICE and RLIMIT_RTPRIO, or
 /// in a cpu control group that has no real-time budget.
 pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
-    let attr = SchedAttr {
-        size: ATTR_SIZE,
-        policy: policy.number(),
-        priority,
-        ..SchedAttr::default()
-    };
+    let attr =
+        SchedAttr { size: ATTR_SIZE, policy: policy.number(), priority, ..SchedAttr::default() };
     // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Policy and priority of the calling thread, as the kernel has them.
@@ -128,11 +120,7 @@ pub fn get() -> io::Result<(Policy, u32)> {
 pub fn set_timer_slack(ns: u64) -> io::Result<()> {
     // SAFETY: takes one number.
     let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The timer slack of the calling thread, ns.
@@ -150,11 +138,7 @@ pub fn timer_slack() -> Option<u64> {
 pub fn set_nice(nice: i32) -> io::Result<()> {
     // SAFETY: takes numbers only; who = 0 is the calling thread.
     let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -173,9 +157,6 @@ mod tests {
 
     #[test]
     fn a_priority_out_of_range_is_refused() {
-        assert_eq!(
-            set(Policy::Fifo, 100).unwrap_err().raw_os_error(),
-            Some(libc::EINVAL)
-        );
+        assert_eq!(set(Policy::Fifo, 100).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 }

@@ -93,11 +93,7 @@ impl SharedCounters {
         }
         let memory = NonNull::new(address.cast::<Line>())
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        Ok(Self {
-            memory,
-            lines,
-            file,
-        })
+        Ok(Self { memory, lines, file })
     }
 
     /// The memory file, for another process.

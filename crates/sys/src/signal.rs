@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// A signal that the main loop acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,37 @@ const TAKEN: [(libc::c_int, Signal); 4] = [
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
+    nudge: Nudge,
     before: libc::sigset_t,
+}
+
+/// Ends a wait of [`Signals::wait`] early, from any thread.
+#[derive(Debug, Clone)]
+pub struct Nudge(Arc<OwnedFd>);
+
+impl Nudge {
+    fn new() -> io::Result<Self> {
+        // SAFETY: takes numbers only.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new and ours.
+        Ok(Self(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
+    }
+
+    /// Ends the current wait, or the next one.
+    pub fn nudge(&self) {
+        let one = 1_u64;
+        // SAFETY: eight readable bytes. A full counter refuses, and the wait ends all the same.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+
+    fn clear(&self) {
+        let mut count = 0_u64;
+        // SAFETY: eight writable bytes.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+    }
 }
 
 pub(crate) fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
@@ -65,21 +96,32 @@ impl Signals {
         }
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, before })
+        Ok(Self { fd, nudge: Nudge::new()?, before })
     }
 
-    /// The next signal that has arrived, waiting for at most `timeout_ns`.
+    /// Ends waits from another thread.
+    #[must_use]
+    pub fn nudge(&self) -> Nudge {
+        self.nudge.clone()
+    }
+
+    /// The next signal that has arrived, waiting for at most `timeout_ns` or until nudged.
     #[must_use]
     pub fn wait(&self, timeout_ns: u64) -> Option<Signal> {
-        let mut poll = libc::pollfd {
-            fd: self.fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let poll =
+            |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut polls = [poll(&self.fd), poll(&self.nudge.0)];
         let timeout = crate::clock::timespec(timeout_ns);
-        // SAFETY: one valid pollfd, a valid timeout, no mask.
-        let ready = unsafe { libc::ppoll(&raw mut poll, 1, &raw const timeout, std::ptr::null()) };
+        // SAFETY: two valid pollfds, a valid timeout, no mask.
+        let ready =
+            unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) };
         if ready <= 0 {
+            return None;
+        }
+        if polls[1].revents != 0 {
+            self.nudge.clear();
+        }
+        if polls[0].revents == 0 {
             return None;
         }
         let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
@@ -102,11 +144,7 @@ impl Drop for Signals {
     fn drop(&mut self) {
         // SAFETY: `before` is a mask that the kernel gave.
         unsafe {
-            libc::pthread_sigmask(
-                libc::SIG_SETMASK,
-                &raw const self.before,
-                std::ptr::null_mut(),
-            )
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
         };
     }
 }

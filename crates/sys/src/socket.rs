@@ -64,14 +64,8 @@ impl LoopbackEcho {
         let sum = checksum(packet);
         packet[2..4].copy_from_slice(&sum.to_be_bytes());
         // SAFETY: the packet is valid for its length.
-        let sent = unsafe {
-            libc::send(
-                self.socket.as_raw_fd(),
-                packet.as_ptr().cast(),
-                packet.len(),
-                0,
-            )
-        };
+        let sent =
+            unsafe { libc::send(self.socket.as_raw_fd(), packet.as_ptr().cast(), packet.len(), 0) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -87,12 +81,7 @@ impl LoopbackEcho {
         loop {
             // SAFETY: the buffer is valid for its length.
             let received = unsafe {
-                libc::recv(
-                    self.socket.as_raw_fd(),
-                    packet.as_mut_ptr().cast(),
-                    packet.len(),
-                    0,
-                )
+                libc::recv(self.socket.as_raw_fd(), packet.as_mut_ptr().cast(), packet.len(), 0)
             };
             let Ok(length) = usize::try_from(received) else {
                 return Err(io::Error::last_os_error());
@@ -121,12 +110,7 @@ fn parse_reply(packet: &[u8], raw_id: Option<u16>) -> Option<u16> {
 fn checksum(packet: &[u8]) -> u16 {
     let mut sum: u32 = packet
         .chunks(2)
-        .map(|pair| {
-            u32::from(u16::from_be_bytes([
-                pair[0],
-                pair.get(1).copied().unwrap_or(0),
-            ]))
-        })
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
         .sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -150,13 +134,7 @@ fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T)
     let size = libc::socklen_t::try_from(size_of::<T>()).map_err(io::Error::other)?;
     // SAFETY: the value is valid for its size.
     let set = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size,
-        )
+        libc::setsockopt(socket.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), size)
     };
     if set < 0 {
         return Err(io::Error::last_os_error());

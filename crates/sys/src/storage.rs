@@ -81,9 +81,8 @@ pub fn sum_mapped(file: &File) -> io::Result<u64> {
             return Err(io::Error::last_os_error());
         }
         let bytes = address.cast::<u8>();
-        let sum = (0..length).fold(0_u64, |sum, at| {
-            sum.wrapping_add(u64::from(bytes.add(at).read_volatile()))
-        });
+        let sum = (0..length)
+            .fold(0_u64, |sum, at| sum.wrapping_add(u64::from(bytes.add(at).read_volatile())));
         libc::munmap(address, length);
         Ok(sum)
     }

@@ -90,10 +90,8 @@ pub fn hypervisor_signature() -> Option<String> {
             return None;
         }
         let leaf = __cpuid(0x4000_0000);
-        let letters: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
-            .into_iter()
-            .flat_map(u32::to_le_bytes)
-            .collect();
+        let letters: Vec<u8> =
+            [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
         let text = String::from_utf8_lossy(&letters);
         Some(text.trim_matches(['\0', ' ']).to_owned())
     }

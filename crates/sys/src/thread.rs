@@ -31,10 +31,11 @@ pub fn accept_wakes() {
 /// Interrupts the sleep of a thread that has called [`accept_wakes`]: its wait
 /// returns `Interrupted`. A thread that is about to sleep can miss it: repeat
 /// until the thread has ended.
+#[allow(clippy::unnecessary_cast, reason = "std's and libc's types differ under musl")]
 pub fn wake<T>(thread: &JoinHandle<T>) {
     let id: RawPthread = thread.as_pthread_t();
     // SAFETY: the handle keeps the thread's id valid until it is joined.
-    unsafe { libc::pthread_kill(id, wake_signal()) };
+    unsafe { libc::pthread_kill(id as libc::pthread_t, wake_signal()) };
 }
 
 /// Kernel's id of the calling thread.

@@ -41,55 +41,28 @@ const NONE: &str = "-";
 type Field = (&'static str, Role, fn(&Run) -> String);
 
 const FIELDS: &[Field] = &[
-    ("kernel release", Role::Subject, |r| {
-        r.kernel.release.clone()
-    }),
-    ("kernel version", Role::Subject, |r| {
-        r.kernel.version.clone()
-    }),
-    ("preemption model", Role::Subject, |r| {
-        r.kernel.preemption.clone()
-    }),
-    ("kernel configuration", Role::Subject, |r| {
-        or_none(r.kernel.config_sha256.as_deref())
-    }),
-    ("kernel command line", Role::Subject, |r| {
-        r.kernel.command_line.clone()
-    }),
+    ("kernel release", Role::Subject, |r| r.kernel.release.clone()),
+    ("kernel version", Role::Subject, |r| r.kernel.version.clone()),
+    ("preemption model", Role::Subject, |r| r.kernel.preemption.clone()),
+    ("kernel configuration", Role::Subject, |r| or_none(r.kernel.config_sha256.as_deref())),
+    ("kernel command line", Role::Subject, |r| r.kernel.command_line.clone()),
     ("board", Role::Confounder, |r| r.board.fingerprint.clone()),
     ("kind of board", Role::Confounder, |r| r.board.kind.clone()),
-    ("CPUs online", Role::Confounder, |r| {
-        r.board.cpus.to_string()
-    }),
-    ("virtual machine", Role::Confounder, |r| {
-        r.is_virtual.to_string()
-    }),
-    ("hypervisor", Role::Confounder, |r| {
-        or_none(r.board.hypervisor.as_deref())
-    }),
+    ("CPUs online", Role::Confounder, |r| r.board.cpus.to_string()),
+    ("virtual machine", Role::Confounder, |r| r.is_virtual.to_string()),
+    ("hypervisor", Role::Confounder, |r| or_none(r.board.hypervisor.as_deref())),
     ("privileges", Role::Confounder, |r| {
-        if r.privileged {
-            "real-time"
-        } else {
-            "not real-time"
-        }
-        .to_owned()
+        if r.privileged { "real-time" } else { "not real-time" }.to_owned()
     }),
     ("clock source", Role::Confounder, |r| {
         let source = r.facts.get("clock").and_then(|clock| clock.get("source"));
         or_none(source.and_then(|source| source.as_str()))
     }),
     ("deadline", Role::Confounder, |r| {
-        r.plan
-            .deadline_ns
-            .map_or_else(|| NONE.to_owned(), exact_duration)
+        r.plan.deadline_ns.map_or_else(|| NONE.to_owned(), exact_duration)
     }),
-    ("warm-up", Role::Confounder, |r| {
-        exact_duration(r.plan.warmup_ns)
-    }),
-    ("version of punctual", Role::Confounder, |r| {
-        r.tool.version.clone()
-    }),
+    ("warm-up", Role::Confounder, |r| exact_duration(r.plan.warmup_ns)),
+    ("version of punctual", Role::Confounder, |r| r.tool.version.clone()),
     ("conditions", Role::Confounder, conditions),
 ];
 
@@ -101,11 +74,7 @@ fn conditions(run: &Run) -> String {
     let mut ids: Vec<&str> = run.conditions.iter().map(|c| c.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
-    if ids.is_empty() {
-        NONE.to_owned()
-    } else {
-        ids.join(", ")
-    }
+    if ids.is_empty() { NONE.to_owned() } else { ids.join(", ") }
 }
 
 /// Every difference between the runs and between their matched cells.
@@ -114,12 +83,7 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
     for (what, role, read) in FIELDS {
         let values: Vec<_> = runs.iter().map(|run| read(run)).collect();
         if values.iter().any(|value| *value != values[0]) {
-            found.push(Difference {
-                what: (*what).to_owned(),
-                role: *role,
-                cell: None,
-                values,
-            });
+            found.push(Difference { what: (*what).to_owned(), role: *role, cell: None, values });
         }
     }
     for cell in cells {
@@ -132,10 +96,9 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
                 .map(|value| value.unwrap_or_else(|| NONE.to_owned()))
                 .collect(),
         };
-        for (what, read) in [
-            ("scheduling", scheduling as fn(&Cell) -> String),
-            ("interval", interval),
-        ] {
+        for (what, read) in
+            [("scheduling", scheduling as fn(&Cell) -> String), ("interval", interval)]
+        {
             let values = by_run(runs.len(), cell, read);
             let mut known = values.iter().flatten();
             let first = known.next();
@@ -160,17 +123,15 @@ fn by_run<T: Clone>(runs: usize, found: &Match<'_>, read: impl Fn(&Cell) -> T) -
 /// Effective policies and priorities: what took effect, not what was asked for.
 fn scheduling(cell: &Cell) -> String {
     let threads = cell.threads.iter();
-    let mut kinds: Vec<_> = threads
-        .map(|thread| format!("{} {}", thread.policy, thread.priority))
-        .collect();
+    let mut kinds: Vec<_> =
+        threads.map(|thread| format!("{} {}", thread.policy, thread.priority)).collect();
     kinds.sort_unstable();
     kinds.dedup();
     format!("{} threads, {}", cell.threads.len(), kinds.join(" and "))
 }
 
 fn interval(cell: &Cell) -> String {
-    cell.interval_ns
-        .map_or_else(|| NONE.to_owned(), exact_duration)
+    cell.interval_ns.map_or_else(|| NONE.to_owned(), exact_duration)
 }
 
 /// The first counter of the load whose rates lie too far apart. A load that one

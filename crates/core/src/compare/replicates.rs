@@ -131,12 +131,8 @@ pub(super) fn estimate(runs: &[&Run], cells: &[Match<'_>]) -> (Option<Replicates
     let note = estimates.iter().any(|e| e.interval.is_none()).then(|| {
         "too few runs for an interval at 95 % in some cells: 4 of each kernel are enough".to_owned()
     });
-    let replicates = Replicates {
-        base: base.clone(),
-        other: other.clone(),
-        confidence: CONFIDENCE,
-        estimates,
-    };
+    let replicates =
+        Replicates { base: base.clone(), other: other.clone(), confidence: CONFIDENCE, estimates };
     (Some(replicates), note)
 }
 
@@ -177,9 +173,7 @@ fn sides(runs: &[&Run]) -> Vec<Side> {
     };
     let mut sides: Vec<Side> = Vec::new();
     for (number, run) in runs.iter().enumerate() {
-        let known = sides
-            .iter_mut()
-            .find(|side| identity(runs[side.runs[0]]) == identity(run));
+        let known = sides.iter_mut().find(|side| identity(runs[side.runs[0]]) == identity(run));
         let Some(side) = known else {
             sides.push(Side {
                 kernel: run.kernel.release.clone(),
@@ -198,10 +192,8 @@ fn sides(runs: &[&Run]) -> Vec<Side> {
 /// Whether two of a side's runs are one deterministic run, made twice.
 fn same_phase(runs: &[&Run], side: &Side) -> bool {
     let virtual_runs = side.runs.iter().map(|r| runs[*r]);
-    let mut phases: Vec<_> = virtual_runs
-        .filter(|run| run.board.kind == "virtual")
-        .map(|run| run.phase_ns)
-        .collect();
+    let mut phases: Vec<_> =
+        virtual_runs.filter(|run| run.board.kind == "virtual").map(|run| run.phase_ns).collect();
     let made = phases.len();
     phases.sort_unstable();
     phases.dedup();
@@ -211,10 +203,7 @@ fn same_phase(runs: &[&Run], side: &Side) -> bool {
 fn of_cell(cell: &Match<'_>, quantity: Quantity, base: &Side, other: &Side) -> Estimate {
     let logs = |side: &Side| -> Vec<f64> {
         let mine = cell.cells.iter().filter(|(run, _)| side.runs.contains(run));
-        #[allow(
-            clippy::cast_precision_loss,
-            reason = "a logarithm needs no 16th digit"
-        )]
+        #[allow(clippy::cast_precision_loss, reason = "a logarithm needs no 16th digit")]
         mine.filter_map(|(_, cell)| quantity.of(&cell.stats))
             .filter(|value| *value > 0)
             .map(|value| (value as f64).ln())
@@ -235,10 +224,7 @@ fn of_cell(cell: &Match<'_>, quantity: Quantity, base: &Side, other: &Side) -> E
     if a.len() < 2 || b.len() < 2 {
         return estimate;
     }
-    let mut shifts: Vec<f64> = b
-        .iter()
-        .flat_map(|b| a.iter().map(move |a| b - a))
-        .collect();
+    let mut shifts: Vec<f64> = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();
     shifts.sort_unstable_by(f64::total_cmp);
     let cdf = rank_sum_cdf(a.len(), b.len());
     let alpha = 1.0 - CONFIDENCE;
@@ -257,11 +243,7 @@ fn of_cell(cell: &Match<'_>, quantity: Quantity, base: &Side, other: &Side) -> E
 
 fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[half]
-    } else {
-        f64::midpoint(sorted[half - 1], sorted[half])
-    }
+    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
 }
 
 /// P(U <= u), u from 0 to m n, of the rank sum statistic without a difference:
@@ -328,10 +310,7 @@ fn bootstrap(a: &[f64], b: &[f64]) -> [f64; 2] {
     let mut draw = |values: &[f64]| {
         #[allow(clippy::cast_precision_loss, reason = "runs are few")]
         let count = values.len() as f64;
-        let sum: f64 = values
-            .iter()
-            .map(|_| values[below(&mut state, values.len())])
-            .sum();
+        let sum: f64 = values.iter().map(|_| values[below(&mut state, values.len())]).sum();
         sum / count
     };
     let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| draw(b) - draw(a)).collect();

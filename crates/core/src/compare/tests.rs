@@ -28,11 +28,7 @@ pub(super) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
         },
         series: Vec::new(),
         parts: Vec::new(),
-        threads: vec![Thread {
-            policy: "fifo".to_owned(),
-            priority: 80,
-            ..Thread::default()
-        }],
+        threads: vec![Thread { policy: "fifo".to_owned(), priority: 80, ..Thread::default() }],
         load_work: vec![LoadWork {
             load: "hackbench".to_owned(),
             counters: vec![WorkCounter {
@@ -100,11 +96,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
 fn compared(runs: Vec<Run>) -> Comparison {
     let loaded: Vec<_> = runs
         .into_iter()
-        .map(|run| LoadedRun {
-            run,
-            cells: Vec::new(),
-            damage: Vec::new(),
-        })
+        .map(|run| LoadedRun { run, cells: Vec::new(), damage: Vec::new() })
         .collect();
     compare(&loaded)
 }
@@ -115,31 +107,16 @@ fn has(comparison: &Comparison, text: &str) -> bool {
 
 #[test]
 fn cells_are_matched_by_key_and_divided_by_the_first() {
-    let a = run(
-        "a",
-        "none",
-        vec![cell("x", 100, 400), cell("x", 10, 40), cell("y", 1, 1)],
-    );
-    let b = run(
-        "b",
-        "rt",
-        vec![cell("z", 1, 1), cell("x", 50, 100), cell("x", 20, 40)],
-    );
+    let a = run("a", "none", vec![cell("x", 100, 400), cell("x", 10, 40), cell("y", 1, 1)]);
+    let b = run("b", "rt", vec![cell("z", 1, 1), cell("x", 50, 100), cell("x", 20, 40)]);
     let comparison = compared(vec![a, b]);
     let keys: Vec<_> = comparison.cells.iter().map(|c| c.key.as_str()).collect();
     assert_eq!(keys, ["x", "x (2)"]);
     let ratio = comparison.cells[0].rows[1].ratio;
-    assert_eq!(
-        (ratio.p999, ratio.max, ratio.avg),
-        (Some(0.5), Some(0.25), Some(1.0))
-    );
+    assert_eq!((ratio.p999, ratio.max, ratio.avg), (Some(0.5), Some(0.25), Some(1.0)));
     assert_eq!(ratio.min, None, "negative latencies have no ratio");
     assert_eq!(comparison.cells[1].rows[1].ratio.p999, Some(2.0));
-    let single: Vec<_> = comparison
-        .unmatched
-        .iter()
-        .map(|u| (u.key.as_str(), u.run))
-        .collect();
+    let single: Vec<_> = comparison.unmatched.iter().map(|u| (u.key.as_str(), u.run)).collect();
     assert_eq!(single, [("y", 0), ("z", 1)]);
 }
 
@@ -147,22 +124,16 @@ fn cells_are_matched_by_key_and_divided_by_the_first() {
 fn a_cell_without_samples_has_no_ratio() {
     let mut skipped = cell("x", 1, 1);
     skipped.stats = Stats::default();
-    let comparison = compared(vec![
-        run("a", "none", vec![skipped]),
-        run("b", "rt", vec![cell("x", 1, 1)]),
-    ]);
+    let comparison =
+        compared(vec![run("a", "none", vec![skipped]), run("b", "rt", vec![cell("x", 1, 1)])]);
     assert_eq!(comparison.cells[0].rows[1].ratio, Ratios::default());
     assert!(has(&comparison, "x: 0 to 10,000 samples"));
 }
 
 #[test]
 fn one_pair_proves_nothing() {
-    let pair = || {
-        vec![
-            run("a", "none", vec![cell("x", 1, 1)]),
-            run("b", "rt", vec![cell("x", 2, 2)]),
-        ]
-    };
+    let pair =
+        || vec![run("a", "none", vec![cell("x", 1, 1)]), run("b", "rt", vec![cell("x", 2, 2)])];
     let comparison = compared(pair());
     assert!(comparison.replicates.is_none());
     assert!(comparison.caveats[0].contains("one pair proves nothing about the kernels"));
@@ -171,9 +142,7 @@ fn one_pair_proves_nothing() {
     assert!(!has(&comparison, "differ in more than their kernels"));
 
     let mut boards = pair();
-    boards
-        .iter_mut()
-        .for_each(|run| run.board.kind = "virtual".to_owned());
+    boards.iter_mut().for_each(|run| run.board.kind = "virtual".to_owned());
     assert!(has(&compared(boards), "whole population"));
     assert!(has(&compared(vec![pair().remove(0)]), "nothing to compare"));
 }
@@ -186,59 +155,37 @@ fn every_confounder_is_found() {
         ("kind of board", |r| r.board.kind = "wire".to_owned()),
         ("CPUs online", |r| r.board.cpus = 4),
         ("virtual machine", |r| r.is_virtual = true),
-        ("hypervisor", |r| {
-            r.board.hypervisor = Some("KVM".to_owned())
-        }),
+        ("hypervisor", |r| r.board.hypervisor = Some("KVM".to_owned())),
         ("privileges", |r| r.privileged = false),
         ("clock source", |r| {
-            r.facts
-                .insert("clock".to_owned(), serde_json::json!({"source": "hpet"}));
+            r.facts.insert("clock".to_owned(), serde_json::json!({"source": "hpet"}));
         }),
         ("deadline", |r| r.plan.deadline_ns = Some(1)),
         ("conditions", |r| {
-            r.conditions.push(Condition {
-                id: "smt".to_owned(),
-                text: String::new(),
-            });
+            r.conditions.push(Condition { id: "smt".to_owned(), text: String::new() });
         }),
         ("scheduling", |r| r.cells[0].threads[0].priority = 48),
         ("interval", |r| r.cells[0].interval_ns = Some(250_000)),
-        ("load work", |r| {
-            r.cells[0].load_work[0].counters[0].per_second = 700.0
-        }),
+        ("load work", |r| r.cells[0].load_work[0].counters[0].per_second = 700.0),
     ];
     for (what, change) in changes {
-        let mut runs = vec![
-            run("a", "rt", vec![cell("x", 1, 1)]),
-            run("b", "rt", vec![cell("x", 1, 1)]),
-        ];
+        let mut runs =
+            vec![run("a", "rt", vec![cell("x", 1, 1)]), run("b", "rt", vec![cell("x", 1, 1)])];
         assert_eq!(compared(runs.clone()).differences, []);
         change(&mut runs[1]);
         let comparison = compared(runs);
-        let found: Vec<_> = comparison
-            .differences
-            .iter()
-            .map(|d| d.what.as_str())
-            .collect();
+        let found: Vec<_> = comparison.differences.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(found, [what]);
         assert_eq!(comparison.differences[0].role, Role::Confounder);
-        assert_ne!(
-            comparison.differences[0].values[0],
-            comparison.differences[0].values[1]
-        );
-        assert!(has(
-            &comparison,
-            &format!("more than their kernels ({what})")
-        ));
+        assert_ne!(comparison.differences[0].values[0], comparison.differences[0].values[1]);
+        assert!(has(&comparison, &format!("more than their kernels ({what})")));
     }
 }
 
 #[test]
 fn a_load_that_did_about_the_same_work_is_the_same_load() {
-    let mut runs = vec![
-        run("a", "rt", vec![cell("x", 1, 1)]),
-        run("b", "rt", vec![cell("x", 1, 1)]),
-    ];
+    let mut runs =
+        vec![run("a", "rt", vec![cell("x", 1, 1)]), run("b", "rt", vec![cell("x", 1, 1)])];
     runs[1].cells[0].load_work[0].counters[0].per_second = 810.0;
     assert_eq!(compared(runs.clone()).differences, []);
     runs[1].cells[0].load_work.clear();
@@ -262,10 +209,7 @@ fn what_is_wrong_with_a_run_is_said() {
 
 #[test]
 fn a_comparison_is_json() {
-    let runs = vec![
-        run("a", "none", vec![cell("x", 1, 1)]),
-        run("b", "rt", vec![cell("x", 2, 2)]),
-    ];
+    let runs = vec![run("a", "none", vec![cell("x", 1, 1)]), run("b", "rt", vec![cell("x", 2, 2)])];
     let json = serde_json::to_value(compared(runs)).unwrap();
     assert_eq!(json["cells"][0]["rows"][1]["ratio"]["max"], 2.0);
     assert_eq!(json["differences"][0]["role"], "subject");

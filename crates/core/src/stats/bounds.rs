@@ -15,11 +15,7 @@ pub(super) const fn real(count: u64) -> f64 {
 
 /// P(X <= k) of a binomial X with `n` trials of probability `p`.
 fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
-    if k >= n {
-        1.0
-    } else {
-        beta_tails(real(k) + 1.0, real(n - k), p).1
-    }
+    if k >= n { 1.0 } else { beta_tails(real(k) + 1.0, real(n - k), p).1 }
 }
 
 /// P(X >= k) of a binomial X with `n` trials of probability `p`.
@@ -193,11 +189,7 @@ pub fn quantile_ranks(n: u64, q: Quantile, confidence: f64) -> Option<(u64, u64)
 /// samples.
 #[must_use]
 pub fn beaten_within(n: u64, m: u64) -> f64 {
-    if n == 0 {
-        1.0
-    } else {
-        real(m) / (real(n) + real(m))
-    }
+    if n == 0 { 1.0 } else { real(m) / (real(n) + real(m)) }
 }
 
 /// What exceedances that come in clusters support.

@@ -24,11 +24,7 @@ impl Quantile {
     /// million.
     #[must_use]
     pub const fn parts_per_million(ppm: u32) -> Option<Self> {
-        if ppm > 0 && ppm < 1_000_000 {
-            Some(Self(ppm))
-        } else {
-            None
-        }
+        if ppm > 0 && ppm < 1_000_000 { Some(Self(ppm)) } else { None }
     }
 
     /// The quantile as a share, between 0 and 1.
@@ -71,10 +67,7 @@ impl Distribution {
     /// Latencies that are never negative, such as those of missed releases.
     #[must_use]
     pub fn from_unsigned(histogram: &Histogram) -> Self {
-        let samples = SignedHistogram {
-            positive: histogram.clone(),
-            negative: Histogram::new(),
-        };
+        let samples = SignedHistogram { positive: histogram.clone(), negative: Histogram::new() };
         Self::from_histogram(&samples)
     }
 
@@ -87,11 +80,7 @@ impl Distribution {
             coarse
                 .map(|(bin, count)| {
                     let (low, high) = coarse_range(*bin);
-                    SignedBin {
-                        low,
-                        high,
-                        count: u64::from(*count),
-                    }
+                    SignedBin { low, high, count: u64::from(*count) }
                 })
                 .collect(),
         )
@@ -106,9 +95,7 @@ impl Distribution {
             }
             same
         });
-        let total = bins
-            .iter()
-            .fold(0_u64, |sum, bin| sum.saturating_add(bin.count));
+        let total = bins.iter().fold(0_u64, |sum, bin| sum.saturating_add(bin.count));
         Self { bins, total }
     }
 
@@ -156,8 +143,7 @@ impl Distribution {
     /// distribution of a thread have the same quantiles, or none of them.
     #[must_use]
     pub fn quantile(&self, q: Quantile, releases: u64) -> Option<i64> {
-        q.is_carried_by(releases)
-            .then(|| self.at_rank(q.rank(self.total)))?
+        q.is_carried_by(releases).then(|| self.at_rank(q.rank(self.total)))?
     }
 }
 
@@ -173,10 +159,7 @@ mod tests {
         assert_eq!(Quantile::P999.rank(1_000), 999);
         assert_eq!(Quantile::P99.rank(1_000), 990);
         // 0.999 * 10^15 in floats is one too many.
-        assert_eq!(
-            Quantile::P999.rank(1_000_000_000_000_000),
-            999_000_000_000_000
-        );
+        assert_eq!(Quantile::P999.rank(1_000_000_000_000_000), 999_000_000_000_000);
         assert_eq!(Quantile::P9999.rank(u64::MAX), 18_444_899_399_302_180_660);
         assert_eq!(Quantile::P50.rank(0), 0);
     }
@@ -193,12 +176,7 @@ mod tests {
     fn block(values: &[i64]) -> Block {
         let mut coarse: Vec<_> = values.iter().map(|v| (coarse_bin(*v), 1)).collect();
         coarse.sort_unstable();
-        Block {
-            thread: 0,
-            index: 0,
-            moments: Moments::EMPTY,
-            coarse,
-        }
+        Block { thread: 0, index: 0, moments: Moments::EMPTY, coarse }
     }
 
     proptest! {

@@ -33,11 +33,7 @@ pub(super) fn beta_tails(a: f64, b: f64, x: f64) -> (f64, f64) {
     let (n, y) = (a + b, 1.0 - x);
     // The distance from the mean, from the smaller side and in one rounding:
     // all else follows from it without cancelling.
-    let off = if x < 0.5 {
-        n.mul_add(-x, a)
-    } else {
-        -n.mul_add(-y, b)
-    };
+    let off = if x < 0.5 { n.mul_add(-x, a) } else { -n.mul_add(-y, b) };
     let exponent = stirling_error(n)
         - stirling_error(a)
         - stirling_error(b)
@@ -170,10 +166,9 @@ mod tests {
     #[test]
     fn stirlings_error_meets_its_series() {
         // 17! and 20! to 17 digits.
-        for (n, factorial) in [
-            (17.0_f64, 355_687_428_096_000.0_f64),
-            (20.0, 2.432_902_008_176_64e18),
-        ] {
+        for (n, factorial) in
+            [(17.0_f64, 355_687_428_096_000.0_f64), (20.0, 2.432_902_008_176_64e18)]
+        {
             let exact = factorial.ln() - (n + 0.5) * n.ln() + n - 0.5 * TAU.ln();
             assert!((stirling_error(n) - exact).abs() < 2e-14);
         }

@@ -76,28 +76,15 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
     let scheduled = moments.count.saturating_add(moments.missed);
     // A bin's end can lie above the maximum. Where the counts differ, a file was
     // damaged, and the maximum that is left need not be that of the samples.
-    let limit = if raw.total() == moments.count {
-        moments.max
-    } else {
-        i64::MAX
-    };
+    let limit = if raw.total() == moments.count { moments.max } else { i64::MAX };
     let four = |values: &Distribution, releases| {
-        [
-            Quantile::P50,
-            Quantile::P99,
-            Quantile::P999,
-            Quantile::P9999,
-        ]
-        .map(|q| values.quantile(q, releases).map(|value| value.min(limit)))
+        [Quantile::P50, Quantile::P99, Quantile::P999, Quantile::P9999]
+            .map(|q| values.quantile(q, releases).map(|value| value.min(limit)))
     };
     let [p50_ns, p99_ns, p999_ns, p9999_ns] = four(&raw, scheduled);
     let unknown = moments.missed > 0 && behind.total() == 0;
     let all = raw.with(behind);
-    let corrected = if unknown {
-        [None; 4]
-    } else {
-        four(&all, all.total())
-    };
+    let corrected = if unknown { [None; 4] } else { four(&all, all.total()) };
     Stats {
         scheduled,
         samples: moments.count,
@@ -156,6 +143,7 @@ pub fn clusters(blocks: &[Block]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::missed_behind;
     use proptest::prelude::*;
 
     const US: i64 = 1_000;
@@ -177,7 +165,8 @@ mod tests {
             for value in values {
                 thread.samples.record(value);
                 let late = u64::try_from(value).unwrap_or(0);
-                let missed = thread.behind.expand_late(late, period);
+                let missed = missed_behind(late, period);
+                thread.behind.expand_late(late, period, missed, 1);
                 thread.moments.merge(&Moments {
                     count: 1,
                     missed,
@@ -220,10 +209,7 @@ mod tests {
     fn one_stall_of_100_ms_in_900_samples() {
         let thread = stall(100 * MS);
         let stats = summarise(&[thread.recorded()]);
-        assert_eq!(
-            (stats.scheduled, stats.samples, stats.missed),
-            (1_000, 901, 99)
-        );
+        assert_eq!((stats.scheduled, stats.samples, stats.missed), (1_000, 901, 99));
         assert!(within_a_bin(stats.p99_ns, 10 * US));
         assert_eq!(stats.p999_ns, Some(100 * MS));
         assert_eq!(stats.p9999_ns, None);
@@ -231,10 +217,7 @@ mod tests {
         assert_eq!(stats.corrected.samples, 1_000);
         assert!(within_a_bin(stats.corrected.p99_ns, 90 * MS));
         let p95 = Quantile::parts_per_million(950_000).unwrap();
-        assert!(within_a_bin(
-            thread.corrected().quantile(p95, 1_000),
-            50 * MS
-        ));
+        assert!(within_a_bin(thread.corrected().quantile(p95, 1_000), 50 * MS));
     }
 
     #[test]
@@ -254,10 +237,7 @@ mod tests {
     #[test]
     fn missed_releases_of_unknown_lateness_leave_no_corrected_quantile() {
         let thread = stall(100 * MS);
-        let stats = summarise(&[Recorded {
-            behind: None,
-            ..thread.recorded()
-        }]);
+        let stats = summarise(&[Recorded { behind: None, ..thread.recorded() }]);
         assert_eq!(stats.corrected.samples, 1_000);
         assert_eq!(stats.corrected.p99_ns, None);
         assert!(stats.p99_ns.is_some());
@@ -275,16 +255,8 @@ mod tests {
 
     #[test]
     fn late_records_rebuild_what_was_missed() {
-        let late = Late {
-            thread: 0,
-            at: 0,
-            latency: 100_500_000,
-            missed: 100,
-        };
-        assert_eq!(
-            behind_from_late(&[late], 1_000_000),
-            stall(100_500_000).behind
-        );
+        let late = Late { thread: 0, at: 0, latency: 100_500_000, missed: 100 };
+        assert_eq!(behind_from_late(&[late], 1_000_000), stall(100_500_000).behind);
     }
 
     #[test]

@@ -4,26 +4,15 @@ use proptest::prelude::*;
 const MS: u64 = 1_000_000;
 
 fn stats(n: u64, max: i64) -> Stats {
-    Stats {
-        scheduled: n,
-        samples: n,
-        max_ns: Some(max),
-        ..Stats::default()
-    }
+    Stats { scheduled: n, samples: n, max_ns: Some(max), ..Stats::default() }
 }
 
 fn hard() -> Rule {
-    Rule {
-        deadline_ns: Some(200_000),
-        ..Rule::from(&Plan::new("test"))
-    }
+    Rule { deadline_ns: Some(200_000), ..Rule::from(&Plan::new("test")) }
 }
 
 fn soft(tolerated: f64) -> Rule {
-    Rule {
-        tolerate: Some(tolerated),
-        ..hard()
-    }
+    Rule { tolerate: Some(tolerated), ..hard() }
 }
 
 fn judge(n: u64, k: u64, rule: &Rule) -> Verdict {
@@ -82,11 +71,7 @@ fn a_soft_deadline_weighs_both_bounds() {
         assert_eq!(verdict.outcome, outcome, "{tolerated}");
     }
     let verdict = judge(5_000, 3, &soft(1e-3));
-    assert!(
-        verdict.because[1].contains("needs 7,752 releases"),
-        "{:?}",
-        verdict.because
-    );
+    assert!(verdict.because[1].contains("needs 7,752 releases"), "{:?}", verdict.because);
     assert!(verdict.because[1].ends_with("if no other is late"));
 }
 
@@ -112,10 +97,7 @@ fn nothing_measured_is_no_pass() {
 
 #[test]
 fn without_a_deadline_the_maximum_is_put_in_its_place() {
-    let rule = Rule {
-        deadline_ns: None,
-        ..hard()
-    };
+    let rule = Rule { deadline_ns: None, ..hard() };
     let verdict = judge(1_000, 0, &rule);
     assert_eq!(verdict.outcome, Outcome::None);
     assert!(verdict.because[0].contains("even chance"));
@@ -123,18 +105,12 @@ fn without_a_deadline_the_maximum_is_put_in_its_place() {
 
 #[test]
 fn a_deterministic_board_gets_no_bound() {
-    let rule = Rule {
-        deterministic: true,
-        ..hard()
-    };
+    let rule = Rule { deterministic: true, ..hard() };
     let pass = judge(100, 0, &rule);
     assert_eq!((pass.outcome, pass.upper_bound), (Outcome::Pass, None));
     assert!(pass.because[1].starts_with("deterministic"));
     assert_eq!(judge(100, 1, &rule).outcome, Outcome::Fail);
-    let tolerant = Rule {
-        tolerate: Some(0.01),
-        ..rule
-    };
+    let tolerant = Rule { tolerate: Some(0.01), ..rule };
     assert_eq!(judge(100, 1, &tolerant).outcome, Outcome::Pass);
     assert_eq!(judge(99, 1, &tolerant).outcome, Outcome::Fail);
 }
@@ -148,15 +124,12 @@ fn bonferroni_asks_for_more_of_each() {
 }
 
 fn cell(state: CellState, verdicts: Vec<Verdict>) -> Cell {
-    let threads = verdicts
-        .into_iter()
-        .zip(0..)
-        .map(|(verdict, thread)| Thread {
-            thread,
-            cpu: Some(thread),
-            verdict,
-            ..Thread::default()
-        });
+    let threads = verdicts.into_iter().zip(0..).map(|(verdict, thread)| Thread {
+        thread,
+        cpu: Some(thread),
+        verdict,
+        ..Thread::default()
+    });
     Cell {
         key: "wakeup @ none @ 30s".to_owned(),
         dir: String::new(),
@@ -213,16 +186,10 @@ fn a_cell_that_was_not_measured_does_not_pass() {
     skipped.reason = Some("needs an invariant TSC (x86)".to_owned());
     skipped.verdict = judge_cell(&skipped, &hard());
     assert_eq!(skipped.verdict.outcome, Outcome::Skipped);
-    assert_eq!(
-        skipped.verdict.because,
-        ["skipped: needs an invariant TSC (x86)"]
-    );
+    assert_eq!(skipped.verdict.because, ["skipped: needs an invariant TSC (x86)"]);
     let pending = judged(CellState::Pending, vec![]);
     assert_eq!(pending.verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(
-        pending.verdict.because,
-        ["not measured: the run ended before it"]
-    );
+    assert_eq!(pending.verdict.because, ["not measured: the run ended before it"]);
     let mut cost = cell(CellState::Complete, vec![]);
     cost.kind = "cost".to_owned();
     assert_eq!(judge_cell(&cost, &hard()).outcome, Outcome::None);
@@ -230,19 +197,12 @@ fn a_cell_that_was_not_measured_does_not_pass() {
 
 #[test]
 fn a_cell_cut_short_keeps_its_verdict_and_says_so() {
-    for (n, k, outcome) in [
-        (30_000, 0, Outcome::Pass),
-        (30_000, 1, Outcome::Fail),
-        (300, 0, Outcome::Inconclusive),
-    ] {
+    for (n, k, outcome) in
+        [(30_000, 0, Outcome::Pass), (30_000, 1, Outcome::Fail), (300, 0, Outcome::Inconclusive)]
+    {
         let cut = judged(CellState::Interrupted, vec![judge(n, k, &hard())]).verdict;
         assert_eq!(cut.outcome, outcome);
-        assert!(
-            cut.because
-                .last()
-                .unwrap()
-                .starts_with("the cell was interrupted")
-        );
+        assert!(cut.because.last().unwrap().starts_with("the cell was interrupted"));
     }
 }
 
@@ -263,16 +223,8 @@ fn a_run_is_its_worst_cell() {
     }
     let run = judge_run(&[pass(), fail(), skipped()]);
     assert_eq!(run.exceedances, 1);
-    assert!(
-        run.because
-            .iter()
-            .any(|s| s == "the worst of 3 cells: wakeup @ none @ 30s")
-    );
-    assert!(
-        run.because
-            .iter()
-            .any(|s| s.starts_with("3 judgements, one a thread and cell"))
-    );
+    assert!(run.because.iter().any(|s| s == "the worst of 3 cells: wakeup @ none @ 30s"));
+    assert!(run.because.iter().any(|s| s.starts_with("3 judgements, one a thread and cell")));
     assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
 }
 

@@ -6,9 +6,7 @@ use crate::units::{SECOND_NS, exact_duration, grouped, human_ns};
 /// A deadline as it was given, with a space before its unit: `200 us`.
 pub(super) fn deadline(ns: u64) -> String {
     let exact = exact_duration(ns);
-    let unit = exact
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(exact.len());
+    let unit = exact.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(exact.len());
     format!("{} {}", &exact[..unit], &exact[unit..])
 }
 
@@ -27,10 +25,7 @@ pub(super) fn stretch(ns: u128) -> String {
         172_800..63_072_000 => (24 * HOUR, "days"),
         _ => (8_766 * HOUR, "years"),
     };
-    format!(
-        "{:.1} {name}",
-        ns as f64 / (unit * u128::from(SECOND_NS)) as f64
-    )
+    format!("{:.1} {name}", ns as f64 / (unit * u128::from(SECOND_NS)) as f64)
 }
 
 /// An upper bound of a share, never smaller than it is: `at most 1 in 10,016`.
@@ -42,11 +37,7 @@ pub(super) fn at_most(bound: f64) -> String {
 }
 
 /// The n of "1 in n", rounded down; none where half of all or more exceed.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast saturates"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn one_in(bound: f64) -> Option<u64> {
     // Exactly 1/n must not become n - 1.
     let n = (1.0 / bound * (1.0 + 4.0 * f64::EPSILON)).floor();
@@ -55,11 +46,7 @@ fn one_in(bound: f64) -> Option<u64> {
 
 /// A probability in the shortest form: `1e-4`, `0.05`.
 pub(super) fn probability(p: f64) -> String {
-    if p < 1e-2 {
-        format!("{p:e}")
-    } else {
-        p.to_string()
-    }
+    if p < 1e-2 { format!("{p:e}") } else { p.to_string() }
 }
 
 /// A confidence in percent: `95 %`, `99.9 %`.
@@ -91,10 +78,7 @@ pub(super) fn needs(
         None => format!("{} more", grouped(more)),
     };
     let calm = if k > 0 { ", if no other is late" } else { "" };
-    format!(
-        "{asked}: needs {} releases: {longer}{calm}",
-        grouped(needed)
-    )
+    format!("{asked}: needs {} releases: {longer}{calm}", grouped(needed))
 }
 
 /// What the maximum is worth (L0): as many releases again exceed it with

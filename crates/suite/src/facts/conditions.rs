@@ -79,10 +79,7 @@ pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
     RULES
         .iter()
         .filter_map(|(id, rule)| {
-            Some(Condition {
-                id: (*id).to_owned(),
-                text: rule(facts, measurement)?,
-            })
+            Some(Condition { id: (*id).to_owned(), text: rule(facts, measurement)? })
         })
         .collect()
 }
@@ -97,9 +94,7 @@ fn unprivileged(_: &Facts, measurement: &Measurement) -> Option<String> {
 
 fn virtual_machine(facts: &Facts, _: &Measurement) -> Option<String> {
     let name = facts.virtualisation.name()?;
-    Some(format!(
-        "a virtual machine ({name}): the host's delays are in these figures"
-    ))
+    Some(format!("a virtual machine ({name}): the host's delays are in these figures"))
 }
 
 fn container(facts: &Facts, _: &Measurement) -> Option<String> {
@@ -141,11 +136,9 @@ fn fair_server(facts: &Facts, _: &Measurement) -> Option<String> {
     let taken = match strongest {
         None => "time that the kernel does not let us read".to_owned(),
         Some(server) if server.runtime_ns == 0 => return None,
-        Some(server) => format!(
-            "{} of every {} us",
-            server.runtime_ns / 1000,
-            server.period_ns / 1000
-        ),
+        Some(server) => {
+            format!("{} of every {} us", server.runtime_ns / 1000, server.period_ns / 1000)
+        }
     };
     Some(format!(
         "the fair server may take {taken} from real-time work for tasks that starve: \
@@ -155,10 +148,7 @@ fn fair_server(facts: &Facts, _: &Measurement) -> Option<String> {
 
 fn has_rt_groups(facts: &Facts) -> bool {
     facts.scheduler.group_rt_runtime_us.is_some()
-        || facts
-            .config
-            .as_ref()
-            .is_some_and(|config| config.has("RT_GROUP_SCHED"))
+        || facts.config.as_ref().is_some_and(|config| config.has("RT_GROUP_SCHED"))
 }
 
 fn rt_group_sched(facts: &Facts, _: &Measurement) -> Option<String> {
@@ -187,10 +177,7 @@ fn clock_source(facts: &Facts, _: &Measurement) -> Option<String> {
 }
 
 fn no_high_res_timers(facts: &Facts, _: &Measurement) -> Option<String> {
-    let resolution = facts
-        .clock
-        .timer_resolution_ns
-        .filter(|&resolution| resolution > 1)?;
+    let resolution = facts.clock.timer_resolution_ns.filter(|&resolution| resolution > 1)?;
     Some(format!(
         "no high-resolution timers: wake-ups come with the tick, up to {} us late",
         resolution / 1000
@@ -198,27 +185,16 @@ fn no_high_res_timers(facts: &Facts, _: &Measurement) -> Option<String> {
 }
 
 fn frequency_scaling(facts: &Facts, _: &Measurement) -> Option<String> {
-    let scaling: Vec<_> = facts
-        .power
-        .frequency
-        .iter()
-        .filter(|policy| policy.scales())
-        .collect();
+    let scaling: Vec<_> = facts.power.frequency.iter().filter(|policy| policy.scales()).collect();
     let governor = scaling.first()?.governor.as_deref()?;
-    let same = scaling
-        .iter()
-        .filter(|policy| policy.governor.as_deref() == Some(governor));
-    let cpus: CpuList = same
-        .flat_map(|policy| policy.cpus.cpus().iter().copied())
-        .collect();
+    let same = scaling.iter().filter(|policy| policy.governor.as_deref() == Some(governor));
+    let cpus: CpuList = same.flat_map(|policy| policy.cpus.cpus().iter().copied()).collect();
     let on = if cpus.count() < facts.cpu.online_count() {
         format!(" on CPU {cpus}")
     } else {
         String::new()
     };
-    Some(format!(
-        "governor \"{governor}\"{on}: wake-ups after idle will be late"
-    ))
+    Some(format!("governor \"{governor}\"{on}: wake-ups after idle will be late"))
 }
 
 fn idle_states(facts: &Facts, measurement: &Measurement) -> Option<String> {
@@ -249,10 +225,7 @@ fn idle_poll(facts: &Facts, _: &Measurement) -> Option<String> {
 
 fn debug_kernel(facts: &Facts, _: &Measurement) -> Option<String> {
     let config = facts.config.as_ref()?;
-    let set: Vec<_> = DEBUG_OPTIONS
-        .into_iter()
-        .filter(|option| config.has(option))
-        .collect();
+    let set: Vec<_> = DEBUG_OPTIONS.into_iter().filter(|option| config.has(option)).collect();
     (!set.is_empty()).then(|| {
         format!(
             "a kernel for debugging ({}): latencies are longer than this board's",
@@ -282,9 +255,7 @@ fn load_average(facts: &Facts, _: &Measurement) -> Option<String> {
 
 fn swap_used(facts: &Facts, _: &Measurement) -> Option<String> {
     let memory = &facts.memory;
-    let used = memory
-        .swap_total_bytes?
-        .saturating_sub(memory.swap_free_bytes?);
+    let used = memory.swap_total_bytes?.saturating_sub(memory.swap_free_bytes?);
     (used > 0).then(|| {
         format!(
             "{} MiB of swap in use: loads wait for pages to come back, \
@@ -304,12 +275,8 @@ fn offline_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let present = facts.cpu.present.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
     // CPUs that are possible and not there make no difference.
-    let offline: CpuList = present
-        .cpus()
-        .iter()
-        .copied()
-        .filter(|&cpu| !online.contains(cpu))
-        .collect();
+    let offline: CpuList =
+        present.cpus().iter().copied().filter(|&cpu| !online.contains(cpu)).collect();
     (!offline.is_empty())
         .then(|| format!("CPU {offline} is offline: with all CPUs these figures would be others"))
 }
@@ -323,13 +290,7 @@ fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
         .iter()
         .copied()
         .filter(|&cpu| !allowed.contains(cpu))
-        .filter(|&cpu| {
-            !facts
-                .cpu
-                .isolated
-                .as_ref()
-                .is_some_and(|list| list.contains(cpu))
-        })
+        .filter(|&cpu| !facts.cpu.isolated.as_ref().is_some_and(|list| list.contains(cpu)))
         .collect();
     (!kept_out.is_empty()).then(|| {
         format!(
@@ -378,13 +339,8 @@ fn numa_balancing(facts: &Facts, _: &Measurement) -> Option<String> {
 
 /// Bits of `kernel.tainted` after which timing is in doubt (the kernel's
 /// tainted-kernels document): machine check, bad page, oops, warning, lockup.
-const TAINTS: [(u32, &str); 5] = [
-    (4, "machine check"),
-    (5, "bad page"),
-    (7, "oops"),
-    (9, "warning"),
-    (14, "lockup"),
-];
+const TAINTS: [(u32, &str); 5] =
+    [(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
 
 fn tainted(facts: &Facts, _: &Measurement) -> Option<String> {
     let bits = facts.activity.tainted?;

@@ -111,9 +111,7 @@ impl Cpu {
             offline: mask("offline"),
             isolated: mask("isolated"),
             nohz_full: mask("nohz_full"),
-            allowed: values(&status, "Cpus_allowed_list")
-                .next()
-                .and_then(CpuList::parse),
+            allowed: values(&status, "Cpus_allowed_list").next().and_then(CpuList::parse),
             smt_control: root.text(&format!("{CPUS}/smt/control")),
             smt_active: root.flag(&format!("{CPUS}/smt/active")),
             core_types: core_types(root),
@@ -167,9 +165,8 @@ pub(super) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'
 }
 
 fn processors(cpuinfo: &str) -> Option<CpuList> {
-    let cpus: CpuList = values(cpuinfo, "processor")
-        .filter_map(|number| number.parse().ok())
-        .collect();
+    let cpus: CpuList =
+        values(cpuinfo, "processor").filter_map(|number| number.parse().ok()).collect();
     (!cpus.is_empty()).then_some(cpus)
 }
 

@@ -143,11 +143,7 @@ mod tests {
 
     #[test]
     fn shares_between_readings() {
-        let ticks = |worked, idle, steal| Ticks {
-            worked,
-            idle,
-            steal,
-        };
+        let ticks = |worked, idle, steal| Ticks { worked, idle, steal };
         let share = ticks(100, 100, 0).until(&ticks(150, 240, 10)).unwrap();
         assert_eq!((share.busy, share.steal), (300, 50));
         assert_eq!(ticks(5, 5, 5).until(&ticks(5, 5, 5)), None);

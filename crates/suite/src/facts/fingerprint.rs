@@ -24,15 +24,9 @@ pub fn fingerprint(facts: &Facts) -> String {
         ("product", known(&hardware.product)),
         ("board", known(&hardware.board)),
         ("device tree", known(&hardware.device_tree_model)),
-        (
-            "memory",
-            installed_bytes(facts.memory.total_bytes.unwrap_or(0)).to_string(),
-        ),
+        ("memory", installed_bytes(facts.memory.total_bytes.unwrap_or(0)).to_string()),
     ];
-    let text: String = parts
-        .iter()
-        .map(|(name, value)| format!("{name}={value}\n"))
-        .collect();
+    let text: String = parts.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     sha256(text.as_bytes())
 }
 
@@ -41,9 +35,7 @@ pub fn fingerprint(facts: &Facts) -> String {
 /// crash kernels take some per cent, which differ from kernel to kernel.
 fn installed_bytes(managed: u64) -> u64 {
     let granule = managed.checked_ilog2().map_or(1, |log| (1 << log) / 8);
-    managed
-        .checked_next_multiple_of(granule.max(1))
-        .unwrap_or(managed)
+    managed.checked_next_multiple_of(granule.max(1)).unwrap_or(managed)
 }
 
 #[cfg(test)]

@@ -48,9 +48,7 @@ impl Interrupts {
             let line = Line::parse(rest, &cpus);
             (line.total > 0).then(|| (name.trim().to_owned(), line))
         });
-        Self {
-            lines: counted.collect(),
-        }
+        Self { lines: counted.collect() }
     }
 
     /// What came between this reading and a `later` one; lines that counted
@@ -65,9 +63,7 @@ impl Interrupts {
             let difference = before.unwrap_or(&nothing).until(after);
             (difference.total > 0).then(|| (name.clone(), difference))
         });
-        Self {
-            lines: differences.collect(),
-        }
+        Self { lines: differences.collect() }
     }
 }
 
@@ -104,11 +100,7 @@ impl Line {
         } else {
             sum(cpus.values().copied())
         };
-        Self {
-            description: later.description.clone(),
-            cpus,
-            total,
-        }
+        Self { description: later.description.clone(), cpus, total }
     }
 }
 
@@ -145,10 +137,7 @@ mod tests {
     fn reads_sparse_cpus_and_counters_of_the_machine() {
         let all = Interrupts::parse(BEFORE);
         let line = &all.lines["26"];
-        assert_eq!(
-            line.description,
-            "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0"
-        );
+        assert_eq!(line.description, "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0");
         assert_eq!(line.cpus, BTreeMap::from([(2, 7)]));
         assert_eq!(all.lines["LOC"].total, 94_541);
         assert_eq!(all.lines["ERR"].total, 3);
@@ -165,17 +154,11 @@ mod tests {
             RES:          4          0          0   Rescheduling interrupts\n\
             ERR:          5\n";
         let between = Interrupts::parse(BEFORE).until(&Interrupts::parse(after));
-        let totals: Vec<_> = between
-            .lines
-            .iter()
-            .map(|(name, line)| (name.as_str(), line.total))
-            .collect();
+        let totals: Vec<_> =
+            between.lines.iter().map(|(name, line)| (name.as_str(), line.total)).collect();
         // 26 belongs to another device now; RES wrapped.
         assert_eq!(totals, [("26", 10), ("ERR", 2), ("LOC", 150), ("RES", 10)]);
-        assert_eq!(
-            between.lines["LOC"].cpus,
-            BTreeMap::from([(0, 100), (3, 50)])
-        );
+        assert_eq!(between.lines["LOC"].cpus, BTreeMap::from([(0, 100), (3, 50)]));
     }
 
     #[test]

@@ -82,13 +82,10 @@ impl KernelConfig {
         // A release is one name of a file, or it is no release.
         let named = !release.is_empty() && !release.contains('/');
         let installed = || {
-            [
-                format!("/boot/config-{release}"),
-                format!("/lib/modules/{release}/config"),
-            ]
-            .into_iter()
-            .filter(|_| named)
-            .find_map(|source| Some((source.clone(), root.bytes(&source)?)))
+            [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
+                .into_iter()
+                .filter(|_| named)
+                .find_map(|source| Some((source.clone(), root.bytes(&source)?)))
         };
         let (source, text) = running().or_else(installed)?;
         Some(Self {

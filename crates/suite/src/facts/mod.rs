@@ -20,6 +20,7 @@ pub mod virtualisation;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Read as _;
 
 use punctual_core::schema::{Board, Kernel, Tool};
 use serde::Serialize;
@@ -164,32 +165,42 @@ fn group(facts: &impl Serialize) -> Option<Value> {
 /// This program and how it was started.
 #[must_use]
 pub fn tool() -> Tool {
-    let executable = std::fs::read("/proc/self/exe");
-    let libc = if cfg!(target_env = "musl") {
-        "musl"
-    } else {
-        "gnu"
-    };
+    let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     Tool {
         name: "punctual".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         target: format!("{}-unknown-linux-{libc}", std::env::consts::ARCH),
-        sha256: executable.map_or_else(|_| String::new(), |bytes| sha256(&bytes)),
+        sha256: hash_of_executable().unwrap_or_default(),
         command: std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect(),
     }
 }
 
+/// Piece by piece: the executable in one piece would be half of the memory that a run takes.
+fn hash_of_executable() -> std::io::Result<String> {
+    let mut file = std::fs::File::open("/proc/self/exe")?;
+    let mut hasher = Sha256::new();
+    let mut piece = [0_u8; 16 * 1024];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hexadecimal(&hasher.finalize())),
+            length => hasher.update(&piece[..length]),
+        }
+    }
+}
+
 /// SHA-256, hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

@@ -83,10 +83,7 @@ impl Policy {
     #[must_use]
     pub fn scales(&self) -> bool {
         let steady = ["performance", "userspace"];
-        let governed = self
-            .governor
-            .as_deref()
-            .is_some_and(|governor| !steady.contains(&governor));
+        let governed = self.governor.as_deref().is_some_and(|governor| !steady.contains(&governor));
         let pinned = self.min_khz.is_some() && self.min_khz == self.max_khz;
         governed && !pinned
     }
@@ -146,11 +143,7 @@ fn policies(root: &FactsRoot, cpus: &[u32]) -> Vec<Policy> {
     if !numbers.is_empty() {
         let policy = |number| Policy::read(root, &format!("{folder}/policy{number}"), None);
         // A policy whose CPUs are all offline governs nothing.
-        return numbers
-            .into_iter()
-            .map(policy)
-            .filter(|policy| !policy.cpus.is_empty())
-            .collect();
+        return numbers.into_iter().map(policy).filter(|policy| !policy.cpus.is_empty()).collect();
     }
     // Before Linux 4.3 each CPU had a folder of its own.
     cpus.iter()
@@ -183,10 +176,7 @@ fn idle_states(root: &FactsRoot, cpus: &[u32]) -> Vec<IdleStates> {
     }
     let mut groups: Vec<IdleStates> = by_states
         .into_iter()
-        .map(|(states, cpus)| IdleStates {
-            cpus: CpuList::from_iter(cpus),
-            states,
-        })
+        .map(|(states, cpus)| IdleStates { cpus: CpuList::from_iter(cpus), states })
         .collect();
     groups.sort_by_key(|group| group.cpus.cpus().first().copied());
     groups

@@ -40,10 +40,7 @@ pub fn preemption(
     command_line: &str,
     config: Option<&KernelConfig>,
 ) -> Preemption {
-    let is = |model: &'static str, found: &str| Preemption {
-        model,
-        found: found.to_owned(),
-    };
+    let is = |model: &'static str, found: &str| Preemption { model, found: found.to_owned() };
     if root.flag("sys/kernel/realtime") == Some(true) {
         return is("rt", "/sys/kernel/realtime");
     }
@@ -71,10 +68,7 @@ pub fn preemption(
             .unwrap_or_else(|| is("full", "kernel version"));
     }
     by_config.unwrap_or_else(|| {
-        is(
-            "unknown",
-            "the version names none, and no configuration can be read",
-        )
+        is("unknown", "the version names none, and no configuration can be read")
     })
 }
 
@@ -91,10 +85,7 @@ fn dynamic(root: &FactsRoot, command_line: &str, config: Option<&KernelConfig>) 
     let default = || {
         let config = config?;
         let (option, model) = BUILT.iter().find(|(option, _)| config.has(option))?;
-        let found = format!(
-            "default of PREEMPT_DYNAMIC: CONFIG_{option} in {}",
-            config.source
-        );
+        let found = format!("default of PREEMPT_DYNAMIC: CONFIG_{option} in {}", config.source);
         Some((*model, found))
     };
     let (model, found) = live().or_else(told).or_else(default).unwrap_or((

@@ -47,10 +47,7 @@ impl FactsRoot {
     /// A tree of files taken from a machine, and what its files do not tell.
     #[must_use]
     pub fn new(folder: &Path, native: Native) -> Self {
-        Self {
-            folder: folder.to_owned(),
-            native,
-        }
+        Self { folder: folder.to_owned(), native }
     }
 
     /// What no file tells.
@@ -109,11 +106,7 @@ impl FactsRoot {
     /// Where a symbolic link leads, as its text.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
-        fs::read_link(self.path(path))
-            .ok()?
-            .into_os_string()
-            .into_string()
-            .ok()
+        fs::read_link(self.path(path)).ok()?.into_os_string().into_string().ok()
     }
 
     /// Names in a folder, sorted; none where it cannot be listed.

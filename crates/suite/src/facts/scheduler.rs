@@ -94,11 +94,7 @@ fn cgroups(root: &FactsRoot) -> BTreeMap<String, String> {
         .filter_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
             let controllers = fields.next()?;
-            let name = if controllers.is_empty() {
-                "unified"
-            } else {
-                controllers
-            };
+            let name = if controllers.is_empty() { "unified" } else { controllers };
             Some((name.to_owned(), fields.next()?.to_owned()))
         })
         .collect()
@@ -106,12 +102,9 @@ fn cgroups(root: &FactsRoot) -> BTreeMap<String, String> {
 
 fn group_rt_runtime(root: &FactsRoot, cgroups: &BTreeMap<String, String>) -> Option<i64> {
     let is_cpu = |controllers: &str| controllers.split(',').any(|name| name == "cpu");
-    let (_, group) = cgroups
-        .iter()
-        .find(|(controllers, _)| is_cpu(controllers))?;
-    let mount = mounts(root)
-        .into_iter()
-        .find(|mount| mount.kind == "cgroup" && is_cpu(&mount.options))?;
+    let (_, group) = cgroups.iter().find(|(controllers, _)| is_cpu(controllers))?;
+    let mount =
+        mounts(root).into_iter().find(|mount| mount.kind == "cgroup" && is_cpu(&mount.options))?;
     // Inside a container the mount may begin below the root of the hierarchy.
     let below = group.strip_prefix(&mount.root).unwrap_or(group);
     let folder = format!("{}/{}", mount.point, below.trim_start_matches('/'));
@@ -192,9 +185,8 @@ impl Limits {
             line.split_whitespace().next().map(str::to_owned)
         };
         let status = root.text("proc/self/status").unwrap_or_default();
-        let effective = values(&status, "CapEff")
-            .next()
-            .and_then(|mask| u64::from_str_radix(mask, 16).ok());
+        let effective =
+            values(&status, "CapEff").next().and_then(|mask| u64::from_str_radix(mask, 16).ok());
         let capability = |number: u32| effective.map(|mask| mask & (1 << number) != 0);
         Self {
             rt_priority: soft("Max realtime priority"),
@@ -215,10 +207,7 @@ mod tests {
         let mount = Mount::parse(line).unwrap();
         assert_eq!(mount.root, "/sub");
         assert_eq!(mount.point, "/mnt two");
-        assert_eq!(
-            (mount.kind.as_str(), mount.options.as_str()),
-            ("ext3", "rw")
-        );
+        assert_eq!((mount.kind.as_str(), mount.options.as_str()), ("ext3", "rw"));
         for damaged in ["", " - ", "1 2 3 - ext4"] {
             assert_eq!(Mount::parse(damaged), None, "{damaged:?}");
         }

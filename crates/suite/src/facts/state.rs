@@ -166,11 +166,6 @@ impl Activity {
 
 fn load_average(text: &str) -> Option<[f64; 3]> {
     let mut words = text.split_whitespace().map(str::parse);
-    let mut next = || {
-        words
-            .next()?
-            .ok()
-            .filter(|average: &f64| average.is_finite())
-    };
+    let mut next = || words.next()?.ok().filter(|average: &f64| average.is_finite());
     Some([next()?, next()?, next()?])
 }

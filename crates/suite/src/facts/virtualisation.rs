@@ -109,9 +109,8 @@ impl Virtualisation {
     /// then the names on the hardware, as `systemd-detect-virt` does it.
     #[must_use]
     pub fn read(root: &FactsRoot, cpu: &Cpu, hardware: &Hardware) -> Self {
-        let monitor = acpi_maker(root)
-            .and_then(|maker| named(&maker, &MONITORS))
-            .map(str::to_owned);
+        let monitor =
+            acpi_maker(root).and_then(|maker| named(&maker, &MONITORS)).map(str::to_owned);
         let found = by_signature(root)
             .or_else(|| by_drivers(root))
             .or_else(|| by_product(hardware))
@@ -213,10 +212,8 @@ const CONTAINER_CGROUPS: [(&str, &str); 5] = [
 
 /// Inode numbers of the namespaces that the kernel starts with
 /// (`include/linux/proc_ns.h`), as links in `/proc/self/ns` show them.
-const INITIAL_NAMESPACES: [(&str, &str); 2] = [
-    ("pid", "pid:[4026531836]"),
-    ("cgroup", "cgroup:[4026531835]"),
-];
+const INITIAL_NAMESPACES: [(&str, &str); 2] =
+    [("pid", "pid:[4026531836]"), ("cgroup", "cgroup:[4026531835]")];
 
 fn container(root: &FactsRoot) -> Option<String> {
     // A virtual machine whose disk was made from a container image has the
@@ -231,9 +228,7 @@ fn container(root: &FactsRoot) -> Option<String> {
     };
     let by_cgroup = || {
         let groups = root.text("proc/self/cgroup")?;
-        let (_, name) = CONTAINER_CGROUPS
-            .iter()
-            .find(|(part, _)| groups.contains(part))?;
+        let (_, name) = CONTAINER_CGROUPS.iter().find(|(part, _)| groups.contains(part))?;
         Some((*name).to_owned())
     };
     let by_user_namespace = || {

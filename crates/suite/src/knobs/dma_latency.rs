@@ -28,10 +28,8 @@ impl DmaLatency {
 
     fn hold_at(device: &Path, latency_us: u32) -> io::Result<Self> {
         let value = i32::try_from(latency_us).map_err(|_| {
-            let text = format!(
-                "a DMA latency of {latency_us} us is more than the kernel's {}",
-                i32::MAX
-            );
+            let text =
+                format!("a DMA latency of {latency_us} us is more than the kernel's {}", i32::MAX);
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         let failed = |error: io::Error| {
@@ -42,17 +40,11 @@ impl DmaLatency {
                 }
                 _ => "use --dma-latency none",
             };
-            let text = format!(
-                "cannot hold {} at {latency_us} us: {error}; {advice}",
-                device.display()
-            );
+            let text =
+                format!("cannot hold {} at {latency_us} us: {error}; {advice}", device.display());
             io::Error::new(error.kind(), text)
         };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(device)
-            .map_err(failed)?;
+        let mut file = OpenOptions::new().read(true).write(true).open(device).map_err(failed)?;
         file.write_all(&value.to_ne_bytes()).map_err(failed)?;
         Ok(Self { file })
     }

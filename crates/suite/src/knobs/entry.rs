@@ -64,10 +64,7 @@ impl Entry {
             }
             Self::Cgroup { path } => {
                 cgroup_of_punctual(path)?;
-                Ok(Some(format!(
-                    "end and remove the cgroup {}",
-                    path.display()
-                )))
+                Ok(Some(format!("end and remove the cgroup {}", path.display())))
             }
             Self::Setting { path, old } => {
                 let now = setting_in_force(path)
@@ -127,9 +124,8 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
         return refused("it belongs to another user");
     }
     let below = |mount: &Path| mount.starts_with(path);
-    if let Some(mount) = mounts(&FactsRoot::live())
-        .iter()
-        .find(|mount| below(Path::new(&mount.point)))
+    if let Some(mount) =
+        mounts(&FactsRoot::live()).iter().find(|mount| below(Path::new(&mount.point)))
     {
         let reason = format!("unmount {} first", mount.point);
         return refused(&reason);
@@ -158,11 +154,7 @@ fn cgroup_of_punctual(path: &Path) -> Result<(), String> {
     }
     match fs::read_to_string(procs) {
         Err(_) => refused("it is not a cgroup"),
-        Ok(pids)
-            if pids
-                .lines()
-                .any(|pid| pid == std::process::id().to_string()) =>
-        {
+        Ok(pids) if pids.lines().any(|pid| pid == std::process::id().to_string()) => {
             refused("this process is in it")
         }
         Ok(_) => Ok(()),

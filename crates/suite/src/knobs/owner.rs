@@ -26,12 +26,7 @@ impl Owner {
         let (start, _) = start_and_state(pid).ok_or_else(|| {
             io::Error::other("cannot read /proc/self/stat: mount /proc, which punctual needs")
         })?;
-        Ok(Self {
-            pid,
-            start,
-            boot_id: boot_id(),
-            pid_namespace: pid_namespace(),
-        })
+        Ok(Self { pid, start, boot_id: boot_id(), pid_namespace: pid_namespace() })
     }
 
     /// The owner that a journal's name tells, where its first line is damaged.
@@ -77,10 +72,7 @@ fn start_and_state(pid: u32) -> Option<(u64, char)> {
     let stat = String::from_utf8_lossy(&stat).into_owned();
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some((
-        fields.get(19)?.parse().ok()?,
-        fields.first()?.chars().next()?,
-    ))
+    Some((fields.get(19)?.parse().ok()?, fields.first()?.chars().next()?))
 }
 
 fn boot_id() -> String {
@@ -103,15 +95,9 @@ mod tests {
         assert!(this.lives() && this.same_boot() && this.same_namespace());
         let name = format!("{}.journal", this.identity());
         assert_eq!(Owner::from_name(&name), Some(this.clone()));
-        let reused = Owner {
-            start: this.start + 1,
-            ..this.clone()
-        };
+        let reused = Owner { start: this.start + 1, ..this.clone() };
         assert!(!reused.lives());
-        let before_reboot = Owner {
-            boot_id: "other".to_owned(),
-            ..this
-        };
+        let before_reboot = Owner { boot_id: "other".to_owned(), ..this };
         assert!(!before_reboot.lives());
     }
 

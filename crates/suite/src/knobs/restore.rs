@@ -78,9 +78,7 @@ fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreRepor
         }
     };
     let mut lines = text.lines().enumerate().peekable();
-    let header = lines
-        .peek()
-        .and_then(|(_, line)| serde_json::from_str::<Owner>(line).ok());
+    let header = lines.peek().and_then(|(_, line)| serde_json::from_str::<Owner>(line).ok());
     let Some(owner) = header.clone().or_else(|| Owner::from_name(name)) else {
         let text = format!("{}: not a journal of punctual", path.display());
         return report.failed.push(text);
@@ -121,9 +119,7 @@ fn reason_to_keep(owner: &Owner) -> Option<String> {
             owner.pid
         ));
     }
-    owner
-        .lives()
-        .then(|| format!("process {} still runs and undoes it itself", owner.pid))
+    owner.lives().then(|| format!("process {} still runs and undoes it itself", owner.pid))
 }
 
 /// Undoes the latest first. Whether nothing is left to undo.
@@ -136,11 +132,7 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
         if entry.ends_with_boot() && !same_boot {
             continue;
         }
-        let result = if dry_run {
-            entry.pending(&identity)
-        } else {
-            entry.undo(&identity)
-        };
+        let result = if dry_run { entry.pending(&identity) } else { entry.undo(&identity) };
         match result {
             Ok(action) => report.done.extend(action),
             Err(message) => {

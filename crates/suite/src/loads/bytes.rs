@@ -34,17 +34,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for wrong in [
-            "",
-            "M",
-            "1.5M",
-            "-1",
-            "5X",
-            "5MB",
-            "99999999999T",
-            "é",
-            "5é",
-        ] {
+        for wrong in ["", "M", "1.5M", "-1", "5X", "5MB", "99999999999T", "é", "5é"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse("64K"), Ok(65_536));

@@ -41,11 +41,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     }],
     counters: &["runs", "cpu-ms"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
@@ -113,11 +109,7 @@ fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) ->
     thread::sleep(Duration::from_millis(10));
     let said = last_words.map_or(String::new(), |words| {
         let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", words.as_str())
-        }
+        if words.is_empty() { String::new() } else { format!(": {}", words.as_str()) }
     });
     LoadError::Failed(format!("\"{command}\" {exit}{said}"))
 }

@@ -36,12 +36,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            Starts over when done. Works in a folder of its own, which is removed at the end.",
     main_param: "jobs",
     params: &[
-        Param {
-            name: "jobs",
-            value: "N",
-            default: "one a CPU",
-            help: "units compiled at a time",
-        },
+        Param { name: "jobs", value: "N", default: "one a CPU", help: "units compiled at a time" },
         Param {
             name: "dir",
             value: "DIR",
@@ -51,24 +46,15 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["units"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: true,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: true, run }),
 };
 
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
     let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
-    let dir = values
-        .text("dir")
-        .map_or(&*machine.scratch_parent, Path::new);
+    let dir = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
     let dir = fs::canonicalize(dir).map_err(|e| format!("{}: {}", dir.display(), words(&e)))?;
     let dir = dir.to_str().ok_or("dir: not UTF-8")?;
-    Ok(Params::from([
-        ("jobs".to_owned(), jobs.to_string()),
-        ("dir".to_owned(), dir.to_owned()),
-    ]))
+    Ok(Params::from([("jobs".to_owned(), jobs.to_string()), ("dir".to_owned(), dir.to_owned())]))
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
@@ -177,9 +163,8 @@ fn translate(source: &Path) -> std::io::Result<()> {
 fn assemble(assembler: &Path) -> std::io::Result<()> {
     let text = fs::read_to_string(assembler)?;
     let values = text.lines().filter_map(|line| line.rsplit(' ').next());
-    let code: Vec<u8> = values
-        .flat_map(|value| value.parse::<u64>().unwrap_or(0).to_le_bytes())
-        .collect();
+    let code: Vec<u8> =
+        values.flat_map(|value| value.parse::<u64>().unwrap_or(0).to_le_bytes()).collect();
     let part = assembler.with_extension("o.part");
     fs::write(&part, code)?;
     fs::rename(part, assembler.with_extension("o"))

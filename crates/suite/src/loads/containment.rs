@@ -123,9 +123,7 @@ impl Held {
 
     fn is_reaped(&mut self) -> bool {
         // An error means that there is nothing left to reap.
-        self.supervisor
-            .try_wait()
-            .map_or(true, |exit| exit.is_some())
+        self.supervisor.try_wait().map_or(true, |exit| exit.is_some())
     }
 }
 
@@ -139,9 +137,8 @@ impl Drop for Held {
 pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
     let _ = fs::write(cgroup.join("cgroup.kill"), "1");
     until(END_LIMIT, || {
-        fs::read_to_string(cgroup.join("cgroup.events")).map_or(true, |events| {
-            events.lines().any(|line| line == "populated 0")
-        })
+        fs::read_to_string(cgroup.join("cgroup.events"))
+            .map_or(true, |events| events.lines().any(|line| line == "populated 0"))
     })
 }
 
@@ -188,11 +185,7 @@ fn unescape(field: &[u8]) -> PathBuf {
         };
         let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
         bytes.push(octal.unwrap_or(byte));
-        rest = if octal.is_some() {
-            &behind[3..]
-        } else {
-            behind
-        };
+        rest = if octal.is_some() { &behind[3..] } else { behind };
     }
     PathBuf::from(OsString::from_vec(bytes))
 }
@@ -209,16 +202,8 @@ mod tests {
         let unified = "25 1 0:22 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
         let container = "25 1 0:22 /docker/a\\040b /sys/fs/cgr\\134oup ro - cgroup2 cgroup rw\n";
         for (cgroup, mounts, expected) in [
-            (
-                "9:name=systemd:/x\n0::/\n",
-                hybrid,
-                Some("/sys/fs/cgroup/unified"),
-            ),
-            (
-                "0::/user.slice/a b\n",
-                unified,
-                Some("/sys/fs/cgroup/user.slice/a b"),
-            ),
+            ("9:name=systemd:/x\n0::/\n", hybrid, Some("/sys/fs/cgroup/unified")),
+            ("0::/user.slice/a b\n", unified, Some("/sys/fs/cgroup/user.slice/a b")),
             ("0::/docker/a b/c\n", container, Some("/sys/fs/cgr\\oup/c")),
             ("0::/elsewhere\n", container, None),
             ("4:cpu:/x\n", hybrid, None),

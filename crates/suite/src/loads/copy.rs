@@ -16,19 +16,10 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     help: "Reads /dev/zero and writes /dev/null in blocks of 1 MiB, as dd bs=1M does in the \
            scripts of the papers. It moves memory only: the kernel clears each block and drops it.",
     main_param: "jobs",
-    params: &[Param {
-        name: "jobs",
-        value: "N",
-        default: "1",
-        help: "processes that copy",
-    }],
+    params: &[Param { name: "jobs", value: "N", default: "1", help: "processes that copy" }],
     counters: &["bytes"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
@@ -47,17 +38,12 @@ fn copy(worker: &Worker<'_>) -> Result<(), LoadError> {
     let zero = "/dev/zero";
     let null = "/dev/null";
     let mut from = File::open(zero).map_err(|error| LoadError::io(zero, &error))?;
-    let mut to = OpenOptions::new()
-        .write(true)
-        .open(null)
-        .map_err(|error| LoadError::io(null, &error))?;
+    let mut to =
+        OpenOptions::new().write(true).open(null).map_err(|error| LoadError::io(null, &error))?;
     let mut block = vec![0; BLOCK];
     loop {
-        let length = from
-            .read(&mut block)
-            .map_err(|error| LoadError::io(zero, &error))?;
-        to.write_all(&block[..length])
-            .map_err(|error| LoadError::io(null, &error))?;
+        let length = from.read(&mut block).map_err(|error| LoadError::io(zero, &error))?;
+        to.write_all(&block[..length]).map_err(|error| LoadError::io(null, &error))?;
         worker.add(BYTES, length as u64);
     }
 }

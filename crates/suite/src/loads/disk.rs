@@ -53,17 +53,11 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: true,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: true, run }),
 };
 
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
-    let parent = values
-        .text("dir")
-        .map_or(&*machine.scratch_parent, Path::new);
+    let parent = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
     let at = |error: io::Error| format!("{}: {}", parent.display(), words(&error));
     let parent = fs::canonicalize(parent).map_err(at)?;
     let room = storage::room(&parent).map_err(at)?;
@@ -148,10 +142,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> Result<(File, bool), LoadErro
         return Ok((file, true));
     }
     let file = options.custom_flags(0).open(path);
-    Ok((
-        file.map_err(|error| LoadError::io(path.display(), &error))?,
-        false,
-    ))
+    Ok((file.map_err(|error| LoadError::io(path.display(), &error))?, false))
 }
 
 fn create(path: &Path) -> Result<(File, bool), LoadError> {

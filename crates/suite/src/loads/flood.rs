@@ -24,19 +24,10 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            -l 100 -q -s 10 -f localhost does; it counts the replies. The UDP and TCP forms send \
            to a process that returns every packet. There is no way to name another address.",
     main_param: "proto",
-    params: &[Param {
-        name: "proto",
-        value: "icmp|udp|tcp",
-        default: "icmp",
-        help: "protocol",
-    }],
+    params: &[Param { name: "proto", value: "icmp|udp|tcp", default: "icmp", help: "protocol" }],
     counters: &["packets"],
     needs: &[Need::IcmpSocket],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
@@ -129,11 +120,8 @@ fn udp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
     let (mut here, there) = (bind()?, bind()?);
     // Connected to each other, neither sends or hears anything else.
-    here.connect(there.local_addr().map_err(failed)?)
-        .map_err(failed)?;
-    there
-        .connect(here.local_addr().map_err(failed)?)
-        .map_err(failed)?;
+    here.connect(there.local_addr().map_err(failed)?).map_err(failed)?;
+    there.connect(here.local_addr().map_err(failed)?).map_err(failed)?;
     here.set_read_timeout(Some(REPLY_LIMIT)).map_err(failed)?;
     worker.fork(|_| {
         let mut packet = [0; PAYLOAD.len()];

@@ -61,20 +61,11 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
             default: "socket",
             help: "what the messages go through",
         },
-        Param {
-            name: "nice",
-            value: "N",
-            default: "0",
-            help: "nice value, 0 to 19",
-        },
+        Param { name: "nice", value: "N", default: "0", help: "nice value, 0 to 19" },
     ],
     counters: &["messages", "bytes"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {

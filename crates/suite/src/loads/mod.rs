@@ -155,11 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_resolved_is_what_the_registry_lists() {
-        let machine = Machine {
-            cpus: 2,
-            memory: 4 << 30,
-            scratch_parent: std::env::temp_dir(),
-        };
+        let machine = Machine { cpus: 2, memory: 4 << 30, scratch_parent: std::env::temp_dir() };
         for entry in LOADS {
             let Form::Part(part) = entry.form else {
                 continue;

@@ -225,9 +225,10 @@ impl Part {
         self.poll();
         let counts = self.counts();
         let restarts = self.restarts() - self.base.1;
-        let containment = self.running.as_ref().map_or("none".to_owned(), |running| {
-            running.held.containment.name().to_owned()
-        });
+        let containment = self
+            .running
+            .as_ref()
+            .map_or("none".to_owned(), |running| running.held.containment.name().to_owned());
         if let Err(reason) = self.end() {
             self.trouble.get_or_insert(reason);
         }
@@ -235,16 +236,8 @@ impl Part {
         let work = |((name, now), base): ((&&str, u64), &u64)| {
             let total = now.saturating_sub(*base);
             #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
-            let per_second = if seconds > 0.0 {
-                total as f64 / seconds
-            } else {
-                0.0
-            };
-            WorkCounter {
-                name: (*name).to_owned(),
-                total,
-                per_second,
-            }
+            let per_second = if seconds > 0.0 { total as f64 / seconds } else { 0.0 };
+            WorkCounter { name: (*name).to_owned(), total, per_second }
         };
         let counters = self.entry.counters.iter().zip(counts).zip(&self.base.0);
         LoadWork {

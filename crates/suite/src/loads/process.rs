@@ -21,12 +21,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            jobs themselves stay few, whatever the limit of processes.",
     main_param: "jobs",
     params: &[
-        Param {
-            name: "jobs",
-            value: "N",
-            default: "one a CPU",
-            help: "processes alive at a time",
-        },
+        Param { name: "jobs", value: "N", default: "one a CPU", help: "processes alive at a time" },
         Param {
             name: "threads",
             value: "N",
@@ -36,11 +31,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["processes", "threads"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
@@ -70,9 +61,7 @@ fn create_and_end(worker: &Worker<'_>, threads: u64) -> Result<(), LoadError> {
                 worker.add(THREADS, threads);
             }
             Ok(Exit::Code(1)) => {
-                return Err(LoadError::Failed(
-                    "a thread could not be started".to_owned(),
-                ));
+                return Err(LoadError::Failed("a thread could not be started".to_owned()));
             }
             Ok(exit) => return Err(LoadError::Failed(format!("a process was lost: {exit}"))),
             Err(error) => return Err(LoadError::io("wait", &error)),
@@ -81,12 +70,7 @@ fn create_and_end(worker: &Worker<'_>, threads: u64) -> Result<(), LoadError> {
 }
 
 fn start_threads(threads: u64) -> bool {
-    let start = |_| {
-        thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn(|| ())
-            .ok()
-    };
+    let start = |_| thread::Builder::new().stack_size(STACK_BYTES).spawn(|| ()).ok();
     let started: Option<Vec<_>> = (0..threads).map(start).collect();
     started.is_some_and(|all| all.into_iter().all(|thread| thread.join().is_ok()))
 }

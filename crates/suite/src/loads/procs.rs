@@ -164,11 +164,7 @@ mod tests {
 
     #[test]
     fn descendants_are_found_at_any_depth() {
-        let stat = |parent| Stat {
-            parent,
-            ended: false,
-            cpu_ticks: 0,
-        };
+        let stat = |parent| Stat { parent, ended: false, cpu_ticks: 0 };
         let parents = [(2, 1), (3, 9), (9, 2), (5, 3), (6, 1), (7, 6)];
         let all = parents.into_iter().map(|(pid, p)| (pid, stat(p))).collect();
         assert_eq!(below(2, &all), BTreeSet::from([3, 5, 9]));

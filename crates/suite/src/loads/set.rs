@@ -133,11 +133,7 @@ impl LoadSet {
         }
         check(spec, &parts)?;
         let now = Instant::now();
-        Ok(Self {
-            parts,
-            measured_since: now,
-            sampled_at: now,
-        })
+        Ok(Self { parts, measured_since: now, sampled_at: now })
     }
 
     /// From now on work counts: call it when the measurement begins.
@@ -168,16 +164,10 @@ impl LoadSet {
 }
 
 fn check(spec: &LoadSpec, parts: &[Part]) -> Result<(), LoadStartError> {
-    let failures: Vec<_> = parts
-        .iter()
-        .filter_map(|part| Some((part, part.failure()?)))
-        .collect();
+    let failures: Vec<_> = parts.iter().filter_map(|part| Some((part, part.failure()?))).collect();
     let alone = failures.iter().find(|(part, _)| part.composite.is_none());
     if let Some((part, reason)) = alone {
-        return Err(LoadStartError {
-            load: part.name().to_owned(),
-            reason: (*reason).to_owned(),
-        });
+        return Err(LoadStartError { load: part.name().to_owned(), reason: (*reason).to_owned() });
     }
     if !failures.is_empty() && failures.len() == parts.len() {
         let reasons = failures.iter();

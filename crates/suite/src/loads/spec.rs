@@ -62,10 +62,7 @@ impl LoadSpec {
                 "\"{text}\": none is the absence of load and cannot be joined with others"
             )));
         }
-        Ok(Self {
-            text: text.to_owned(),
-            parts,
-        })
+        Ok(Self { text: text.to_owned(), parts })
     }
 
     /// The text it was read from.
@@ -106,11 +103,7 @@ fn part(
     let named = Named::parse(text, entry.main_param)
         .map_err(|error| SpecError(format!("load \"{text}\": {error}")))?;
     let values = Values::check(&named, entry.params).map_err(SpecError)?;
-    Ok(PartSpec {
-        entry,
-        values,
-        composite,
-    })
+    Ok(PartSpec { entry, values, composite })
 }
 
 fn lookup(text: &str) -> Result<&'static LoadEntry, SpecError> {
@@ -124,13 +117,8 @@ fn lookup(text: &str) -> Result<&'static LoadEntry, SpecError> {
         .map(|known| (distance(name, known), known))
         .min()
         .filter(|(distance, known)| *distance <= 2 && *distance < known.len());
-    let hint = near.map_or(".".to_owned(), |(_, known)| {
-        format!("; did you mean \"{known}\"?")
-    });
-    Err(SpecError(format!(
-        "there is no load \"{name}\"{hint} Loads: {}",
-        names.join(", ")
-    )))
+    let hint = near.map_or(".".to_owned(), |(_, known)| format!("; did you mean \"{known}\"?"));
+    Err(SpecError(format!("there is no load \"{name}\"{hint} Loads: {}", names.join(", "))))
 }
 
 /// Edits (insertions, deletions, replacements) from one name to the other.
@@ -157,17 +145,12 @@ mod tests {
     fn names(text: &str) -> Vec<(&'static str, Option<&'static str>)> {
         let spec = LoadSpec::parse(text).unwrap();
         let parts = spec.parts().iter();
-        parts
-            .map(|part| (part.entry.name, part.composite))
-            .collect()
+        parts.map(|part| (part.entry.name, part.composite)).collect()
     }
 
     #[test]
     fn loads_are_joined_by_plus_but_a_command_is_whole() {
-        assert_eq!(
-            names("hackbench:4,loops=20+flood"),
-            [("hackbench", None), ("flood", None)]
-        );
+        assert_eq!(names("hackbench:4,loops=20+flood"), [("hackbench", None), ("flood", None)]);
         assert_eq!(names("copy+cmd:a+b"), [("copy", None), ("cmd", None)]);
         let spec = LoadSpec::parse("copy+cmd:expr 1 + 2, x").unwrap();
         let command = spec.parts()[1].values.text("command");
@@ -179,16 +162,10 @@ mod tests {
     fn what_is_unknown_is_named_with_what_exists() {
         for (text, expected) in [
             ("hackbensh", "did you mean \"hackbench\"?"),
-            (
-                "xyzzy",
-                "there is no load \"xyzzy\". Loads: none, hackbench",
-            ),
+            ("xyzzy", "there is no load \"xyzzy\". Loads: none, hackbench"),
             ("", "there is no load \"\". Loads: none"),
             ("copy+", "there is no load \"\""),
-            (
-                "flood:speed=1",
-                "flood has no parameter \"speed\"; it has: proto",
-            ),
+            ("flood:speed=1", "flood has no parameter \"speed\"; it has: proto"),
             ("paper:x=1", "paper has no parameter \"x\"; it has: none"),
             ("none+copy", "cannot be joined"),
             ("flood:x=1,x=2", "x is given twice"),

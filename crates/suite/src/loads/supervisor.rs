@@ -91,14 +91,7 @@ impl Supervision {
         let counters = inherited_shared()
             .and_then(SharedCounters::open)
             .map_err(|error| format!("not started by punctual: {error}"))?;
-        Ok(Self {
-            order,
-            entry,
-            part,
-            containment,
-            counters,
-            failures: 0,
-        })
+        Ok(Self { order, entry, part, containment, counters, failures: 0 })
     }
 
     /// Until the lifeline closes; an error is the reason for giving up.
@@ -156,11 +149,7 @@ impl Supervision {
             let worker = Worker::leader(&order.params, scratch, &order.self_args, &self.counters);
             finish((self.part.run)(&worker).map(|never| match never {}))
         })?;
-        Ok(Leader {
-            pid,
-            report,
-            started: Instant::now(),
-        })
+        Ok(Leader { pid, report, started: Instant::now() })
     }
 
     /// After the end of a leader: how long to wait before the next one, or the
@@ -174,11 +163,7 @@ impl Supervision {
             self.end_all();
             return Err(reason);
         }
-        self.failures = if leader.started.elapsed() < AT_ONCE {
-            self.failures + 1
-        } else {
-            1
-        };
+        self.failures = if leader.started.elapsed() < AT_ONCE { self.failures + 1 } else { 1 };
         if self.failures >= FAILURES_MAX {
             self.end_all();
             return Err(format!("{reason} ({FAILURES_MAX} times at once)"));
@@ -230,7 +215,5 @@ fn first_line(mut report: PipeReader) -> Option<String> {
     // Ends with `WouldBlock` where a process that is being killed holds the other end.
     let _ = report.read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    text.lines()
-        .find(|line| !line.is_empty())
-        .map(str::to_owned)
+    text.lines().find(|line| !line.is_empty()).map(str::to_owned)
 }

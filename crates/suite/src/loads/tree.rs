@@ -20,19 +20,10 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            the scripts of the papers; then again from the top. It stays on one file system, \
            follows no symbolic link and enters neither /proc nor /sys nor /dev.",
     main_param: "dir",
-    params: &[Param {
-        name: "dir",
-        value: "DIR",
-        default: "/",
-        help: "top of the tree",
-    }],
+    params: &[Param { name: "dir", value: "DIR", default: "/", help: "top of the tree" }],
     counters: &["entries"],
     needs: &[],
-    form: Form::Part(PartForm {
-        resolve,
-        scratch: false,
-        run,
-    }),
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
 fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {

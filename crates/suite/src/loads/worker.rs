@@ -148,10 +148,7 @@ impl<'a> Worker<'a> {
     /// The worker's counters, for its threads.
     #[must_use]
     pub fn tally(&self) -> Tally<'a> {
-        Tally {
-            counters: self.counters,
-            line: self.line,
-        }
+        Tally { counters: self.counters, line: self.line }
     }
 
     /// Says that the load works, where its counters may be slow to show it.

@@ -44,10 +44,7 @@ impl Drop for Scratch {
 
 /// Nanoseconds of the wall clock: enough chance for a delay or a name.
 pub fn rand() -> u32 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .subsec_nanos()
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos()
 }
 
 /// Starts a load in this process.
@@ -57,7 +54,7 @@ pub fn start(
     containments: &[Containment],
 ) -> Result<LoadSet, LoadStartError> {
     let spec = LoadSpec::parse(text).unwrap();
-    let mut journal = Journal::create(&scratch.0.join("journal")).unwrap();
+    let mut journal = Journal::in_folder(&scratch.0.join("journal")).unwrap();
     let mut context = LoadContext::new(&mut journal);
     context.scratch_parent.clone_from(&scratch.0);
     context.containments = containments.to_vec();
@@ -70,9 +67,7 @@ pub fn processes_of(host: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let marked = environment
-            .split(|&b| b == 0)
-            .any(|one| one.starts_with(&marker));
+        let marked = environment.split(|&b| b == 0).any(|one| one.starts_with(&marker));
         marked.then_some(pid)
     });
     pids.collect()
@@ -93,10 +88,7 @@ pub fn parent_of(pid: u32) -> Option<u32> {
 pub fn commands_of(host: u32) -> Vec<String> {
     let command = |pid: u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        format!(
-            "{pid}: {}",
-            String::from_utf8_lossy(&line).replace('\0', " ")
-        )
+        format!("{pid}: {}", String::from_utf8_lossy(&line).replace('\0', " "))
     };
     processes_of(host).into_iter().map(command).collect()
 }
@@ -106,10 +98,7 @@ pub fn assert_gone(host: u32, limit: Duration, what: &str) {
     let start = Instant::now();
     while !processes_of(host).is_empty() {
         let left = commands_of(host);
-        assert!(
-            start.elapsed() < limit,
-            "{what}: after {limit:?} there is {left:?}"
-        );
+        assert!(start.elapsed() < limit, "{what}: after {limit:?} there is {left:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -127,11 +116,7 @@ pub fn cgroups() -> Vec<PathBuf> {
         };
         for entry in entries.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if entry
-                    .file_name()
-                    .to_string_lossy()
-                    .starts_with("punctual-load-")
-                {
+                if entry.file_name().to_string_lossy().starts_with("punctual-load-") {
                     found.push(entry.path());
                 }
                 below(&entry.path(), found);
@@ -157,10 +142,7 @@ pub fn sample_until(
         if done(&samples) {
             return samples;
         }
-        assert!(
-            start.elapsed() < Duration::from_secs(5),
-            "{what}: {samples:?}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(5), "{what}: {samples:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -190,11 +172,7 @@ impl Host {
         let mut ready = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut ready).unwrap();
-        Self {
-            child,
-            _stdin: stdin,
-            ready,
-        }
+        Self { child, _stdin: stdin, ready }
     }
 
     pub fn pid(&self) -> u32 {

@@ -23,11 +23,7 @@ fn compared(base: &[i64], other: &[i64], change: impl Fn(&mut Run)) -> Compariso
     let loaded: Vec<_> = runs
         .map(|mut run| {
             change(&mut run);
-            LoadedRun {
-                run,
-                cells: Vec::new(),
-                damage: Vec::new(),
-            }
+            LoadedRun { run, cells: Vec::new(), damage: Vec::new() }
         })
         .collect();
     compare(&loaded)
@@ -43,10 +39,7 @@ fn the_rank_sum_distribution_agrees_with_counting() {
         assert!(close(*ours, count / 35.0));
     }
     let eight = rank_sum_cdf(8, 8);
-    assert!(
-        close(eight[13], 321.0 / 12_870.0),
-        "the tables' critical value 13"
-    );
+    assert!(close(eight[13], 321.0 / 12_870.0), "the tables' critical value 13");
     assert!(close(*rank_sum_cdf(60, 70).last().unwrap(), 1.0));
 }
 
@@ -55,10 +48,7 @@ fn five_runs_of_each_give_the_interval_of_the_tables() {
     let replicates = compared(&BASE, &OTHER, |_| {}).replicates.unwrap();
     assert_eq!(replicates.base.runs, [0, 1, 2, 3, 4]);
     assert_eq!(
-        (
-            replicates.base.preemption.as_str(),
-            replicates.other.preemption.as_str()
-        ),
+        (replicates.base.preemption.as_str(), replicates.other.preemption.as_str()),
         ("none", "rt")
     );
     let p999 = &replicates.estimates[0];
@@ -83,10 +73,7 @@ fn few_runs_give_no_interval() {
     let comparison = compared(&BASE[..3], &OTHER[..3], |_| {});
     let estimate = &comparison.replicates.as_ref().unwrap().estimates[0];
     assert!(estimate.ratio.is_some() && estimate.interval.is_none());
-    assert!(
-        estimate.upper.is_some(),
-        "3 and 3 carry a one-sided bound: 1 in 20"
-    );
+    assert!(estimate.upper.is_some(), "3 and 3 carry a one-sided bound: 1 in 20");
     assert!(comparison.caveats[0].contains("too few runs"));
     let four = compared(&BASE[..4], &OTHER[..4], |_| {});
     assert!(four.replicates.unwrap().estimates[0].interval.is_some());

@@ -216,11 +216,7 @@ fn tolerance_ranks_agree_with_scipy() {
 #[test]
 fn the_releases_needed_agree_with_scipy() {
     for &(probability, k, n) in NEEDED {
-        assert_eq!(
-            samples_needed(probability, k, 0.95),
-            Some(n),
-            "{probability} {k}"
-        );
+        assert_eq!(samples_needed(probability, k, 0.95), Some(n), "{probability} {k}");
     }
     for (probability, n) in [(1e-4, 29_956), (1e-8, 299_573_226), (1e-9, 2_995_732_273)] {
         assert_eq!(samples_needed(probability, 0, 0.95), Some(n));

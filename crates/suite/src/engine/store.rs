@@ -1,0 +1,209 @@
+//! The run directory while it is written: append-only records, `run.json`
+//! rewritten by write-temp, fsync, rename.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use punctual_core::format::{Record, encode};
+use punctual_core::schema::Run;
+
+/// Space set aside at the start, so that what was measured can be written when
+/// the file system has filled up meanwhile.
+const RESERVE: usize = 256 * 1024;
+const RESERVE_NAME: &str = ".reserve";
+
+/// When records are forced to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// At the end of each cell: a power cut costs the current cell.
+    Cell,
+    /// Every second: disturbs the measurement on a journalling file system.
+    Block,
+}
+
+impl Sync {
+    /// The name as recorded.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cell => "cell",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// A run directory that is being written.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    reserved: bool,
+}
+
+impl RunDir {
+    /// Makes the folder, with those above it.
+    ///
+    /// # Errors
+    /// Where it exists already or cannot be made or written to; the message says what to do.
+    pub fn create(path: &Path) -> Result<Self, String> {
+        let say = |error: &io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    "a run is never overwritten; name another folder with --out"
+                }
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "name a folder that can be written to with --out"
+                }
+                io::ErrorKind::StorageFull => "free some space, or name another folder with --out",
+                _ => "name another folder with --out",
+            };
+            format!("cannot make the run directory {}: {}; {hint}", path.display(), plain(error))
+        };
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(|error| say(&error))?;
+        }
+        fs::create_dir(path).map_err(|error| say(&error))?;
+        let mut dir = Self { path: path.to_owned(), reserved: false };
+        let reserve = dir.reserve().and_then(|()| fs::create_dir(path.join("cells")));
+        if let Err(error) = reserve {
+            let text = say(&error);
+            let _ = fs::remove_dir_all(path);
+            return Err(text);
+        }
+        Ok(dir)
+    }
+
+    fn reserve(&mut self) -> io::Result<()> {
+        let mut file = File::create(self.path.join(RESERVE_NAME))?;
+        file.write_all(&[0; 4_096].repeat(RESERVE / 4_096))?;
+        self.reserved = true;
+        Ok(())
+    }
+
+    /// Gives the space that was set aside back: the disk is full, or the run ends.
+    pub fn release_reserve(&mut self) {
+        if std::mem::take(&mut self.reserved) {
+            let _ = fs::remove_file(self.path.join(RESERVE_NAME));
+        }
+    }
+
+    /// Makes the folder of a cell and its file of records.
+    ///
+    /// # Errors
+    /// What the file system says, with the path.
+    pub fn cell(&mut self, name: &str) -> io::Result<CellFiles> {
+        let folder = self.path.join("cells").join(name);
+        let open = || {
+            fs::create_dir(&folder)?;
+            OpenOptions::new().create_new(true).append(true).open(folder.join("blocks"))
+        };
+        let blocks = open().map_err(|error| at(&folder, &error))?;
+        Ok(CellFiles { folder, blocks, buffer: Vec::with_capacity(64 * 1024), failed: None })
+    }
+
+    /// Rewrites `run.json`: a reader sees the old one or the new one, never a part.
+    ///
+    /// # Errors
+    /// What the file system says, with the path; the old file is still there then.
+    pub fn write_run(&mut self, run: &Run) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(run)?;
+        let done = self.replace("run.json", &text);
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull) && self.reserved {
+            self.release_reserve();
+            return self.replace("run.json", &text);
+        }
+        done
+    }
+
+    fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let (temporary, path) = (self.path.join(format!(".{name}.new")), self.path.join(name));
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(text)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|error| {
+            let _ = fs::remove_file(&temporary);
+            at(&path, &error)
+        })
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        self.release_reserve();
+    }
+}
+
+/// The records of one cell while it is measured.
+#[derive(Debug)]
+pub struct CellFiles {
+    folder: PathBuf,
+    blocks: File,
+    buffer: Vec<u8>,
+    failed: Option<String>,
+}
+
+impl CellFiles {
+    /// Puts a record in the buffer.
+    pub fn push(&mut self, record: &Record) {
+        if self.failed.is_none() {
+            encode(record, &mut self.buffer);
+        }
+    }
+
+    /// Writes the buffer out. A first failure is kept and nothing more is written:
+    /// the measurement goes on, and its end says what is missing.
+    pub fn flush(&mut self, sync: Sync) {
+        if self.buffer.is_empty() || self.failed.is_some() {
+            return;
+        }
+        let write = self.blocks.write_all(&self.buffer).and_then(|()| match sync {
+            Sync::Block => self.blocks.sync_data(),
+            Sync::Cell => Ok(()),
+        });
+        self.buffer.clear();
+        if let Err(error) = write {
+            self.failed =
+                Some(format!("{}: {}", self.folder.join("blocks").display(), plain(&error)));
+        }
+    }
+
+    /// Why blocks could not be written, where that is so.
+    #[must_use]
+    pub fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Writes what is known at the end of the cell, and forces all to the disk.
+    ///
+    /// # Errors
+    /// What the file system says, with the path.
+    pub fn finish(mut self, records: &[Record]) -> io::Result<()> {
+        self.flush(Sync::Cell);
+        // A disk without room refuses the sync of what it took already; that is said by `failed`.
+        let _ = self.blocks.sync_data();
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(record, &mut bytes));
+        let path = self.folder.join("histograms");
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.write_all(&bytes)?;
+            file.sync_data()
+        };
+        write().map_err(|error| at(&path, &error))
+    }
+}
+
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(error)))
+}
+
+/// An error in words, without the number that std appends.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}

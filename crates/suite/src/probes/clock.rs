@@ -1,0 +1,191 @@
+//! `clock`: how long two reads of a clock, back to back, can lie apart (as gtod_latency).
+
+use std::io;
+use std::time::Duration;
+
+use punctual_sys::clock::{Clock, monotonic_ns, tsc};
+
+use super::{Common, Factory, Kind, ProbeEntry, ProbeThread, Stop, Window};
+use crate::recorder::Recorder;
+use crate::registry::{Need, Param, Values};
+
+pub(super) const ENTRY: ProbeEntry = ProbeEntry {
+    name: "clock",
+    summary: "how long two reads of a clock, back to back, lie apart (as gtod_latency)",
+    help: "Each thread spins: it reads the clock twice and records the difference, then takes a \
+fresh pair, so that recording is never part of a gap. A gap much longer than the median is time \
+in which something else had the CPU: an interrupt, another thread, firmware, a hypervisor. \
+Follows gtod_latency, which read gettimeofday. By default the thread sleeps for a tenth of the \
+time (margin=10%), so that a spinning real-time thread does not hang the board; no pair spans \
+such a sleep.",
+    params: &[
+        Param {
+            name: "clock",
+            value: "CLOCK",
+            default: "monotonic",
+            help: "monotonic, realtime, monotonic_raw or tsc (x86: rdtscp, as nanoseconds of \
+CLOCK_MONOTONIC_RAW)",
+        },
+        Param {
+            name: "margin",
+            value: "PERCENT",
+            default: "10%",
+            help: "share of the time that is left to the rest of the system, 0% to 90%",
+        },
+    ],
+    needs: needs_of,
+    series: ("gap", "second read of the clock minus the first"),
+    kind: Kind::Spinning,
+    build,
+};
+
+fn needs_of(values: &Values) -> &'static [Need] {
+    if values.text("clock") == Some("tsc") { &[Need::Tsc] } else { &[] }
+}
+
+#[derive(Clone, Copy)]
+enum Source {
+    Kernel(Clock),
+    Tsc,
+}
+
+fn parse_source(text: &str) -> Result<Source, &'static str> {
+    match text {
+        "monotonic" => Ok(Source::Kernel(Clock::Monotonic)),
+        "realtime" => Ok(Source::Kernel(Clock::Realtime)),
+        "monotonic_raw" => Ok(Source::Kernel(Clock::MonotonicRaw)),
+        "tsc" => Ok(Source::Tsc),
+        _ => Err("must be monotonic, realtime, monotonic_raw or tsc"),
+    }
+}
+
+fn parse_percent(text: &str) -> Result<u64, &'static str> {
+    match text.strip_suffix('%').unwrap_or(text).parse() {
+        Ok(percent @ 0..=90) => Ok(percent),
+        _ => Err("must be a whole number of percent from 0% to 90%"),
+    }
+}
+
+fn build(values: &Values, common: &Common) -> Result<Factory, String> {
+    let source = values.get("clock", Source::Kernel(Clock::Monotonic), parse_source)?;
+    let margin = values.get("margin", 10, parse_percent)?;
+    let break_ns = common.break_ns;
+    Ok(Box::new(move |_| {
+        Box::new(ClockPairs { source, margin, break_ns, scale: TscScale::default() })
+    }))
+}
+
+/// How long the thread spins between two sleeps, margin included, ns.
+const ROUND_NS: u64 = 10_000_000;
+
+struct ClockPairs {
+    source: Source,
+    margin: u64,
+    break_ns: i64,
+    scale: TscScale,
+}
+
+impl ProbeThread for ClockPairs {
+    fn prepare(&mut self) -> io::Result<()> {
+        if matches!(self.source, Source::Tsc) {
+            self.scale = TscScale::measure()?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
+        let hot = Hot { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
+        match self.source {
+            Source::Kernel(Clock::Monotonic) => hot.run(monotonic_ns, |gap| gap),
+            Source::Kernel(Clock::Realtime) => hot.run(|| Clock::Realtime.now_ns(), |gap| gap),
+            Source::Kernel(clock) => hot.run(|| clock.now_ns(), |gap| gap),
+            Source::Tsc => {
+                let scale = self.scale;
+                hot.run(tsc::read, |gap| scale.ns(gap))
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Hot<'a> {
+    window: &'a Window,
+    recorder: &'a mut Recorder,
+    stop: &'a Stop,
+    break_ns: i64,
+    margin: u64,
+}
+
+impl Hot<'_> {
+    #[inline(always)]
+    fn run(self, read: impl Fn() -> u64, to_ns: impl Fn(i64) -> i64) {
+        let mut left = self.window.samples;
+        let spin_ns = ROUND_NS - ROUND_NS / 100 * self.margin;
+        // Blocks and the end follow CLOCK_MONOTONIC, which is read once for many pairs.
+        let mut now = monotonic_ns();
+        while now < self.window.end && left > 0 && !self.stop.is_set() {
+            let round_end = (now + spin_ns).min(self.window.end);
+            while now < round_end && left > 0 && !self.stop.is_set() {
+                for _ in 0..left.min(PAIRS_PER_LOOK) {
+                    let first = read();
+                    let second = read();
+                    // CLOCK_REALTIME can be stepped back: the gap is signed.
+                    let gap = to_ns(second.wrapping_sub(first).cast_signed());
+                    self.recorder.record(now, gap, 0);
+                    left -= 1;
+                    if gap > self.break_ns {
+                        self.stop.set_broken();
+                        return;
+                    }
+                }
+                now = monotonic_ns();
+            }
+            if self.margin > 0 && now < self.window.end && left > 0 {
+                std::thread::sleep(Duration::from_nanos(ROUND_NS - spin_ns));
+                now = monotonic_ns();
+            }
+        }
+    }
+}
+
+/// Pairs between two looks at the time and the stop flag: a few microseconds.
+const PAIRS_PER_LOOK: u64 = 64;
+
+/// Cycles to nanoseconds of CLOCK_MONOTONIC_RAW: `ns = cycles x mult / 2^32`.
+#[derive(Debug, Clone, Copy, Default)]
+struct TscScale {
+    mult: u64,
+}
+
+impl TscScale {
+    /// Compares both clocks over 50 ms: within 1 part in 10^5 where one read costs under 100 ns.
+    fn measure() -> io::Result<Self> {
+        let pair = || {
+            // The read of the clock that lies closest to the counter's.
+            (0..16)
+                .map(|_| {
+                    let before = tsc::read();
+                    let ns = Clock::MonotonicRaw.now_ns();
+                    let after = tsc::read();
+                    (after.wrapping_sub(before), before + (after - before) / 2, ns)
+                })
+                .min_by_key(|(width, _, _)| *width)
+                .map_or((0, 0), |(_, cycles, ns)| (cycles, ns))
+        };
+        let (first_cycles, first_ns) = pair();
+        std::thread::sleep(Duration::from_millis(50));
+        let (last_cycles, last_ns) = pair();
+        let cycles = u128::from(last_cycles.saturating_sub(first_cycles));
+        if cycles == 0 {
+            return Err(io::Error::other("the time stamp counter stands still"));
+        }
+        let mult = (u128::from(last_ns - first_ns) << 32) / cycles;
+        Ok(Self { mult: u64::try_from(mult).unwrap_or(u64::MAX) })
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "a gap is far under 2^63 ns")]
+    fn ns(self, cycles: i64) -> i64 {
+        ((i128::from(cycles) * i128::from(self.mult)) >> 32) as i64
+    }
+}
