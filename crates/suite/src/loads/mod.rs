@@ -74,7 +74,8 @@ pub struct LoadEntry {
     pub params: &'static [Param],
     /// What it counts, at most [`punctual_sys::shared::COUNTERS`].
     pub counters: &'static [&'static str],
-    /// What it needs of the board.
+    /// What it needs of the board, for lists and help. Whether a need is met shows
+    /// when the load starts: it may depend on the parameters.
     pub needs: &'static [Need],
     /// How it runs.
     pub form: Form,

@@ -27,9 +27,9 @@ pub struct LoadContext<'a> {
     pub self_args: Vec<String>,
     /// Where folders of loads are made, unless a parameter says otherwise.
     pub scratch_parent: PathBuf,
-    /// CPUs that the loads may run on, one bit each, the lowest first. `None`:
-    /// those of the calling thread; give the mask that punctual was started
-    /// with where that thread was bound since.
+    /// CPUs that the loads may run on, one bit each, the lowest first, as
+    /// `sched_getaffinity` gives them. `None`: those of the calling thread; give
+    /// the mask that punctual was started with where that thread was bound since.
     pub affinity: Option<Vec<u64>>,
     /// The containments to try, in order; all of them by default.
     pub containments: Vec<Containment>,

@@ -156,8 +156,17 @@ pub struct Host {
 }
 
 impl Host {
-    /// `before` stands before the program, as `chrt -f 10`.
+    /// Starts it and waits until the load works. `before` stands before the
+    /// program, as `chrt -f 10`.
     pub fn start(before: &[&str], load: &str, containment: Containment, scratch: &Scratch) -> Self {
+        let mut host = Self::spawn(before, load, containment, scratch);
+        let mut stdout = BufReader::new(host.child.stdout.take().unwrap());
+        stdout.read_line(&mut host.ready).unwrap();
+        host
+    }
+
+    /// Starts it.
+    pub fn spawn(before: &[&str], load: &str, containment: Containment, scratch: &Scratch) -> Self {
         let own = std::env::current_exe().unwrap();
         let own = own.to_str().unwrap();
         let line = [before, &[own, "__host", load, containment.name()]].concat();
@@ -169,10 +178,11 @@ impl Host {
             .spawn()
             .unwrap();
         let stdin = child.stdin.take().unwrap();
-        let mut ready = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut ready).unwrap();
-        Self { child, _stdin: stdin, ready }
+        Self {
+            child,
+            _stdin: stdin,
+            ready: String::new(),
+        }
     }
 
     pub fn pid(&self) -> u32 {

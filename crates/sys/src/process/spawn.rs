@@ -413,7 +413,6 @@ unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Res
 unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> {
     // SAFETY: plain system calls on valid places of the right sizes.
     unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
         // The system call returns 20 - nice, so that errors stay below 0.
         let nice = 20 - libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0);
         let mut attr: libc::sched_attr = std::mem::zeroed();
@@ -429,6 +428,8 @@ unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> 
                 return Err(error);
             }
         }
+        // After the policy: a real-time thread's slack is 0 and stays so.
+        libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
         if let Some(words) = affinity {
             let size = size_of_val(words);
             let call = libc::SYS_sched_setaffinity;
