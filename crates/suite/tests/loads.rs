@@ -4,6 +4,7 @@
 //! (`__load`), the process that is killed (`__host`) and, as the user nobody,
 //! the tests without privileges (`__unprivileged`).
 
+mod loads_kills;
 mod loads_support;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use loads_kills::*;
 use loads_support::*;
 use punctual_suite::loads::{Containment, LOADS, supervisor_main};
 
@@ -42,11 +44,11 @@ const UNPRIVILEGED: &[Test] = &[
     ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor_as_nobody),
 ];
 
-/// Processes that left their group, their session and their parent.
-const ESCAPING: &str = "cmd:setsid sleep 1000 & (setsid sh -c 'setsid sleep 1000 & sleep 1000' &) ; \
-                        sleep 1000";
-const ROOT: [Containment; 3] =
-    [Containment::PidNamespace, Containment::Cgroup, Containment::Subreaper];
+const ROOT: [Containment; 3] = [
+    Containment::PidNamespace,
+    Containment::Cgroup,
+    Containment::Subreaper,
+];
 const NOBODY: [Containment; 2] = [Containment::UserNamespace, Containment::Subreaper];
 
 fn main() -> ExitCode {
@@ -205,89 +207,6 @@ fn full_disk() {
     let error = start(&format!("compile:dir={dir}"), &scratch, &ROOT).unwrap_err();
     assert!(error.to_string().contains("No space left on device"), "{error}");
     assert_eq!(tmpfs.0.entries(), ["fill"]);
-}
-
-/// SIGKILLs a host at a random moment, `repeats` times.
-fn kill_hosts(containments: &[Containment], load: &str, repeats: u32) {
-    for &containment in containments {
-        for _ in 0..repeats {
-            let scratch = Scratch::new("kill");
-            let mut host = Host::start(&[], load, containment, &scratch);
-            assert_eq!(host.ready, "ready\n", "{}", containment.name());
-            let pid = host.pid();
-            std::thread::sleep(Duration::from_millis(u64::from(rand() % 200)));
-            let before = processes_of(pid).len();
-            assert!(before > 5, "{}: {:?}", containment.name(), commands_of(pid));
-            host.kill();
-            assert_gone(pid, Duration::from_secs(2), containment.name());
-        }
-    }
-    remove_cgroups_of_hosts();
-}
-
-/// SIGKILLs a host while it starts its load: before, between or after the fork
-/// and the exec of a supervisor.
-fn kill_in_start() {
-    for containment in ROOT {
-        for _ in 0..10 {
-            let scratch = Scratch::new("kill-start");
-            let mut host = Host::spawn(&[], "compile+copy+process", containment, &scratch);
-            std::thread::sleep(Duration::from_micros(u64::from(rand() % 40_000)));
-            let pid = host.pid();
-            host.kill();
-            // What is not exec'd yet is not found, but lives on for a moment only.
-            std::thread::sleep(Duration::from_millis(100));
-            assert_gone(pid, Duration::from_millis(1900), containment.name());
-        }
-    }
-    remove_cgroups_of_hosts();
-}
-
-/// What `punctual restore` does for a host that was killed.
-fn remove_cgroups_of_hosts() {
-    let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
-    for entry in unified.iter().flat_map(fs::read_dir).flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with("punctual-load-") {
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
-}
-
-fn kill_of_punctual() {
-    kill_hosts(&ROOT, &format!("hackbench:1+{ESCAPING}"), 10);
-}
-
-fn kill_of_punctual_as_nobody() {
-    kill_hosts(&NOBODY, &format!("hackbench:1+{ESCAPING}"), 10);
-}
-
-/// SIGKILLs the supervisor of one of two parts.
-fn kill_supervisors(containments: &[Containment]) {
-    let own = std::process::id();
-    for &containment in containments {
-        let name = containment.name();
-        let scratch = Scratch::new("supervisor");
-        let mut set = start(ESCAPING, &scratch, &[containment]).unwrap();
-        assert!(processes_of(own).len() > 4, "{name}: {:?}", commands_of(own));
-        let mut direct = processes_of(own).into_iter();
-        let supervisor = direct.find(|pid| parent_of(*pid) == Some(own)).unwrap();
-        kill(supervisor);
-        let samples = sample_until(&mut set, name, |parts| parts[0].died.is_some());
-        let died = samples[0].died.as_deref().unwrap();
-        assert_eq!(died, "its supervisor was lost: killed by SIGKILL", "{name}");
-        assert_gone(own, Duration::from_secs(2), name);
-        let trouble = set.stop().remove(0).trouble;
-        assert_eq!(trouble.as_deref(), Some("its supervisor was lost: killed by SIGKILL"));
-    }
-    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
-}
-
-fn kill_of_supervisor() {
-    kill_supervisors(&ROOT);
-}
-
-fn kill_of_supervisor_as_nobody() {
-    kill_supervisors(&NOBODY);
 }
 
 fn restarts() {

@@ -1,0 +1,266 @@
+//! What runs between the fork and the exec of a supervisor.
+//!
+//! Everything that allocates is prepared before the fork: the caller may have
+//! threads, so that the child may only make system calls until it execs.
+
+use std::ffi::{CString, OsStr, c_char};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ptr;
+
+use super::check;
+use super::spawn::{Containment, SHARED_FD, Spawn};
+
+/// The kernel's default timer slack, ns. A thread's own default is the slack of
+/// the thread that made it, so that it has to be written out.
+const TIMER_SLACK_NS: libc::c_ulong = 50_000;
+
+/// Steps of the child that can fail, by the number it reports.
+pub(super) const STEPS: [&str; 6] = [
+    "exec",
+    "user namespace map",
+    "joining the cgroup",
+    "parent-death signal",
+    "ordinary scheduling",
+    "standard streams",
+];
+const EXEC: u8 = 0;
+const USER_MAP: u8 = 1;
+const CGROUP: u8 = 2;
+const DEATH_SIGNAL: u8 = 3;
+const SCHEDULING: u8 = 4;
+const STREAMS: u8 = 5;
+
+/// Descriptors that the child uses.
+pub(super) struct Ends {
+    pub(super) lifeline: RawFd,
+    pub(super) lifeline_writer: RawFd,
+    pub(super) status: RawFd,
+    pub(super) shared: RawFd,
+    pub(super) failure: RawFd,
+}
+
+/// All that the child needs, allocated before the fork.
+pub(super) struct Prepared<'a> {
+    executable: CString,
+    // The pointers below point into these.
+    _args: Vec<CString>,
+    _environment: Vec<CString>,
+    argv: Vec<*const c_char>,
+    envp: Vec<*const c_char>,
+    namespace: bool,
+    user_map: Option<(CString, CString)>,
+    cgroup: Option<CString>,
+    affinity: Option<&'a [u64]>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(spec: &Spawn<'a>) -> io::Result<Self> {
+        let executable = text(spec.executable.as_os_str())?;
+        let mut args = vec![executable.clone()];
+        for arg in spec.args {
+            args.push(text(arg)?);
+        }
+        let (name, value) = spec.variable;
+        let mut environment = vec![text(OsStr::new(&format!("{name}={value}")))?];
+        for (key, value) in std::env::vars_os().filter(|(key, _)| key != name) {
+            let mut entry = key.into_vec();
+            entry.push(b'=');
+            entry.extend(value.into_vec());
+            environment.push(text(OsStr::from_bytes(&entry))?);
+        }
+        let user_map = (spec.containment == Containment::UserNamespace)
+            .then(user_map)
+            .transpose()?;
+        let cgroup = spec
+            .cgroup
+            .map(|folder| text(folder.join("cgroup.procs").as_os_str()))
+            .transpose()?;
+        Ok(Self {
+            argv: pointers(&args),
+            envp: pointers(&environment),
+            executable,
+            _args: args,
+            _environment: environment,
+            namespace: spec.containment.is_namespace(),
+            user_map,
+            cgroup,
+            affinity: spec.affinity,
+        })
+    }
+}
+
+/// The user and group of the process, mapped to themselves.
+fn user_map() -> io::Result<(CString, CString)> {
+    // SAFETY: both take no arguments and cannot fail.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let line = |id: u32| text(OsStr::new(&format!("{id} {id} 1\n")));
+    Ok((line(user)?, line(group)?))
+}
+
+fn text(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{} contains a zero byte", text.display()),
+        )
+    })
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let ends = std::iter::once(ptr::null());
+    strings.iter().map(|s| s.as_ptr()).chain(ends).collect()
+}
+
+/// What runs between fork and exec.
+///
+/// # Safety
+/// Only in the child of a fork. Makes system calls only: no allocation, no lock.
+pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
+    // SAFETY: the caller's promise; every pointer comes from `prepared`, which
+    // the fork has copied.
+    unsafe {
+        // As long as the child holds this end itself, the lifeline cannot close.
+        libc::close(ends.lifeline_writer);
+        libc::setsid();
+        reset_signals();
+        if let Some((users, groups)) = &prepared.user_map {
+            step(USER_MAP, ends, write_file(c"/proc/self/setgroups", c"deny"));
+            step(USER_MAP, ends, write_file(c"/proc/self/uid_map", users));
+            step(USER_MAP, ends, write_file(c"/proc/self/gid_map", groups));
+        }
+        if let Some(cgroup) = &prepared.cgroup {
+            step(CGROUP, ends, write_file(cgroup, c"0"));
+        }
+        if prepared.namespace {
+            let set = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            step(DEATH_SIGNAL, ends, check(set));
+        }
+        step(SCHEDULING, ends, reset_scheduling(prepared.affinity));
+        // Above a supervisor, whose restarts are of use, rank only its workers.
+        let _ = write_file(c"/proc/self/oom_score_adj", c"999");
+        exit_if_orphan(ends.lifeline);
+        step(STREAMS, ends, set_streams(ends));
+        libc::execve(
+            prepared.executable.as_ptr(),
+            prepared.argv.as_ptr(),
+            prepared.envp.as_ptr(),
+        );
+        step(EXEC, ends, Err(io::Error::last_os_error()));
+        libc::_exit(127)
+    }
+}
+
+/// Reports a failure to the parent and ends the child.
+unsafe fn step(number: u8, ends: &Ends, result: io::Result<libc::c_int>) {
+    let Err(error) = result else { return };
+    let errno = error.raw_os_error().unwrap_or(0).to_ne_bytes();
+    let message = [number, errno[0], errno[1], errno[2], errno[3]];
+    // SAFETY: the array is valid for its length; _exit ends the child.
+    unsafe {
+        libc::write(ends.failure, message.as_ptr().cast(), message.len());
+        libc::_exit(127)
+    }
+}
+
+/// Ignored signals survive an exec, and Rust programs ignore SIGPIPE.
+unsafe fn reset_signals() {
+    // SAFETY: SIG_DFL needs no handler; unknown numbers are refused; the set is
+    // filled before it is read.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, ptr::null_mut());
+    }
+}
+
+unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Result<libc::c_int> {
+    // SAFETY: both are terminated strings; the length is the content's own.
+    unsafe {
+        let fd = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
+        let written = libc::write(fd, content.as_ptr().cast(), content.count_bytes());
+        let error = io::Error::last_os_error();
+        libc::close(fd);
+        if written < 0 { Err(error) } else { Ok(0) }
+    }
+}
+
+/// Nothing real-time is handed on; a nice value above 0 is, as the user's wish.
+unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> {
+    // SAFETY: plain system calls on valid places of the right sizes.
+    unsafe {
+        // The system call returns 20 - nice, so that errors stay below 0.
+        let nice = 20 - libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0);
+        let mut attr: libc::sched_attr = std::mem::zeroed();
+        attr.size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(48);
+        attr.sched_policy = libc::SCHED_OTHER as u32;
+        attr.sched_nice = nice.clamp(0, 19) as i32;
+        // Raw, since musl's sched_setscheduler is not implemented.
+        if libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) < 0 {
+            let error = io::Error::last_os_error();
+            let policy = libc::syscall(libc::SYS_sched_getscheduler, 0) & 0xff;
+            let real_time = [libc::SCHED_FIFO, libc::SCHED_RR, libc::SCHED_DEADLINE];
+            if real_time.iter().any(|&one| i64::from(one) == policy) {
+                return Err(error);
+            }
+        }
+        // After the policy: a real-time thread's slack is 0 and stays so.
+        libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+        if let Some(words) = affinity {
+            let size = size_of_val(words);
+            let call = libc::SYS_sched_setaffinity;
+            if libc::syscall(call, 0, size, words.as_ptr()) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// The parent may have ended before the death signal was asked for.
+unsafe fn exit_if_orphan(lifeline: RawFd) {
+    let mut polled = libc::pollfd {
+        fd: lifeline,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: one valid structure; _exit ends the child.
+    unsafe {
+        if libc::poll(&raw mut polled, 1, 0) > 0 && polled.revents & libc::POLLHUP != 0 {
+            libc::_exit(0);
+        }
+    }
+}
+
+unsafe fn set_streams(ends: &Ends) -> io::Result<libc::c_int> {
+    // SAFETY: plain system calls on open descriptors.
+    unsafe {
+        check(libc::dup2(ends.lifeline, libc::STDIN_FILENO))?;
+        check(libc::dup2(ends.status, libc::STDOUT_FILENO))?;
+        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR))?;
+        check(libc::dup2(null, libc::STDERR_FILENO))?;
+        if ends.failure == SHARED_FD {
+            // Cannot be: the shared memory or a pipe was opened before it.
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        if ends.shared == SHARED_FD {
+            check(libc::fcntl(SHARED_FD, libc::F_SETFD, 0))?;
+        } else {
+            check(libc::dup2(ends.shared, SHARED_FD))?;
+        }
+        // Kernels before 5.11 lack this; there only what the caller left
+        // without close-on-exec is handed on.
+        let first = (SHARED_FD + 1) as libc::c_uint;
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        );
+    }
+    Ok(0)
+}
