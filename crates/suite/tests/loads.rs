@@ -119,7 +119,11 @@ fn check_load(text: &str, containments: &[Containment]) {
     }
     assert_gone(std::process::id(), Duration::ZERO, text);
     assert_eq!(scratch.entries(), Vec::<String>::new(), "{text}");
-    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new(), "{text}");
+    assert_eq!(
+        cgroups_of(std::process::id()),
+        Vec::<std::path::PathBuf>::new(),
+        "{text}"
+    );
 }
 
 /// Every entry of the registry, and the forms that its parameters give it.
@@ -261,7 +265,10 @@ fn dropped() {
         assert_gone(std::process::id(), Duration::ZERO, containment.name());
         assert_eq!(scratch.entries(), Vec::<String>::new());
     }
-    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(
+        cgroups_of(std::process::id()),
+        Vec::<std::path::PathBuf>::new()
+    );
 }
 
 fn inheritance() {

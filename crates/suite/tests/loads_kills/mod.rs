@@ -1,6 +1,5 @@
 //! SIGKILL at any moment, of punctual and of a supervisor: nothing lives on.
 
-use std::fs;
 use std::time::Duration;
 
 use punctual_suite::loads::Containment;
@@ -26,7 +25,6 @@ fn kill_hosts(containments: &[Containment], load: &str, repeats: u32) {
             assert_gone(pid, Duration::from_secs(2), containment.name());
         }
     }
-    remove_cgroups_of_hosts();
 }
 
 /// SIGKILLs a host while it starts its load: before, between or after the fork
@@ -42,21 +40,6 @@ pub fn kill_in_start() {
             // What is not exec'd yet is not found, but lives on for a moment only.
             std::thread::sleep(Duration::from_millis(100));
             assert_gone(pid, Duration::from_millis(1900), containment.name());
-        }
-    }
-    remove_cgroups_of_hosts();
-}
-
-/// What `punctual restore` does for a host that was killed.
-fn remove_cgroups_of_hosts() {
-    let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
-    for entry in unified.iter().flat_map(fs::read_dir).flatten().flatten() {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with("punctual-load-")
-        {
-            let _ = fs::remove_dir(entry.path());
         }
     }
 }
@@ -94,7 +77,10 @@ fn kill_supervisors(containments: &[Containment]) {
             Some("its supervisor was lost: killed by SIGKILL")
         );
     }
-    assert_eq!(cgroups(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(
+        cgroups_of(std::process::id()),
+        Vec::<std::path::PathBuf>::new()
+    );
 }
 
 pub fn kill_of_supervisor() {

@@ -108,8 +108,8 @@ pub fn kill(pid: u32) {
     assert!(status.unwrap().success(), "kill -9 {pid}");
 }
 
-/// The cgroups that loads have left behind.
-pub fn cgroups() -> Vec<PathBuf> {
+/// The cgroups of the loads that `host` started.
+pub fn cgroups_of(host: u32) -> Vec<PathBuf> {
     fn below(folder: &Path, found: &mut Vec<PathBuf>) {
         let Ok(entries) = fs::read_dir(folder) else {
             return;
@@ -125,7 +125,7 @@ pub fn cgroups() -> Vec<PathBuf> {
     }
     let mut found = Vec::new();
     below(Path::new("/sys/fs/cgroup"), &mut found);
-    let own = format!("punctual-load-{}-", std::process::id());
+    let own = format!("punctual-load-{host}-");
     found.retain(|path| path.to_string_lossy().contains(&own));
     found
 }
@@ -199,6 +199,10 @@ impl Drop for Host {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // What `punctual restore` does for a host that was killed.
+        for cgroup in cgroups_of(self.pid()) {
+            let _ = fs::remove_dir(cgroup);
+        }
     }
 }
 
