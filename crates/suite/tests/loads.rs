@@ -24,10 +24,7 @@ const TESTS: &[Test] = &[
     ("a_load_that_cannot_start_says_why", refusals),
     ("a_full_disk_is_named", full_disk),
     ("nothing_outlives_a_kill_of_punctual", kill_of_punctual),
-    (
-        "nothing_outlives_a_kill_of_the_supervisor",
-        kill_of_supervisor,
-    ),
+    ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor),
     ("nothing_outlives_a_kill_during_the_start", kill_in_start),
     ("a_part_that_is_killed_starts_again", restarts),
     ("a_part_that_keeps_failing_is_given_up", given_up),
@@ -44,11 +41,8 @@ const UNPRIVILEGED: &[Test] = &[
     ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor_as_nobody),
 ];
 
-const ROOT: [Containment; 3] = [
-    Containment::PidNamespace,
-    Containment::Cgroup,
-    Containment::Subreaper,
-];
+const ROOT: [Containment; 3] =
+    [Containment::PidNamespace, Containment::Cgroup, Containment::Subreaper];
 const NOBODY: [Containment; 2] = [Containment::UserNamespace, Containment::Subreaper];
 
 fn main() -> ExitCode {
@@ -119,11 +113,7 @@ fn check_load(text: &str, containments: &[Containment]) {
     }
     assert_gone(std::process::id(), Duration::ZERO, text);
     assert_eq!(scratch.entries(), Vec::<String>::new(), "{text}");
-    assert_eq!(
-        cgroups_of(std::process::id()),
-        Vec::<std::path::PathBuf>::new(),
-        "{text}"
-    );
+    assert_eq!(cgroups_of(std::process::id()), Vec::<std::path::PathBuf>::new(), "{text}");
 }
 
 /// Every entry of the registry, and the forms that its parameters give it.
@@ -265,10 +255,7 @@ fn dropped() {
         assert_gone(std::process::id(), Duration::ZERO, containment.name());
         assert_eq!(scratch.entries(), Vec::<String>::new());
     }
-    assert_eq!(
-        cgroups_of(std::process::id()),
-        Vec::<std::path::PathBuf>::new()
-    );
+    assert_eq!(cgroups_of(std::process::id()), Vec::<std::path::PathBuf>::new());
 }
 
 fn inheritance() {

@@ -59,11 +59,7 @@ fn kill_supervisors(containments: &[Containment]) {
         let name = containment.name();
         let scratch = Scratch::new("supervisor");
         let mut set = start(ESCAPING, &scratch, &[containment]).unwrap();
-        assert!(
-            processes_of(own).len() > 4,
-            "{name}: {:?}",
-            commands_of(own)
-        );
+        assert!(processes_of(own).len() > 4, "{name}: {:?}", commands_of(own));
         let mut direct = processes_of(own).into_iter();
         let supervisor = direct.find(|pid| parent_of(*pid) == Some(own)).unwrap();
         kill(supervisor);
@@ -72,15 +68,9 @@ fn kill_supervisors(containments: &[Containment]) {
         assert_eq!(died, "its supervisor was lost: killed by SIGKILL", "{name}");
         assert_gone(own, Duration::from_secs(2), name);
         let trouble = set.stop().remove(0).trouble;
-        assert_eq!(
-            trouble.as_deref(),
-            Some("its supervisor was lost: killed by SIGKILL")
-        );
+        assert_eq!(trouble.as_deref(), Some("its supervisor was lost: killed by SIGKILL"));
     }
-    assert_eq!(
-        cgroups_of(std::process::id()),
-        Vec::<std::path::PathBuf>::new()
-    );
+    assert_eq!(cgroups_of(std::process::id()), Vec::<std::path::PathBuf>::new());
 }
 
 pub fn kill_of_supervisor() {

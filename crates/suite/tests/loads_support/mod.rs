@@ -178,11 +178,7 @@ impl Host {
             .spawn()
             .unwrap();
         let stdin = child.stdin.take().unwrap();
-        Self {
-            child,
-            _stdin: stdin,
-            ready: String::new(),
-        }
+        Self { child, _stdin: stdin, ready: String::new() }
     }
 
     pub fn pid(&self) -> u32 {

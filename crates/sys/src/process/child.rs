@@ -70,13 +70,10 @@ impl<'a> Prepared<'a> {
             entry.extend(value.into_vec());
             environment.push(text(OsStr::from_bytes(&entry))?);
         }
-        let user_map = (spec.containment == Containment::UserNamespace)
-            .then(user_map)
-            .transpose()?;
-        let cgroup = spec
-            .cgroup
-            .map(|folder| text(folder.join("cgroup.procs").as_os_str()))
-            .transpose()?;
+        let user_map =
+            (spec.containment == Containment::UserNamespace).then(user_map).transpose()?;
+        let cgroup =
+            spec.cgroup.map(|folder| text(folder.join("cgroup.procs").as_os_str())).transpose()?;
         Ok(Self {
             argv: pointers(&args),
             envp: pointers(&environment),
@@ -142,11 +139,7 @@ pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
         let _ = write_file(c"/proc/self/oom_score_adj", c"999");
         exit_if_orphan(ends.lifeline);
         step(STREAMS, ends, set_streams(ends));
-        libc::execve(
-            prepared.executable.as_ptr(),
-            prepared.argv.as_ptr(),
-            prepared.envp.as_ptr(),
-        );
+        libc::execve(prepared.executable.as_ptr(), prepared.argv.as_ptr(), prepared.envp.as_ptr());
         step(EXEC, ends, Err(io::Error::last_os_error()));
         libc::_exit(127)
     }
@@ -223,11 +216,7 @@ unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> 
 
 /// The parent may have ended before the death signal was asked for.
 unsafe fn exit_if_orphan(lifeline: RawFd) {
-    let mut polled = libc::pollfd {
-        fd: lifeline,
-        events: 0,
-        revents: 0,
-    };
+    let mut polled = libc::pollfd { fd: lifeline, events: 0, revents: 0 };
     // SAFETY: one valid structure; _exit ends the child.
     unsafe {
         if libc::poll(&raw mut polled, 1, 0) > 0 && polled.revents & libc::POLLHUP != 0 {
@@ -255,12 +244,7 @@ unsafe fn set_streams(ends: &Ends) -> io::Result<libc::c_int> {
         // Kernels before 5.11 lack this; there only what the caller left
         // without close-on-exec is handed on.
         let first = (SHARED_FD + 1) as libc::c_uint;
-        libc::syscall(
-            libc::SYS_close_range,
-            first,
-            libc::c_uint::MAX,
-            libc::CLOSE_RANGE_CLOEXEC,
-        );
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }
     Ok(0)
 }
