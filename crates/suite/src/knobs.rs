@@ -81,9 +81,16 @@ impl Journal {
                 Err(error) => return Err(explained(&error, "cannot make", &path)),
                 Ok(()) => {
                     let marker = path.join(MARKER);
-                    fs::write(&marker, self.owner.identity())
-                        .map_err(|error| explained(&error, "cannot write", &marker))?;
-                    return Ok(path);
+                    let written = fs::write(&marker, self.owner.identity());
+                    return match written {
+                        Ok(()) => Ok(path),
+                        Err(error) => {
+                            // Without its marker nobody would remove the folder later.
+                            let _ = fs::remove_dir_all(&path);
+                            self.entries.pop();
+                            Err(explained(&error, "cannot write", &marker))
+                        }
+                    };
                 }
             }
         }

@@ -159,7 +159,7 @@ fn refusals() {
         ("disk:/no/such/dir", "disk: /no/such/dir: No such file or directory"),
         ("disk:size=900T", "No space left on device beside the reserve"),
         ("disk:size=lots", "disk: disk: size=lots: write a size in bytes"),
-        ("compile:dir=/proc", "compile: /proc: No such file or directory"),
+        ("compile:dir=/proc", "cannot make /proc/punctual-load-"),
         ("tree:/proc", "tree: /proc: the kernel's own files are not walked"),
         ("tree:/etc/passwd", "tree: /etc/passwd: Not a directory"),
         ("hackbench:0", "groups=0: must be a whole number from 1 to 1000"),

@@ -1,5 +1,6 @@
 //! What the tests of the loads look at: processes, folders, a host that can be killed.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +14,7 @@ use punctual_suite::loads::{
 };
 
 /// A folder of a test, removed at its end.
-pub struct Scratch(pub PathBuf);
+pub struct Scratch(pub PathBuf, RefCell<Vec<Journal>>);
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
@@ -23,7 +24,7 @@ impl Scratch {
             rand()
         ));
         fs::create_dir(&path).unwrap();
-        Self(path)
+        Self(path, RefCell::default())
     }
 
     /// Names of what is in it.
@@ -38,6 +39,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        self.1.borrow_mut().clear();
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -54,8 +56,12 @@ pub fn start(
     containments: &[Containment],
 ) -> Result<LoadSet, LoadStartError> {
     let spec = LoadSpec::parse(text).unwrap();
-    let mut journal = Journal::in_folder(&scratch.0.join("journal")).unwrap();
-    let mut context = LoadContext::new(&mut journal);
+    // The journal undoes what it holds when it goes: it is to stay as long as the load.
+    let mut journals = scratch.1.borrow_mut();
+    let folder = scratch.0.join("journal").join(journals.len().to_string());
+    fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    journals.push(Journal::in_folder(&folder).unwrap());
+    let mut context = LoadContext::new(journals.last_mut().unwrap());
     context.scratch_parent.clone_from(&scratch.0);
     context.containments = containments.to_vec();
     LoadSet::start(&spec, &mut context)
@@ -207,7 +213,7 @@ pub fn host_main(args: &[String]) {
     let [load, containment, folder] = args else {
         panic!("__host LOAD CONTAINMENT FOLDER");
     };
-    let scratch = Scratch(folder.into());
+    let scratch = Scratch(folder.into(), RefCell::default());
     let containment = Containment::from_name(containment).unwrap();
     let set = start(load, &scratch, &[containment]);
     std::mem::forget(scratch);
