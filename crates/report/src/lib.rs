@@ -1,2 +1,20 @@
-//! Runs in, HTML, SVG, text and JSON out.
+//! Runs in; HTML, SVG and text out.
+//!
+//! Every output is one module with one function of runs that returns text:
+//! [`html::page`] the report, [`figure::files`] the figures as files, [`text`] what
+//! the terminal shows. Another format is another such module; it takes names and
+//! words from [`words`] and distributions from [`data`], so that all outputs call
+//! the same thing by the same name.
+//!
+//! Architecture invariant: no I/O and no clock. The same runs give the same bytes.
 #![forbid(unsafe_code)]
+
+pub mod data;
+pub mod describe;
+pub mod figure;
+pub mod html;
+pub mod text;
+pub mod words;
+
+pub use figure::files as figures;
+pub use html::{Options, page as html};

@@ -1,0 +1,153 @@
+//! What a run recorded beside its numbers, as texts for tables and lists.
+
+use punctual_core::run::{CellData, LoadedRun};
+use punctual_core::schema::{Cell, Thread};
+use punctual_core::units::human_ns;
+use serde_json::Value;
+
+use crate::words;
+
+/// Duration, period, utilisation and warm-up of a cell, one text each.
+#[must_use]
+pub fn circumstances(cell: &Cell) -> Vec<String> {
+    let mut parts = vec![format!("measured {}", words::duration(cell.duration_ns))];
+    if let Some(interval) = cell.interval_ns {
+        parts.push(format!("interval {}", words::duration(interval)));
+    }
+    if let Some(share) = cell.cpu_utilisation {
+        parts.push(format!("CPUs busy {:.1} %", share * 100.0));
+    }
+    if let Some(steal) = cell.steal.filter(|steal| *steal > 0.0) {
+        parts.push(format!("steal {:.2} %", steal * 100.0));
+    }
+    if let Some(warmup) = cell.warmup_max_ns {
+        parts.push(format!(
+            "warm-up max {} (outside the numbers)",
+            human_ns(warmup)
+        ));
+    }
+    for (name, value) in &cell.params {
+        parts.push(format!("{}={}", words::clean(name), words::clean(value)));
+    }
+    parts
+}
+
+/// Policy and priority of a thread: `fifo 80`.
+#[must_use]
+pub fn policy(thread: &Thread) -> String {
+    let policy = words::clean(&thread.policy);
+    if thread.priority > 0 {
+        format!("{policy} {}", thread.priority)
+    } else {
+        policy.into_owned()
+    }
+}
+
+/// The worst samples of a cell over its threads, the worst first: latency (ns),
+/// instant (ns after the cell's start), CPU.
+#[must_use]
+pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64, String)> {
+    let mut all: Vec<_> = data
+        .threads
+        .iter()
+        .enumerate()
+        .flat_map(|(i, thread)| thread.outliers.iter().map(move |o| (o.latency, o.at, i)))
+        .collect();
+    all.sort_unstable_by_key(|(latency, at, _)| (std::cmp::Reverse(*latency), *at));
+    all.truncate(most);
+    let cpu = |i: usize| {
+        cell.threads
+            .get(i)
+            .map_or_else(String::new, words::cpu_name)
+    };
+    all.into_iter()
+        .map(|(latency, at, i)| (latency, at, cpu(i)))
+        .collect()
+}
+
+/// What identifies a run and how it was made, as key and value.
+#[must_use]
+pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
+    let r = &run.run;
+    let mut list = vec![("run", r.run_id.clone())];
+    list.extend(words::utc(r.started.realtime_ns).map(|text| ("started", text)));
+    let ended = r.ended.as_ref().and_then(|e| words::utc(e.realtime_ns));
+    list.push(("ended", ended.unwrap_or_else(|| "not recorded".to_owned())));
+    list.extend([
+        (
+            "tool",
+            format!("{} {} ({})", r.tool.name, r.tool.version, r.tool.target),
+        ),
+        ("command line", r.tool.command.join(" ")),
+        ("plan", format!("{} ({})", r.plan.name, r.plan_hash)),
+        (
+            "board",
+            format!(
+                "{} ({}, {})",
+                r.board.name, r.board.kind, r.board.fingerprint
+            ),
+        ),
+        (
+            "kernel",
+            format!("{} {}", r.kernel.release, r.kernel.version),
+        ),
+        ("machine", r.kernel.machine.clone()),
+        ("kernel command line", r.kernel.command_line.clone()),
+        ("privileged", yes_no(r.privileged)),
+        ("virtual", yes_no(r.is_virtual)),
+    ]);
+    if let Some(group) = &r.group {
+        list.push(("group", group.clone()));
+    }
+    if let Some(replicate) = r.replicate {
+        list.push(("replicate", replicate.to_string()));
+    }
+    if r.phase_ns > 0 {
+        list.push(("phase", words::duration(r.phase_ns)));
+    }
+    list.into_iter()
+        .map(|(key, value)| (key.to_owned(), words::clean(&value).into_owned()))
+        .collect()
+}
+
+fn yes_no(so: bool) -> String {
+    if so { "yes" } else { "no" }.to_owned()
+}
+
+/// The facts of a run, one `group.key.key` and value each.
+#[must_use]
+pub fn flat_facts(run: &LoadedRun) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for (group, value) in &run.run.facts {
+        flatten(&words::clean(group), value, &mut out);
+    }
+    out
+}
+
+fn flatten(path: &str, value: &Value, out: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                flatten(&format!("{path}.{}", words::clean(key)), value, out);
+            }
+        }
+        Value::Array(list) if list.iter().any(|v| v.is_object() || v.is_array()) => {
+            for (i, value) in list.iter().enumerate() {
+                flatten(&format!("{path}.{i}"), value, out);
+            }
+        }
+        Value::Array(list) => {
+            let texts: Vec<_> = list.iter().map(scalar).collect();
+            out.push((path.to_owned(), texts.join(", ")));
+        }
+        value => out.push((path.to_owned(), scalar(value))),
+    }
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::String(text) => words::clean(text).into_owned(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,71 @@
+//! Maximum, average and minimum of every cell as bars on one logarithmic axis.
+
+use maud::html;
+use punctual_core::units::human_ns;
+
+use super::frame::{Frame, n};
+use super::latency::Range;
+use super::{Figure, Subject, WIDTH, deadline, shortened};
+use crate::words;
+
+/// Height of one cell: its label above three bars.
+const ROW: f64 = 56.0;
+/// Room right of the axis for the maximum's value.
+const VALUE: f64 = 96.0;
+
+pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
+    let mut frame = Frame::standard(ROW * subjects.len() as f64 + 30.0);
+    frame.left = 14.0;
+    frame.right = WIDTH - VALUE;
+    let axis = range.log_axis(frame.left, frame.right);
+    let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
+    deadlines.sort_by(f64::total_cmp);
+    deadlines.dedup();
+    let body = html! {
+        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
+        (frame.x_axis(&axis.ticks(6), "latency, logarithmic: max, avg, min from top to bottom"))
+        @for (i, subject) in subjects.iter().enumerate() {
+            @let stats = &subject.cell.stats;
+            @let top = frame.top + 26.0 + ROW * i as f64;
+            text class="halo" x=(n(frame.left + 6.0)) y=(n(top + 14.0)) { (shortened(&subject.label, 56)) }
+            @let bars = [
+                ("max", stats.max_ns.map(|ns| ns as f64), 12.0, 19.0),
+                ("avg", stats.avg_ns, 7.0, 33.0),
+                ("min", stats.min_ns.map(|ns| ns as f64), 5.0, 42.0),
+            ];
+            @for (class, value, height, below) in bars {
+                @if let Some(value) = value {
+                    @let width = (axis.map(value) - frame.left).max(1.0);
+                    rect class=(class) x=(n(frame.left)) y=(n(top + below)) width=(n(width)) height=(n(height)) {
+                        title { (subject.label) ": " (class) " " (words::mean_ns(value)) }
+                    }
+                }
+            }
+            @if let Some(max) = stats.max_ns {
+                text class="halo maxtext" x=(n(axis.map(max as f64) + 6.0)) y=(n(top + 25.0)) dy="0.35em" { (human_ns(max)) }
+            }
+        }
+        @for (i, ns) in deadlines.iter().enumerate() {
+            (frame.vertical(axis.map(*ns), "deadline", &format!("deadline {}", words::mean_ns(*ns)), i as f64))
+        }
+        (frame.border())
+    };
+    let list: Vec<_> = subjects
+        .iter()
+        .map(|s| {
+            let max = s
+                .cell
+                .stats
+                .max_ns
+                .map_or_else(|| "none".to_owned(), human_ns);
+            format!("{}: max {max}", s.label)
+        })
+        .collect();
+    Figure {
+        name: "bars".to_owned(),
+        title: "Maximum, average and minimum of every cell".to_owned(),
+        description: format!("Bars on a logarithmic latency axis. {}.", list.join("; ")),
+        height: frame.bottom + 46.0,
+        body,
+    }
+}

@@ -1,0 +1,227 @@
+//! The complementary cumulative distribution of every cell: how often an
+//! activation was later than a latency.
+
+use maud::{Markup, html};
+use punctual_core::units::grouped;
+
+use super::frame::{Frame, n};
+use super::latency::{Axis, Range};
+use super::scale::{Scale, Tick};
+use super::{Figure, Subject, deadline, shortened};
+use crate::data::Distribution;
+use crate::words;
+
+/// With the eight colours of the style sheet these tell 40 curves apart; the
+/// letter at the end of each curve tells any number apart, without colour.
+const DASHES: [&str; 5] = ["none", "7 3", "2 2", "10 3 2 3", "14 5"];
+const COLOURS: usize = 8;
+const LEGEND_ROW: f64 = 24.0;
+
+struct Curve<'a> {
+    mark: String,
+    label: &'a str,
+    colour: usize,
+    dash: &'static str,
+    /// Share of the values above a latency, at rising latencies.
+    points: Vec<(f64, f64)>,
+}
+
+/// The figure; none where no cell has a distribution. With several runs the
+/// colour stands for the cell and the dashes for the run.
+pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
+    let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
+    keys.dedup();
+    let curves: Vec<_> = subjects
+        .iter()
+        .map(|s| (s, Distribution::corrected(s.cell, s.data)))
+        .filter(|(_, distribution)| !distribution.bins.is_empty())
+        .enumerate()
+        .map(|(i, (s, distribution))| {
+            let key = keys.iter().position(|key| *key == s.cell.key).unwrap_or(i);
+            let dash = if several { s.at.0 } else { i };
+            Curve {
+                mark: mark(i),
+                label: &s.label,
+                colour: key % COLOURS,
+                dash: DASHES.get(dash % DASHES.len()).copied().unwrap_or("none"),
+                points: points(&distribution),
+            }
+        })
+        .collect();
+    if curves.is_empty() {
+        return None;
+    }
+    let frame = Frame::standard(300.0);
+    let axis = range.log_axis(frame.left, frame.right);
+    let least = curves.iter().flat_map(|c| &c.points).map(|(_, p)| *p);
+    let shares = Scale::log(
+        least.fold(1.0, f64::min) * 0.8,
+        1.0,
+        frame.bottom,
+        frame.top,
+    );
+    let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
+    deadlines.sort_by(f64::total_cmp);
+    deadlines.dedup();
+    let legend = frame.bottom + 64.0;
+    let body = html! {
+        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
+        (frame.y_axis(&share_ticks(&shares), "share of activations that were later"))
+        (frame.x_axis(&axis.ticks(7), "latency"))
+        @for (i, ns) in deadlines.iter().enumerate() {
+            (frame.vertical(axis.map(*ns), "deadline", &format!("deadline {}", words::mean_ns(*ns)), i as f64))
+        }
+        @for curve in &curves { (line(curve, &axis, &shares)) }
+        (marks(&curves, frame, &axis, &shares))
+        (frame.border())
+        @for (i, curve) in curves.iter().enumerate() {
+            @let y = legend + LEGEND_ROW * i as f64;
+            path class=(format!("curve c{}", curve.colour)) stroke-dasharray=(curve.dash)
+                d=(format!("M14 {}H64", n(y - 4.0))) {}
+            text x="76" y=(n(y)) { (curve.mark) "  " (shortened(curve.label, 56)) }
+        }
+    };
+    Some(Figure {
+        name: "ccdf".to_owned(),
+        title: "How often an activation was later".to_owned(),
+        description: description(&curves, subjects),
+        height: legend + LEGEND_ROW * curves.len() as f64,
+        body,
+    })
+}
+
+fn description(curves: &[Curve<'_>], subjects: &[Subject<'_>]) -> String {
+    let labels: Vec<_> = curves
+        .iter()
+        .map(|c| format!("{} {}", c.mark, c.label))
+        .collect();
+    let missed: u64 = subjects.iter().map(|s| s.cell.stats.missed).sum();
+    format!(
+        "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
+         {} missed periods count as late as they were.",
+        labels.join("; "),
+        grouped(missed)
+    )
+}
+
+/// `A` to `Z`, then `A1` to `Z1` and so on.
+fn mark(i: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(i % 26).unwrap_or(0));
+    if i < 26 {
+        letter.to_string()
+    } else {
+        format!("{letter}{}", i / 26)
+    }
+}
+
+/// At the end of each bin the share of values above it, and last, at the
+/// maximum, the share of one value: zero has no place on this axis.
+fn points(distribution: &Distribution) -> Vec<(f64, f64)> {
+    let total = distribution.total() as f64;
+    let mut above = distribution.total();
+    let mut points = vec![(f64::NEG_INFINITY, 1.0)];
+    points.extend(distribution.bins.first().map(|bin| (bin.low as f64, 1.0)));
+    for bin in &distribution.bins {
+        above = above.saturating_sub(bin.count);
+        points.push((bin.high as f64, above.max(1) as f64 / total));
+    }
+    points
+}
+
+fn line(curve: &Curve<'_>, axis: &Axis, shares: &Scale) -> Markup {
+    let mut path = String::new();
+    let mut last = (f64::NAN, f64::NAN);
+    for (i, (ns, share)) in curve.points.iter().enumerate() {
+        let (x, y) = (axis.map(*ns), shares.map(*share));
+        let end = i + 1 == curve.points.len();
+        // Steps smaller than half a unit cannot be seen; the last one must stay exact.
+        if i == 0 {
+            path.push_str(&format!("M{} {}", n(x), n(y)));
+        } else if end || (x - last.0).abs() >= 0.5 || (y - last.1).abs() >= 0.5 {
+            path.push_str(&format!("H{}V{}", n(x), n(y)));
+        } else {
+            continue;
+        }
+        last = (x, y);
+    }
+    html! {
+        path class=(format!("curve c{}", curve.colour)) stroke-dasharray=(curve.dash) d=(path) {
+            title { (curve.mark) " " (curve.label) }
+        }
+    }
+}
+
+/// Letters at the ends of the curves, moved apart where they would overlap.
+fn marks(curves: &[Curve<'_>], frame: Frame, axis: &Axis, shares: &Scale) -> Markup {
+    const ROOM: (f64, f64) = (16.0, 18.0);
+    let mut placed: Vec<(f64, f64)> = Vec::new();
+    for curve in curves {
+        let (ns, share) = curve.points.last().copied().unwrap_or((1.0, 1.0));
+        let x = (axis.map(ns) + 9.0).min(frame.right - 8.0);
+        let mut y = shares.map(share) - 6.0;
+        while let Some((_, taken)) = placed
+            .iter()
+            .find(|(px, py)| (px - x).abs() < ROOM.0 && (py - y).abs() < ROOM.1)
+        {
+            y = taken - ROOM.1;
+        }
+        placed.push((x, y));
+    }
+    html! {
+        @for (curve, (x, y)) in curves.iter().zip(&placed) {
+            text class="halo name" x=(n(*x)) y=(n(*y)) text-anchor="middle" { (curve.mark) }
+        }
+    }
+}
+
+fn share_ticks(shares: &Scale) -> Vec<(f64, Option<String>)> {
+    let label = |t: &Tick| t.labelled.then(|| share_label(t.value));
+    shares
+        .ticks(7)
+        .iter()
+        .map(|t| (shares.map(t.value), label(t)))
+        .collect()
+}
+
+/// `1`, `0.1`, `0.05`, then `1e-3`.
+fn share_label(share: f64) -> String {
+    if share >= 0.009_999 {
+        let text = format!("{share:.3}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    format!("{share:.0e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::histogram::SignedBin;
+
+    #[test]
+    fn the_curve_ends_with_one_value_at_the_maximum() {
+        let bin = |low, high, count| SignedBin { low, high, count };
+        let d = Distribution {
+            bins: vec![bin(-5, -1, 1), bin(10, 10, 98), bin(500, 503, 1)],
+            coarse: false,
+        };
+        let points = points(&d);
+        assert_eq!(
+            points[1..],
+            [(-5.0, 1.0), (-1.0, 0.99), (10.0, 0.01), (503.0, 0.01)]
+        );
+    }
+
+    #[test]
+    fn shares_read_well() {
+        for (share, text) in [
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (0.02, "0.02"),
+            (1e-3, "1e-3"),
+            (5e-8, "5e-8"),
+        ] {
+            assert_eq!(share_label(share), text);
+        }
+        assert_eq!([mark(0), mark(25), mark(26)], ["A", "Z", "A1"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Occurrences over latency, one figure a cell, the maximum marked by a line.
+
+use maud::html;
+use punctual_core::histogram::SignedBin;
+use punctual_core::units::{grouped, human_ns};
+
+use super::frame::{Frame, count_label, n};
+use super::latency::{Axis, Range};
+use super::scale::{Scale, Tick};
+use super::{Figure, Subject, deadline, file_name};
+use crate::data::Distribution;
+use crate::words;
+
+/// Width that a bar should have at least, units of the figure.
+const BAR: f64 = 5.0;
+/// Recorded bins that a bar should hold at least: with fewer, neighbours that
+/// hold one more or one less would make a comb out of a smooth distribution.
+const BINS_IN_BAR: f64 = 4.0;
+/// Relative width of a recorded bin of the histogram and of the blocks.
+const FINE: f64 = 1.0 / 128.0;
+const COARSE: f64 = 1.0 / 4.0;
+
+/// One bar: its place and the number of samples in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bar {
+    slot: f64,
+    from: f64,
+    to: f64,
+    count: u64,
+}
+
+pub fn figures(subjects: &[Subject<'_>], range: &Range) -> Vec<Figure> {
+    let frame = Frame::standard(210.0);
+    let axis = range.fitting_axis(frame.left, frame.right);
+    let bars: Vec<_> = subjects
+        .iter()
+        .map(|s| rebinned(&Distribution::of_samples(s.cell, s.data), &axis))
+        .collect();
+    let most = bars
+        .iter()
+        .flatten()
+        .map(|bar| bar.count)
+        .max()
+        .unwrap_or(1);
+    // From one half, so that a bar of a single sample has a height.
+    let counts = Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top);
+    subjects
+        .iter()
+        .zip(&bars)
+        .filter(|(_, bars)| !bars.is_empty())
+        .map(|(subject, bars)| figure(subject, bars, frame, &axis, &counts))
+        .collect()
+}
+
+fn figure(
+    subject: &Subject<'_>,
+    bars: &[Bar],
+    frame: Frame,
+    axis: &Axis,
+    counts: &Scale,
+) -> Figure {
+    let stats = &subject.cell.stats;
+    let tick = |t: Tick| {
+        (
+            counts.map(t.value),
+            t.labelled.then(|| count_label(t.value)),
+        )
+    };
+    let ticks: Vec<_> = counts
+        .ticks(6)
+        .into_iter()
+        .filter(|t| t.value >= 1.0)
+        .map(tick)
+        .collect();
+    let body = html! {
+        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
+        (frame.y_axis(&ticks, "occurrences in the width of a bar, logarithmic"))
+        (frame.x_axis(&axis.ticks(7), "latency"))
+        path class="count" d=(outline(bars, frame, counts)) {}
+        @if let Some(ns) = deadline(subject.run) {
+            (frame.vertical(axis.map(ns), "deadline", &format!("deadline {}", words::mean_ns(ns)), 1.0))
+        }
+        @if let Some(max) = stats.max_ns {
+            (frame.vertical(axis.map(max as f64), "maxline", &format!("max {}", human_ns(max)), 0.0))
+        }
+        (frame.border())
+    };
+    let value = |ns: Option<i64>| ns.map_or_else(|| "none".to_owned(), human_ns);
+    Figure {
+        name: file_name("histogram", subject),
+        title: format!("Histogram · {}", subject.label),
+        description: format!(
+            "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in all histograms of this report.",
+            grouped(stats.samples),
+            value(stats.min_ns),
+            value(stats.max_ns),
+            value(stats.p99_ns),
+        ),
+        height: frame.bottom + 46.0,
+        body,
+    }
+}
+
+fn outline(bars: &[Bar], frame: Frame, counts: &Scale) -> String {
+    let mut path = String::new();
+    for bar in bars {
+        let y = counts.map(bar.count as f64);
+        // A bar cut at an extreme may be a hair wide: it must be seen all the same.
+        let from = bar.from.min(bar.to - 1.5).max(frame.left);
+        let (x0, x1, base) = (n(from), n(bar.to), n(frame.bottom));
+        path.push_str(&format!("M{x0} {base}V{}H{x1}V{base}Z", n(y)));
+    }
+    path
+}
+
+/// Puts recorded bins together to bars of equal width on paper: counts in bars
+/// of unequal width would draw steps that are not in the data. No recorded bin
+/// is cut, so that every bar is a true count.
+fn rebinned(distribution: &Distribution, axis: &Axis) -> Vec<Bar> {
+    let width = bar_width(axis, distribution.coarse);
+    let mut bars: Vec<Bar> = Vec::new();
+    for bin in &distribution.bins {
+        let bar = bar_of(bin, width, axis);
+        match bars.last_mut() {
+            Some(last) if last.slot == bar.slot => {
+                last.to = last.to.max(bar.to);
+                last.count += bar.count;
+            }
+            Some(last) => {
+                let from = bar.from.max(last.to);
+                bars.push(Bar { from, ..bar });
+            }
+            None => bars.push(bar),
+        }
+    }
+    // The outermost bars end at the extremes, which are known exactly.
+    if let (Some(first), Some(bin)) = (bars.first_mut(), distribution.bins.first()) {
+        first.from = first.from.max(axis.map(bin.low as f64)).min(first.to);
+    }
+    if let (Some(last), Some(bin)) = (bars.last_mut(), distribution.bins.last()) {
+        last.to = last.to.min(axis.map(bin.high as f64)).max(last.from);
+    }
+    bars
+}
+
+fn bar_of(bin: &SignedBin, width: f64, axis: &Axis) -> Bar {
+    if let Some((from, to)) = axis.early().filter(|_| bin.high < 1) {
+        let (from, to) = (from + 6.0, to - 6.0);
+        return Bar {
+            slot: f64::NEG_INFINITY,
+            from,
+            to,
+            count: bin.count,
+        };
+    }
+    // A bin holds whole nanoseconds: it ends where the next one begins.
+    let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
+    let slot = (low / width).floor();
+    let (from, to) = if end - low > width {
+        (low, end)
+    } else {
+        (slot * width, (slot + 1.0) * width)
+    };
+    Bar {
+        slot,
+        from,
+        to,
+        count: bin.count,
+    }
+}
+
+/// The width of all bars: wide enough for the coarsest recorded bins on this axis.
+fn bar_width(axis: &Axis, coarse: bool) -> f64 {
+    let scale = axis.scale();
+    let widest = |relative: f64| {
+        // The relative width is reached at the upper end of a linear axis, and
+        // everywhere on a logarithmic one.
+        let high = scale.high();
+        scale.map(high) - scale.map(high / (1.0 + relative))
+    };
+    if coarse {
+        widest(COARSE).max(BAR)
+    } else {
+        (widest(FINE) * BINS_IN_BAR).max(BAR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use punctual_core::histogram::SignedHistogram;
+
+    fn bars_of(values: &[i64], range: &Range) -> Vec<Bar> {
+        let mut histogram = SignedHistogram::new();
+        values.iter().for_each(|v| histogram.record(*v));
+        let bins = histogram.bins().collect();
+        rebinned(
+            &Distribution {
+                bins,
+                coarse: false,
+            },
+            &range.fitting_axis(0.0, 600.0),
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn rebinning_loses_nothing(values in prop::collection::vec(-5_000_i64..10_000_000, 1..300)) {
+            for high in [10_000, 10_000_000] {
+                let values: Vec<_> = values.iter().map(|v| v % high).collect();
+                let bars = bars_of(&values, &Range::spanning(-5_000, high));
+                prop_assert_eq!(bars.iter().map(|bar| bar.count).sum::<u64>(), values.len() as u64);
+                for pair in bars.windows(2) {
+                    prop_assert!(pair[0].to <= pair[1].from + 1e-9, "{:?}", pair);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_even_spread_gives_even_bars() {
+        // Evenly spread on the logarithmic axis: 1 us to 1 ms.
+        let values: Vec<i64> = (0..100_000)
+            .map(|i| {
+                10_f64
+                    .powf(3.0 + 3.0 * f64::from(i) / 100_000.0)
+                    .round()
+                    .to_string()
+            })
+            .filter_map(|text| text.parse().ok())
+            .collect();
+        let bars = bars_of(&values, &Range::spanning(1_000, 1_000_000));
+        let inner = &bars[1..bars.len() - 1];
+        let mean = inner.iter().map(|bar| bar.count).sum::<u64>() / inner.len() as u64;
+        for bar in inner {
+            assert!(
+                (mean / 2..=mean * 3 / 2).contains(&bar.count),
+                "{bar:?} against {mean}"
+            );
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The summary that ends a run: conditions first, then the table, the verdict last.
+
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Cell, Run, Stats};
+use punctual_core::units::{grouped, human_ns};
+use unicode_width::UnicodeWidthStr;
+
+use super::style::{Paint, Style, of_outcome};
+use super::table::{Align, Table, wrap};
+use crate::words;
+
+/// One run in the terminal: header, conditions, a row for every cell and thread
+/// with the maximum first, the loads' work, the verdict. `width` is that of the
+/// terminal in columns; what can be wrapped is; `colour` adds escape sequences.
+#[must_use]
+pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
+    let paint = Paint::new(colour);
+    let mut out = head(run, width, paint);
+    out.push('\n');
+    out.push_str(&table(&run.run).render(width, paint));
+    out.push_str(&verdict(&run.run, width, paint));
+    out
+}
+
+/// Header line, notes on the run, conditions.
+pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    for part in words::headline(&run.run) {
+        let joined = format!("{line} · {part}");
+        if line.is_empty() {
+            line = part;
+        } else if joined.width() <= width {
+            line = joined;
+        } else {
+            out.push_str(&paint.apply(&line, Style::Strong));
+            out.push('\n');
+            line = format!("  {part}");
+        }
+    }
+    out.push_str(&paint.apply(&line, Style::Strong));
+    out.push('\n');
+    let notes = words::run_notes(run).into_iter();
+    let conditions = run.run.conditions.iter();
+    for text in notes.chain(conditions.map(|c| words::clean(&c.text).into_owned())) {
+        push_wrapped(
+            &mut out,
+            &text,
+            &paint.apply("  ! ", Style::Doubt),
+            4,
+            width,
+        );
+    }
+    out
+}
+
+fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
+    for (i, line) in wrap(text, width.saturating_sub(indent).max(20))
+        .iter()
+        .enumerate()
+    {
+        if i == 0 {
+            out.push_str(first);
+        } else {
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
+}
+
+const COLUMNS: [(&str, Align); 10] = [
+    ("probe", Align::Left),
+    ("load", Align::Left),
+    ("CPU", Align::Right),
+    ("max", Align::Right),
+    ("p99.9", Align::Right),
+    ("p99", Align::Right),
+    ("avg", Align::Right),
+    ("min", Align::Right),
+    ("samples", Align::Right),
+    ("missed", Align::Right),
+];
+
+/// Names longer than this would push the numbers off a terminal of 100 columns.
+const NAME_WIDTH: usize = 22;
+
+fn table(run: &Run) -> Table {
+    let mut table = Table::new(&COLUMNS);
+    for cell in &run.cells {
+        let names = [
+            words::probe_name(cell),
+            words::clean(&cell.load).into_owned(),
+        ];
+        let [probe, load] = names.each_ref().map(|name| shortened(name));
+        let lead = |cpu: String| {
+            vec![
+                (probe.clone(), Style::Plain),
+                (load.clone(), Style::Plain),
+                (cpu, Style::Plain),
+            ]
+        };
+        if let Some(absence) = words::absence(cell) {
+            table.row(lead("-".to_owned()));
+            table.note(absence);
+            continue;
+        }
+        match &cell.threads[..] {
+            [one] => table.row(numbers(lead(words::cpu_name(one)), &cell.stats)),
+            threads => {
+                table.row(numbers(lead("all".to_owned()), &cell.stats));
+                for thread in threads {
+                    let lead = vec![
+                        (String::new(), Style::Plain),
+                        (String::new(), Style::Plain),
+                        (words::cpu_name(thread), Style::Plain),
+                    ];
+                    table.row(numbers(lead, &thread.stats));
+                }
+            }
+        }
+        for text in notes(cell, &names, &[probe, load]) {
+            table.note(text);
+        }
+    }
+    table
+}
+
+fn shortened(name: &str) -> String {
+    if name.width() <= NAME_WIDTH {
+        return name.to_owned();
+    }
+    let mut short = String::new();
+    for c in name.chars() {
+        short.push(c);
+        if short.width() >= NAME_WIDTH - 1 {
+            break;
+        }
+    }
+    short.push('…');
+    short
+}
+
+fn notes(cell: &Cell, names: &[String; 2], shown: &[String; 2]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if names != shown {
+        notes.push(format!("{} under {}", names[0], names[1]));
+    }
+    if !cell.load_work.is_empty() {
+        let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
+        notes.push(format!("load: {}", parts.join(" · ")));
+    }
+    notes.extend(words::cell_notes(cell));
+    // On a terminal there is room for the warm-up only where it says something:
+    // where it was worse than all that was measured after it.
+    if let Some(warmup) = cell.warmup_max_ns
+        && cell.stats.max_ns.is_some_and(|max| warmup > max)
+    {
+        notes.push(format!(
+            "max of the warm-up, outside all numbers: {}",
+            human_ns(warmup)
+        ));
+    }
+    notes
+}
+
+fn numbers(mut row: Vec<(String, Style)>, stats: &Stats) -> Vec<(String, Style)> {
+    let plain = |text: String| (text, Style::Plain);
+    if stats.samples == 0 {
+        row.push(("no samples".to_owned(), Style::Doubt));
+        row.extend((0..4).map(|_| plain(String::new())));
+    } else {
+        let quantile = |ns: Option<i64>| plain(ns.map_or_else(|| "-".to_owned(), human_ns));
+        let (max, _) = quantile(stats.max_ns);
+        row.push((max, Style::Strong));
+        row.push(quantile(stats.p999_ns));
+        row.push(quantile(stats.p99_ns));
+        row.push(plain(
+            stats.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns),
+        ));
+        row.push(quantile(stats.min_ns));
+    }
+    row.push(plain(grouped(stats.samples)));
+    let style = if stats.missed > 0 {
+        Style::Doubt
+    } else {
+        Style::Plain
+    };
+    row.push((grouped(stats.missed), style));
+    row
+}
+
+pub(super) fn verdict(run: &Run, width: usize, paint: Paint) -> String {
+    let verdict = &run.verdict;
+    let mut name = words::outcome(verdict.outcome).to_owned();
+    if !run.privileged {
+        name.push_str(" (not real-time)");
+    }
+    let first = format!("{}  ", paint.apply(&name, of_outcome(verdict.outcome)));
+    let indent = name.width() + 2;
+    let mut out = String::new();
+    let mut reasons = verdict.because.iter().map(|r| words::clean(r).into_owned());
+    let reason = reasons.next().unwrap_or_else(|| {
+        if verdict.deadline_ns.is_none() {
+            "nothing is judged without a deadline".to_owned()
+        } else {
+            "no reason recorded".to_owned()
+        }
+    });
+    push_wrapped(&mut out, &reason, &first, indent, width);
+    let blank = " ".repeat(indent);
+    for reason in reasons.chain(words::worst(run)) {
+        push_wrapped(&mut out, &reason, &blank, indent, width);
+    }
+    out
+}
