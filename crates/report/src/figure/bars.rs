@@ -5,7 +5,7 @@ use punctual_core::units::human_ns;
 
 use super::frame::{Frame, n};
 use super::latency::Range;
-use super::{Figure, Subject, WIDTH, deadline, shortened};
+use super::{Figure, Subject, WIDTH, deadline, deadline_label, shortened};
 use crate::words;
 
 /// Height of one cell: its label above three bars.
@@ -46,7 +46,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
             }
         }
         @for (i, ns) in deadlines.iter().enumerate() {
-            (frame.vertical(axis.map(*ns), "deadline", &format!("deadline {}", words::mean_ns(*ns)), i as f64))
+            (frame.vertical(axis.map(*ns), "deadline", &deadline_label(*ns), i as f64))
         }
         (frame.border())
     };
@@ -65,7 +65,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
         name: "bars".to_owned(),
         title: "Maximum, average and minimum of every cell".to_owned(),
         description: format!("Bars on a logarithmic latency axis. {}.", list.join("; ")),
-        height: frame.bottom + 46.0,
+        height: frame.bottom + 52.0,
         body,
     }
 }

@@ -7,9 +7,8 @@ use punctual_core::units::grouped;
 use super::frame::{Frame, n};
 use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, shortened};
+use super::{Figure, Subject, deadline, deadline_label, shortened};
 use crate::data::Distribution;
-use crate::words;
 
 /// With the eight colours of the style sheet these tell 40 curves apart; the
 /// letter at the end of each curve tells any number apart, without colour.
@@ -63,13 +62,13 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
     let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
     deadlines.sort_by(f64::total_cmp);
     deadlines.dedup();
-    let legend = frame.bottom + 64.0;
+    let legend = frame.bottom + 72.0;
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
         (frame.y_axis(&share_ticks(&shares), "share of activations that were later"))
         (frame.x_axis(&axis.ticks(7), "latency"))
         @for (i, ns) in deadlines.iter().enumerate() {
-            (frame.vertical(axis.map(*ns), "deadline", &format!("deadline {}", words::mean_ns(*ns)), i as f64))
+            (frame.vertical(axis.map(*ns), "deadline", &deadline_label(*ns), i as f64))
         }
         @for curve in &curves { (line(curve, &axis, &shares)) }
         (marks(&curves, frame, &axis, &shares))

@@ -16,7 +16,7 @@ pub const LEFT: f64 = 74.0;
 /// Right end of every plotting area.
 pub const RIGHT: f64 = super::WIDTH - 16.0;
 /// Top of the first plotting area: below the title and the axis' name.
-pub const TOP: f64 = 46.0;
+pub const TOP: f64 = 54.0;
 
 impl Frame {
     /// An area of this height at the usual place.
@@ -43,10 +43,10 @@ impl Frame {
             @for (x, label) in ticks {
                 path class=(grid(label)) d=(format!("M{} {}V{}", n(*x), n(self.top), n(self.bottom))) {}
                 @if let Some(label) = label {
-                    text class="soft" x=(n(x.min(self.right - 8.0))) y=(n(self.bottom + 17.0)) text-anchor="middle" { (label) }
+                    text class="soft" x=(n(x.min(self.right - 8.0))) y=(n(self.bottom + 20.0)) text-anchor="middle" { (label) }
                 }
             }
-            text class="soft" x=(n(self.right)) y=(n(self.bottom + 37.0)) text-anchor="end" { (name) }
+            text class="soft" x=(n(self.right)) y=(n(self.bottom + 42.0)) text-anchor="end" { (name) }
         }
     }
 

@@ -7,9 +7,8 @@ use punctual_core::units::{grouped, human_ns};
 use super::frame::{Frame, count_label, n};
 use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, file_name};
+use super::{Figure, Subject, deadline, deadline_label, file_name};
 use crate::data::Distribution;
-use crate::words;
 
 /// Width that a bar should have at least, units of the figure.
 const BAR: f64 = 5.0;
@@ -78,7 +77,7 @@ fn figure(
         (frame.x_axis(&axis.ticks(7), "latency"))
         path class="count" d=(outline(bars, frame, counts)) {}
         @if let Some(ns) = deadline(subject.run) {
-            (frame.vertical(axis.map(ns), "deadline", &format!("deadline {}", words::mean_ns(ns)), 1.0))
+            (frame.vertical(axis.map(ns), "deadline", &deadline_label(ns), 1.0))
         }
         @if let Some(max) = stats.max_ns {
             (frame.vertical(axis.map(max as f64), "maxline", &format!("max {}", human_ns(max)), 0.0))
@@ -96,7 +95,7 @@ fn figure(
             value(stats.max_ns),
             value(stats.p99_ns),
         ),
-        height: frame.bottom + 46.0,
+        height: frame.bottom + 52.0,
         body,
     }
 }

@@ -36,7 +36,9 @@ impl Range {
     #[cfg(test)]
     pub(super) fn spanning(low: i64, high: i64) -> Self {
         let mut range = Self::default();
-        [low, 1, high].map(|value| range.include(Some(value)));
+        for value in [low, 1, high] {
+            range.include(Some(value));
+        }
         range
     }
 
@@ -69,7 +71,8 @@ impl Range {
             from
         };
         Axis {
-            scale: Scale::log(low as f64, high as f64, start, to),
+            // A line on the border could not be seen.
+            scale: Scale::log(low as f64, high as f64 * HEADROOM, start, to),
             early_from: early.then_some(from),
         }
     }
@@ -90,6 +93,9 @@ impl Range {
         }
     }
 }
+
+/// Room above the maximum on a logarithmic axis, as a factor.
+const HEADROOM: f64 = 1.1;
 
 /// Length of the band for latencies of zero and below, units of the figure.
 const EARLY_BAND: f64 = 44.0;
@@ -142,7 +148,7 @@ impl Axis {
 }
 
 /// A latency as a tick is labelled: `1 us`, `250 us`, `1.5 ms`.
-fn label(ns: f64) -> String {
+pub(super) fn label(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
         v if v >= 0.999_999e9 => (ns / 1e9, "s"),
         v if v >= 0.999_999e6 => (ns / 1e6, "ms"),

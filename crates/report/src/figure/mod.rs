@@ -72,7 +72,7 @@ impl Figure {
                     style { (PreEscaped(style)) }
                     rect class="back" width="100%" height="100%" {}
                 }
-                text class="name" x="4" y="17" { (shortened(&self.title, 62)) }
+                text class="name" x="4" y="18" { (shortened(&self.title, 62)) }
                 (self.body)
             }
         }
@@ -125,6 +125,11 @@ pub(crate) fn deadline(run: &Run) -> Option<f64> {
         .deadline_ns
         .or(run.plan.deadline_ns)
         .map(|ns| ns as f64)
+}
+
+/// `deadline 200 us`: shorter than a measured latency, since it is a round number.
+pub(crate) fn deadline_label(ns: f64) -> String {
+    format!("deadline {}", latency::label(ns))
 }
 
 /// The figures of a report, in the order in which it shows them.

@@ -126,7 +126,7 @@ impl Scale {
         // `k * step`, not a running sum: errors would add up.
         while k * step <= self.high + step * 1e-9 {
             ticks.push(Tick {
-                value: k * step,
+                value: if k == 0.0 { 0.0 } else { k * step },
                 labelled: true,
             });
             k += 1.0;
@@ -140,8 +140,8 @@ impl Scale {
             .filter(|(v, ..)| *v >= self.low * (1.0 - 1e-9) && *v <= self.high * (1.0 + 1e-9))
             .collect();
         let one_two_five = |_: i32, m: u32| matches!(m, 1 | 2 | 5);
-        let fits = |labelled: &dyn Fn(i32, u32) -> bool| {
-            (2..=most).contains(&all.iter().filter(|(_, e, m)| labelled(*e, *m)).count())
+        let fits = |least: usize, labelled: &dyn Fn(i32, u32) -> bool| {
+            (least..=most).contains(&all.iter().filter(|(_, e, m)| labelled(*e, *m)).count())
         };
         let ticks = |labelled: &dyn Fn(i32, u32) -> bool| {
             let tick = |(value, e, m): &(f64, i32, u32)| Tick {
@@ -155,14 +155,14 @@ impl Scale {
                 .map(tick)
                 .collect()
         };
-        if fits(&|_, _| true) {
+        if fits(3, &|_, _| true) {
             return Some(ticks(&|_, _| true));
         }
-        if fits(&one_two_five) {
+        if fits(3, &one_two_five) {
             return Some(ticks(&one_two_five));
         }
         (1..40)
-            .find(|every| fits(&|e, m| m == 1 && e % every == 0))
+            .find(|every| fits(2, &|e, m| m == 1 && e % every == 0))
             .map(|every| ticks(&|e, m| m == 1 && e % every == 0))
     }
 }

@@ -9,7 +9,7 @@ use super::frame::{Frame, count_label, n};
 use super::latency::{Axis, Range};
 use super::raster::{LEVELS, colour, data_uri};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, file_name, work};
+use super::{Figure, Subject, deadline, deadline_label, file_name, work};
 use crate::describe::worst_samples;
 use crate::words;
 
@@ -18,7 +18,7 @@ use crate::words;
 const COLUMNS: u64 = 600;
 const ROWS: usize = 200;
 /// How many of the worst samples are drawn as points.
-const POINTS: usize = 64;
+const POINTS: usize = 32;
 
 /// The timeline of a cell; none where no block was recorded.
 pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
@@ -51,11 +51,11 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
             }
         }
         @if let Some(ns) = deadline(subject.run) {
-            (frame.horizontal(axis.map(ns), "deadline", &format!("deadline {}", words::mean_ns(ns))))
+            (frame.horizontal(axis.map(ns), "deadline", &deadline_label(ns)))
         }
         (frame.border())
         (strips.body)
-        (legend(columns.most(), below.bottom + 56.0))
+        (legend(columns.most(), below.bottom + 66.0))
     };
     let max = cell
         .stats
@@ -71,7 +71,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
             words::duration(cell.duration_ns),
             columns.seconds,
         ),
-        height: below.bottom + 76.0,
+        height: below.bottom + 86.0,
         body,
     })
 }

@@ -67,7 +67,7 @@ fn cell_rows(cell: &Cell, run: Option<&String>) -> Markup {
     html! {
         tr class="first" {
             th scope="row" { (words::cell_name(cell)) }
-            @if let Some(run) = run { td { (run) } }
+            @if let Some(run) = run { td class="run" { (run) } }
             @if let Some(absence) = words::absence(cell) {
                 td class="doubt" colspan=(columns - usize::from(run.is_some())) { (absence) }
             } @else {
@@ -79,7 +79,7 @@ fn cell_rows(cell: &Cell, run: Option<&String>) -> Markup {
         @if words::absence(cell).is_none() {
             @if cell.threads.len() > 1 { @for thread in &cell.threads { (thread_row(thread, run)) } }
             @if !notes.is_empty() {
-                tr class="note" { td colspan=(columns + 1) { (notes.join(" · ")) } }
+                tr class="note" { td colspan=(columns + 1) { div { (notes.join(" · ")) } } }
             }
         }
     }

@@ -17,7 +17,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = head(run, width, paint);
     out.push('\n');
-    out.push_str(&table(&run.run).render(width, paint));
+    out.push_str(&fitting_table(&run.run, width).render(width, paint));
     out.push_str(&verdict(&run.run, width, paint));
     out
 }
@@ -82,17 +82,28 @@ const COLUMNS: [(&str, Align); 10] = [
     ("missed", Align::Right),
 ];
 
-/// Names longer than this would push the numbers off a terminal of 100 columns.
-const NAME_WIDTH: usize = 22;
+/// How many columns the name of a probe or a load takes at most and, on a narrow
+/// terminal, at least.
+const NAME_WIDTH: std::ops::RangeInclusive<usize> = 10..=22;
 
-fn table(run: &Run) -> Table {
+/// The table with names as long as `width` allows; a name that is shortened
+/// stands in full below its row.
+fn fitting_table(run: &Run, width: usize) -> Table {
+    NAME_WIDTH
+        .rev()
+        .map(|name| table(run, name))
+        .find(|table| table.width() <= width)
+        .unwrap_or_else(|| table(run, *NAME_WIDTH.start()))
+}
+
+fn table(run: &Run, name_width: usize) -> Table {
     let mut table = Table::new(&COLUMNS);
     for cell in &run.cells {
         let names = [
             words::probe_name(cell),
             words::clean(&cell.load).into_owned(),
         ];
-        let [probe, load] = names.each_ref().map(|name| shortened(name));
+        let [probe, load] = names.each_ref().map(|name| shortened(name, name_width));
         let lead = |cpu: String| {
             vec![
                 (probe.clone(), Style::Plain),
@@ -126,14 +137,14 @@ fn table(run: &Run) -> Table {
     table
 }
 
-fn shortened(name: &str) -> String {
-    if name.width() <= NAME_WIDTH {
+fn shortened(name: &str, width: usize) -> String {
+    if name.width() <= width {
         return name.to_owned();
     }
     let mut short = String::new();
     for c in name.chars() {
         short.push(c);
-        if short.width() >= NAME_WIDTH - 1 {
+        if short.width() + 1 >= width {
             break;
         }
     }

@@ -49,12 +49,7 @@ impl Table {
 
     /// The table as lines; notes are wrapped at `width` columns.
     pub fn render(&self, width: usize, paint: Paint) -> String {
-        let widths: Vec<usize> = self
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(i, (head, _))| self.column_width(i).max(head.width()))
-            .collect();
+        let widths = self.widths();
         let heads: Vec<_> = self
             .columns
             .iter()
@@ -72,6 +67,20 @@ impl Table {
             }
         }
         out
+    }
+
+    /// Columns of the terminal that the widest row takes.
+    pub fn width(&self) -> usize {
+        let widths = self.widths();
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        INDENT.len() + gaps + widths.iter().sum::<usize>()
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let heads = self.columns.iter().enumerate();
+        heads
+            .map(|(i, (head, _))| self.column_width(i).max(head.width()))
+            .collect()
     }
 
     fn column_width(&self, column: usize) -> usize {

@@ -1,0 +1,38 @@
+//! Writes reports over made-up runs to a folder: `demo FOLDER`. With `demo FOLDER
+//! day` the run of a day, and how long its report took.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use punctual_report::{Options, figures, html, text};
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args_os().skip(1);
+    let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "demo".into()));
+    std::fs::create_dir_all(&folder)?;
+    if arguments.next().is_some_and(|word| word == "day") {
+        let day = common::day();
+        let start = Instant::now();
+        let page = html(std::slice::from_ref(&day), &Options::default());
+        println!("{} bytes of HTML in {:?}", page.len(), start.elapsed());
+        return std::fs::write(folder.join("day.html"), page);
+    }
+    let mut rt = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
+    let stock = common::standard("6.1.0-56-amd64", "voluntary", 9.0);
+    std::fs::write(
+        folder.join("one.html"),
+        html(std::slice::from_ref(&rt), &Options::default()),
+    )?;
+    print!("{}", text::summary(&rt, 100, true));
+    print!("{}", text::summary(&stock, 100, true));
+    rt.run.privileged = false;
+    let both = [rt, stock];
+    std::fs::write(folder.join("two.html"), html(&both, &Options::default()))?;
+    for (name, svg) in figures(&both) {
+        std::fs::write(folder.join(name), svg)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,541 @@
+//! Runs made up from known distributions, as a board would have recorded them.
+#![allow(
+    dead_code,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "made-up values fit, and each test uses its part"
+)]
+
+use std::collections::BTreeMap;
+
+use punctual_core::block::{Block, Late, Moments, Outlier, coarse_bin};
+use punctual_core::histogram::{Histogram, SignedHistogram, missed_behind};
+use punctual_core::plan::{CellPlan, Plan};
+use punctual_core::run::{CellData, LoadedRun, ThreadData};
+use punctual_core::schema::*;
+
+pub const MS: u64 = 1_000_000;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the same run on every machine.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// Evenly from above 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// How a cell's latencies are made: a base, an exponential spread, a rare tail.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    pub base: f64,
+    pub spread: f64,
+    /// One in so many samples is in the tail.
+    pub rare: u64,
+    pub tail: f64,
+}
+
+pub struct CellSpec {
+    pub probe: &'static str,
+    pub load: &'static str,
+    pub seconds: u64,
+    pub interval: u64,
+    pub threads: u32,
+    pub shape: Shape,
+    /// A stall of this many ns once, in the middle.
+    pub stall: Option<u64>,
+}
+
+fn sample(random: &mut Random, shape: Shape) -> i64 {
+    let mut value = shape.base - shape.spread * random.unit().ln();
+    if random.next().is_multiple_of(shape.rare) {
+        value += -shape.tail * random.unit().ln();
+    }
+    value as i64
+}
+
+fn close(block: &mut Block, data: &mut ThreadData, next: u64) {
+    if block.moments.count > 0 {
+        let fresh = Block {
+            thread: block.thread,
+            index: next,
+            moments: Moments::EMPTY,
+            coarse: Vec::new(),
+        };
+        data.blocks.push(std::mem::replace(block, fresh));
+    }
+    block.index = next;
+}
+
+/// One thread, sample by sample.
+pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData {
+    let mut random = Random::new(u64::from(number) * 77 + spec.seconds + spec.shape.rare);
+    let mut data = ThreadData::default();
+    let mut histogram = SignedHistogram::new();
+    let mut behind = Histogram::new();
+    let mut block = Block {
+        thread: number,
+        index: 0,
+        moments: Moments::EMPTY,
+        coarse: Vec::new(),
+    };
+    let mut coarse: BTreeMap<i16, u32> = BTreeMap::new();
+    let releases = spec.seconds * 1_000 * MS / spec.interval;
+    let mut release = 0;
+    while release < releases {
+        let at_release = release * spec.interval;
+        let stall = spec
+            .stall
+            .filter(|_| number == 0 && release == releases / 2);
+        let latency = stall.map_or_else(|| sample(&mut random, spec.shape), |ns| ns as i64);
+        let at = at_release.saturating_add_signed(latency);
+        let missed = missed_behind(latency.max(0) as u64, spec.interval);
+        let second = at / (1_000 * MS);
+        if second != block.index {
+            block.coarse = std::mem::take(&mut coarse).into_iter().collect();
+            close(&mut block, &mut data, second);
+        }
+        histogram.record(latency);
+        *coarse.entry(coarse_bin(latency)).or_default() += 1;
+        block.moments.merge(&Moments {
+            count: 1,
+            missed,
+            early: u64::from(latency < 0),
+            exceeded: u64::from(deadline.is_some_and(|d| latency > d as i64)),
+            min: latency,
+            max: latency,
+            max_at: at,
+            sum: i128::from(latency),
+            sum_sq: u128::from(latency.unsigned_abs()).pow(2),
+        });
+        data.outliers.push(Outlier { at, latency });
+        if data.outliers.len() > 4_096 {
+            keep_worst(&mut data.outliers);
+        }
+        if missed > 0 {
+            behind.expand_late(latency as u64, spec.interval);
+            data.late.push(Late {
+                thread: number,
+                at,
+                latency: latency as u64,
+                missed,
+            });
+        }
+        release += 1 + missed;
+    }
+    block.coarse = coarse.into_iter().collect();
+    close(&mut block, &mut data, spec.seconds);
+    keep_worst(&mut data.outliers);
+    data.histogram = Some(histogram);
+    data.behind = Some(behind);
+    data
+}
+
+fn keep_worst(outliers: &mut Vec<Outlier>) {
+    outliers.sort_by_key(|o| std::cmp::Reverse(o.latency));
+    outliers.truncate(64);
+}
+
+/// The value at rank ceil(q N), where N (1 - q) >= 1; q in parts per million.
+fn quantile(histogram: &SignedHistogram, ppm: u64, max: i64) -> Option<i64> {
+    let n = histogram.total();
+    if n * (1_000_000 - ppm) < 1_000_000 {
+        return None;
+    }
+    let rank = (n * ppm).div_ceil(1_000_000);
+    histogram.bin_at_rank(rank).map(|bin| bin.high.min(max))
+}
+
+pub fn stats(threads: &[&ThreadData]) -> Stats {
+    let mut moments = Moments::EMPTY;
+    let mut raw = SignedHistogram::new();
+    let mut behind = Histogram::new();
+    for t in threads {
+        moments.merge(&t.moments());
+        t.histogram.iter().for_each(|h| raw.merge(h));
+        t.behind.iter().for_each(|h| behind.merge(h));
+    }
+    let mut all = raw.clone();
+    all.positive.merge(&behind);
+    let some = moments.count > 0;
+    Stats {
+        scheduled: moments.count + moments.missed,
+        samples: moments.count,
+        missed: moments.missed,
+        early: moments.early,
+        min_ns: some.then_some(moments.min),
+        avg_ns: moments.mean(),
+        max_ns: some.then_some(moments.max),
+        stddev_ns: moments.stddev(),
+        p50_ns: quantile(&raw, 500_000, moments.max),
+        p99_ns: quantile(&raw, 990_000, moments.max),
+        p999_ns: quantile(&raw, 999_000, moments.max),
+        p9999_ns: quantile(&raw, 999_900, moments.max),
+        corrected: Corrected {
+            samples: moments.count + moments.missed,
+            p50_ns: quantile(&all, 500_000, moments.max),
+            p99_ns: quantile(&all, 990_000, moments.max),
+            p999_ns: quantile(&all, 999_000, moments.max),
+            p9999_ns: quantile(&all, 999_900, moments.max),
+            from_bins: false,
+        },
+    }
+}
+
+fn judged(max: Option<i64>, deadline: Option<u64>, scheduled: u64) -> Verdict {
+    let Some(d) = deadline else {
+        return Verdict::default();
+    };
+    let missed = max.is_some_and(|max| max > d as i64);
+    let bound = 1.0 - 0.05_f64.powf(1.0 / scheduled.max(1) as f64);
+    let because = if missed {
+        vec!["at least one activation was later than the deadline".to_owned()]
+    } else {
+        vec![format!(
+            "no activation was later than {}; at most 1 in {} is, at 95 % confidence (one-sided), under these loads",
+            punctual_core::units::exact_duration(d),
+            punctual_core::units::grouped((1.0 / bound) as u64)
+        )]
+    };
+    Verdict {
+        outcome: if missed { Outcome::Fail } else { Outcome::Pass },
+        deadline_ns: Some(d),
+        exceedances: u64::from(missed),
+        upper_bound: Some(bound),
+        confidence: 0.95,
+        because,
+    }
+}
+
+pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, CellData) {
+    let mut data = CellData {
+        threads: (0..spec.threads)
+            .map(|t| thread(spec, t, deadline))
+            .collect(),
+        ..CellData::default()
+    };
+    let all: Vec<_> = data.threads.iter().collect();
+    let whole = stats(&all);
+    let plan = CellPlan {
+        probe: spec.probe.to_owned(),
+        params: BTreeMap::new(),
+        load: spec.load.to_owned(),
+        duration_ns: spec.seconds * 1_000 * MS,
+        samples: None,
+    };
+    let threads = data.threads.iter().zip(0..).map(|(t, i)| {
+        let s = stats(&[t]);
+        Thread {
+            thread: i,
+            cpu: Some(i),
+            affinity: i.to_string(),
+            policy: "fifo".to_owned(),
+            priority: 80,
+            timer_slack_ns: Some(1),
+            max_at_ns: Some(t.moments().max_at),
+            verdict: judged(s.max_ns, deadline, s.scheduled),
+            stats: s,
+            ..Thread::default()
+        }
+    });
+    let cell = Cell {
+        key: plan.key(),
+        dir: plan.dir(number),
+        kind: "latency".to_owned(),
+        state: CellState::Complete,
+        reason: None,
+        probe: plan.probe.clone(),
+        params: BTreeMap::from([("interval".to_owned(), "1ms".to_owned())]),
+        load: plan.load.clone(),
+        duration_ns: plan.duration_ns,
+        interval_ns: Some(spec.interval),
+        series: vec![Series {
+            name: "latency".to_owned(),
+            meaning: "start of the thread's work minus its release".to_owned(),
+            unit: "ns".to_owned(),
+            stats: whole.clone(),
+        }],
+        parts: Vec::new(),
+        threads: threads.collect(),
+        load_work: work(spec, &mut data),
+        cpu_utilisation: Some(if spec.load == "none" { 0.012 } else { 0.973 }),
+        steal: Some(0.0),
+        warmup_max_ns: whole.max_ns.map(|max| max / 2),
+        started: None,
+        ended: None,
+        conditions: Vec::new(),
+        verdict: judged(whole.max_ns, deadline, whole.scheduled),
+        stats: whole,
+    };
+    (cell, data)
+}
+
+/// Work of every part of the load, with one hole of three seconds in the last part.
+fn work(spec: &CellSpec, data: &mut CellData) -> Vec<LoadWork> {
+    let names: Vec<&str> = spec
+        .load
+        .split('+')
+        .filter(|name| *name != "none")
+        .collect();
+    let mut random = Random::new(5);
+    let mut list = Vec::new();
+    for (part, name) in (0..).zip(&names) {
+        let last = part as usize + 1 == names.len() && names.len() > 1;
+        let mut total = 0;
+        let mut idle = 0;
+        for second in 0..spec.seconds {
+            let hole = last && (spec.seconds / 3..spec.seconds / 3 + 3).contains(&second);
+            idle += u64::from(hole);
+            total += if hole {
+                0
+            } else {
+                40_000_000 + random.next() % 9_000_000
+            };
+            data.work.push((second, part, vec![total]));
+        }
+        list.push(LoadWork {
+            load: (*name).to_owned(),
+            counters: vec![WorkCounter {
+                name: "bytes".to_owned(),
+                total,
+                per_second: total as f64 / spec.seconds as f64,
+            }],
+            idle_seconds: idle,
+            containment: "pid-namespace".to_owned(),
+            ..LoadWork::default()
+        });
+    }
+    list
+}
+
+/// A run of these cells.
+pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellSpec]) -> LoadedRun {
+    let (cells, data): (Vec<_>, Vec<_>) = specs
+        .iter()
+        .enumerate()
+        .map(|(i, spec)| cell(spec, i, deadline))
+        .unzip();
+    let mut plan = Plan::new("standard");
+    plan.deadline_ns = deadline;
+    let worst = cells
+        .iter()
+        .map(|c| c.verdict.clone())
+        .max_by_key(|v| v.outcome);
+    LoadedRun {
+        run: Run {
+            schema: SCHEMA.to_owned(),
+            run_id: format!("20261120T170003Z-ebx11-{kernel}-5f3a"),
+            state: RunState::Complete,
+            origin: Origin::Native,
+            group: None,
+            replicate: None,
+            phase_ns: 0,
+            plan_hash: "4bf5122f344554c53bde2ebb8cd2b7e3".to_owned(),
+            plan,
+            tool: tool(),
+            board: Board {
+                name: "ebx11".to_owned(),
+                kind: "local".to_owned(),
+                fingerprint: "9f86d081884c7d65".to_owned(),
+                cpu_model: "AMD Geode LX".to_owned(),
+                cpus: 2,
+                hypervisor: None,
+            },
+            kernel: Kernel {
+                release: kernel.to_owned(),
+                version: "#1 SMP Debian 6.1.174-1".to_owned(),
+                machine: "x86_64".to_owned(),
+                preemption: preemption.to_owned(),
+                command_line: "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet".to_owned(),
+                config_sha256: None,
+            },
+            privileged: true,
+            is_virtual: false,
+            started: TimeBase {
+                realtime_ns: 1_795_194_003_000_000_000,
+                ..TimeBase::default()
+            },
+            ended: Some(TimeBase {
+                realtime_ns: 1_795_194_063_000_000_000,
+                ..TimeBase::default()
+            }),
+            conditions: conditions(),
+            facts: facts(),
+            cells,
+            verdict: worst.unwrap_or_default(),
+        },
+        cells: data,
+        damage: Vec::new(),
+    }
+}
+
+fn tool() -> Tool {
+    let command = "punctual run wakeup --load none,paper --deadline 200us";
+    Tool {
+        name: "punctual".to_owned(),
+        version: "0.1.0".to_owned(),
+        target: "x86_64-unknown-linux-musl".to_owned(),
+        sha256: String::new(),
+        command: command.split(' ').map(str::to_owned).collect(),
+    }
+}
+
+fn conditions() -> Vec<Condition> {
+    let condition = |id: &str, text: &str| Condition {
+        id: id.to_owned(),
+        text: text.to_owned(),
+    };
+    vec![
+        condition(
+            "frequency-scaling",
+            "governor \"ondemand\": wake-ups after idle will be late",
+        ),
+        condition(
+            "rt-throttling",
+            "sched_rt_runtime_us 950000 of 1000000: real-time threads that spin can be stopped for 50 ms a second",
+        ),
+    ]
+}
+
+fn facts() -> BTreeMap<String, serde_json::Value> {
+    let facts = [
+        (
+            "clock",
+            r#"{"source":"tsc","available":["tsc","hpet","acpi_pm"]}"#,
+        ),
+        (
+            "cpu",
+            r#"{"online":"0-1","smt":{"active":false},"policies":[{"governor":"ondemand","driver":"acpi-cpufreq"}]}"#,
+        ),
+        ("memory", r#"{"total_kib":2048000,"swap_kib":0}"#),
+    ];
+    facts
+        .map(|(k, v)| (k.to_owned(), serde_json::from_str(v).unwrap()))
+        .into()
+}
+
+/// The usual probes and loads; `worse` stretches the tails, as a kernel without
+/// real-time preemption does.
+pub fn standard(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
+    let shape = |base: f64, spread: f64, rare, tail: f64| Shape {
+        base,
+        spread,
+        rare,
+        tail: tail * worse,
+    };
+    let spec = |load, seconds, shape, stall| CellSpec {
+        probe: "wakeup",
+        load,
+        seconds,
+        interval: MS,
+        threads: 2,
+        shape,
+        stall,
+    };
+    let mut run = run(
+        kernel,
+        preemption,
+        Some(200_000),
+        &[
+            spec("none", 15, shape(14_000.0, 900.0, 400, 2_000.0), None),
+            spec("hackbench", 15, shape(16_000.0, 2_600.0, 60, 8_000.0), None),
+            spec(
+                "paper+flood",
+                30,
+                shape(17_000.0, 3_000.0, 40, 11_000.0),
+                (worse > 2.0).then_some(12 * MS),
+            ),
+            CellSpec {
+                probe: "clock",
+                load: "none",
+                seconds: 5,
+                interval: MS / 10,
+                threads: 1,
+                shape: shape(21.0, 1.8, 900, 900.0),
+                stall: None,
+            },
+        ],
+    );
+    run.run.cells.push(skipped());
+    run.cells.push(CellData::default());
+    run
+}
+
+/// A cell that could not be measured.
+pub fn skipped() -> Cell {
+    let (mut cell, _) = cell(
+        &CellSpec {
+            probe: "clock:clock=tsc",
+            load: "none",
+            seconds: 0,
+            interval: MS,
+            threads: 0,
+            shape: Shape {
+                base: 0.0,
+                spread: 0.0,
+                rare: 1,
+                tail: 0.0,
+            },
+            stall: None,
+        },
+        9,
+        None,
+    );
+    cell.state = CellState::Skipped;
+    cell.duration_ns = 5_000 * MS;
+    cell.reason = Some("needs an invariant TSC (x86): this CPU has none".to_owned());
+    cell.verdict.outcome = Outcome::Skipped;
+    cell
+}
+
+/// A day of one thread at 1 ms: 86,400 blocks and 86.4 million samples, of which
+/// only one in a hundred is drawn and counted a hundredfold.
+pub fn day() -> LoadedRun {
+    let spec = CellSpec {
+        probe: "wakeup",
+        load: "paper",
+        seconds: 86_400,
+        interval: 100 * MS,
+        threads: 1,
+        shape: Shape {
+            base: 17_000.0,
+            spread: 3_000.0,
+            rare: 40,
+            tail: 11_000.0,
+        },
+        stall: None,
+    };
+    let mut run = run("6.1.0-56-rt-amd64", "rt", Some(500_000), &[spec]);
+    for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
+        for block in &mut thread.blocks {
+            block.moments.count *= 100;
+            block.moments.sum *= 100;
+            block.moments.sum_sq *= 100;
+            block.coarse.iter_mut().for_each(|(_, n)| *n *= 100);
+        }
+        let drawn = thread.histogram.take().unwrap();
+        let mut all = SignedHistogram::new();
+        (0..100).for_each(|_| all.merge(&drawn));
+        thread.histogram = Some(all);
+    }
+    let whole = stats(&run.cells[0].threads.iter().collect::<Vec<_>>());
+    run.run.cells[0].interval_ns = Some(MS);
+    run.run.cells[0].threads[0].stats = whole.clone();
+    run.run.cells[0].series[0].stats = whole.clone();
+    run.run.cells[0].stats = whole;
+    run
+}

@@ -1,0 +1,241 @@
+//! The report and its figures: complete, valid, and in need of nothing else.
+
+mod common;
+
+use punctual_core::run::CellData;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::CellState;
+use punctual_report::{Options, figures, html};
+
+fn two() -> [LoadedRun; 2] {
+    [
+        common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
+        common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+    ]
+}
+
+fn count(document: &roxmltree::Document<'_>, element: &str) -> usize {
+    document
+        .descendants()
+        .filter(|n| n.has_tag_name(("http://www.w3.org/2000/svg", element)))
+        .count()
+}
+
+#[test]
+fn every_figure_is_valid_and_drawn() {
+    let figures = figures(&two());
+    // Bars and distributions; a histogram and a timeline for each of 2 x 4 cells.
+    assert_eq!(figures.len(), 2 + 16);
+    for (name, svg) in &figures {
+        let document = roxmltree::Document::parse(svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for element in ["title", "desc"] {
+            assert!(count(&document, element) >= 1, "{name} has no {element}");
+        }
+        assert!(
+            svg.contains("prefers-color-scheme"),
+            "{name} has no dark form"
+        );
+        let (element, least) = match name.split(['-', '.']).next() {
+            Some("bars") => ("rect", 3 * 8),
+            Some("ccdf") => ("path", 8 * 2),
+            Some("histogram") => ("path", 5),
+            Some("timeline") => ("image", 1),
+            _ => panic!("{name} is not known"),
+        };
+        assert!(
+            count(&document, element) >= least,
+            "{name}: too few {element}"
+        );
+        for node in document.descendants().filter(|n| n.has_attribute("d")) {
+            let d = node.attribute("d").unwrap();
+            assert!(
+                !d.is_empty() && !d.contains("NaN") && !d.contains("inf"),
+                "{name}: {d}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_cell_of_a_report_has_the_same_axes() {
+    let labels = |svg: &str| -> Vec<String> {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        let ticks = document
+            .descendants()
+            .filter(|n| n.attribute("text-anchor") == Some("middle"));
+        ticks
+            .map(|n| format!("{:?} {:?}", n.attribute("x"), n.text()))
+            .collect()
+    };
+    let all: Vec<_> = figures(&two())
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("histogram"))
+        .map(|(_, svg)| labels(&svg))
+        .collect();
+    assert!(all[0].len() >= 3);
+    assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+}
+
+fn check_page(page: &str) {
+    for forbidden in [
+        "<script", "<link", "@import", "url(", "src=", "srcset", "<iframe",
+    ] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    let loads = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    assert!(!loads.contains("http://") && !loads.contains("https://"));
+    let images = page.matches("<image ").count();
+    assert_eq!(
+        images,
+        page.matches("href=\"data:image/png;base64,").count()
+    );
+    assert_eq!(page.matches("href=").count(), images);
+    for (i, _) in page.match_indices("<th ") {
+        assert!(page[i..].starts_with("<th scope="), "{}", &page[i..i + 40]);
+    }
+    assert!(!page.contains("<th>"));
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let page = html(&two(), &Options::default());
+    check_page(&page);
+    let order = [
+        "class=\"verdict pass\"",
+        "What makes these numbers suspect",
+        "Summary",
+        "Figures",
+        "Tables without and with load",
+        "Cells",
+        "Boards and kernels",
+        "How to read this report",
+        "Command line",
+    ];
+    let places: Vec<_> = order
+        .iter()
+        .map(|text| page.find(text).unwrap_or_else(|| panic!("{text}")))
+        .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    for id in page
+        .split(" id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+    {
+        assert_eq!(
+            page.matches(&format!(" id=\"{id}\"")).count(),
+            1,
+            "{id} is not unique"
+        );
+    }
+}
+
+#[test]
+fn names_from_a_board_cannot_break_the_page() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    run.run.board.name = "<script>alert(1)</script>".to_owned();
+    run.run.cells[0].load = "cmd:\"><script src=x>\u{0}".to_owned();
+    run.run.tool.command.push("</pre><script>\u{1b}".to_owned());
+    let figures = figures(std::slice::from_ref(&run));
+    for (name, svg) in figures {
+        assert!(roxmltree::Document::parse(&svg).is_ok(), "{name}");
+    }
+    let page = html(
+        &[run],
+        &Options {
+            title: Some("<script>".to_owned()),
+        },
+    );
+    assert!(!page.contains("<script"));
+    assert!(!page.contains('\u{0}') && !page.contains('\u{1b}'));
+}
+
+#[test]
+fn runs_with_little_in_them_make_a_page() {
+    check_page(&html(&[], &Options::default()));
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    // Imported: statistics, no recordings.
+    run.cells.clear();
+    check_page(&html(&[run.clone()], &Options::default()));
+    for cell in &mut run.run.cells {
+        cell.state = CellState::Failed;
+        cell.stats = Default::default();
+        cell.threads.clear();
+    }
+    assert!(figures(&[run.clone()]).is_empty());
+    check_page(&html(&[run.clone()], &Options::default()));
+    run.run.cells.clear();
+    check_page(&html(&[run], &Options::default()));
+}
+
+#[test]
+fn a_recovered_cell_is_drawn_from_its_blocks() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    for thread in run
+        .cells
+        .iter_mut()
+        .flat_map(|cell: &mut CellData| &mut cell.threads)
+    {
+        thread.histogram = None;
+        thread.behind = None;
+    }
+    let all = figures(&[run]);
+    assert_eq!(
+        all.iter()
+            .filter(|(name, _)| name.starts_with("histogram"))
+            .count(),
+        4
+    );
+}
+
+#[test]
+fn extreme_latencies_stay_on_the_axes() {
+    for (low, high) in [
+        (-1, 0),
+        (0, 0),
+        (1, 1),
+        (i64::MIN, i64::MAX),
+        (-5_000, -4_000),
+        (i64::MAX, i64::MAX),
+    ] {
+        let mut run = common::standard("6.1.0", "rt", 1.0);
+        for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
+            let mut histogram = punctual_core::histogram::SignedHistogram::new();
+            histogram.record(low);
+            histogram.record(high);
+            thread.histogram = Some(histogram);
+            for block in &mut thread.blocks {
+                block.coarse = vec![(punctual_core::block::coarse_bin(low), 1)];
+                (block.moments.min, block.moments.max) = (low, high);
+            }
+        }
+        for cell in &mut run.run.cells {
+            (cell.stats.min_ns, cell.stats.max_ns) = (Some(low), Some(high));
+            cell.stats.avg_ns = Some(low as f64);
+        }
+        for (name, svg) in figures(&[run]) {
+            assert!(
+                !svg.contains("NaN") && !svg.contains("inf"),
+                "{name} of {low} and {high}"
+            );
+            let document = roxmltree::Document::parse(&svg).unwrap();
+            for x in document
+                .descendants()
+                .filter_map(|n| n.attribute("x"))
+                .filter_map(|x| x.parse::<f64>().ok())
+            {
+                assert!(
+                    (0.0..=720.0).contains(&x),
+                    "{name} of {low} and {high}: {x}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_day_makes_a_small_page() {
+    let page = html(&[common::day()], &Options::default());
+    check_page(&page);
+    assert!(page.contains("86,400,000"));
+    assert!(page.len() <= 2_000_000, "{} bytes", page.len());
+}

@@ -1,0 +1,99 @@
+//! What the terminal shows, letter by letter.
+
+mod common;
+
+use punctual_core::run::CellData;
+use punctual_core::schema::{CellState, Condition, Outcome, RunState, Verdict};
+use punctual_report::text::{details, summary};
+
+#[test]
+fn a_pass_with_a_skipped_cell() {
+    insta::assert_snapshot!(summary(
+        &common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
+        100,
+        false
+    ));
+}
+
+#[test]
+fn a_failure_with_missed_periods_in_colour() {
+    let text = summary(
+        &common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+        100,
+        true,
+    );
+    insta::assert_snapshot!(text.replace('\u{1b}', "<ESC>"));
+}
+
+#[test]
+fn a_run_without_privileges_that_was_killed() {
+    let mut run = common::standard("6.1.0-56-amd64", "none", 1.0);
+    run.run.privileged = false;
+    run.run.is_virtual = true;
+    run.run.board.hypervisor = Some("KVM".to_owned());
+    run.run.state = RunState::Running;
+    run.run.verdict = Verdict::default();
+    run.run.cells[1].state = CellState::Recovered;
+    run.run.cells[2].state = CellState::Running;
+    run.run.cells[2].conditions.push(Condition {
+        id: "load-died".to_owned(),
+        text: "the load flood ended after 9 s: killed by signal 9".to_owned(),
+    });
+    run.damage
+        .push("cells/02: 1 stretch could not be read".to_owned());
+    insta::assert_snapshot!(summary(&run, 100, false));
+}
+
+#[test]
+fn no_samples_and_early_samples() {
+    let mut run = common::standard("6.1.0", "full", 1.0);
+    let cell = &mut run.run.cells[0];
+    cell.threads[1].stats = Default::default();
+    cell.threads[1].cpu = None;
+    cell.threads[1].affinity = "0-1".to_owned();
+    cell.stats.early = 12;
+    cell.stats.min_ns = Some(-850);
+    cell.warmup_max_ns = Some(1_204_000);
+    let cell = &mut run.run.cells[1];
+    cell.stats = Default::default();
+    run.cells[1] = CellData::default();
+    run.run.verdict.outcome = Outcome::Inconclusive;
+    run.run.verdict.because =
+        vec!["too few samples: needs 29,956 releases, 15.0 s more at this interval".to_owned()];
+    insta::assert_snapshot!(summary(&run, 72, false));
+}
+
+#[test]
+fn all_details_of_a_run() {
+    insta::assert_snapshot!(details(
+        &common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+        100,
+        false
+    ));
+}
+
+#[test]
+fn names_from_a_board_cannot_steer_the_terminal() {
+    let mut run = common::standard("6.1.0\u{1b}[2J", "rt", 1.0);
+    run.run.board.name = "b\u{7}oard\n".to_owned();
+    run.run.conditions[0].text = "\u{9b}31m".to_owned();
+    run.run.cells[0].load = "cmd:\u{1b}]0;x\u{7}".to_owned();
+    for text in [summary(&run, 100, false), details(&run, 100, false)] {
+        assert!(
+            !text.contains(|c: char| c.is_control() && c != '\n'),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn the_table_fits_in_a_hundred_columns() {
+    let text = summary(
+        &common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+        100,
+        false,
+    );
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+}
