@@ -26,7 +26,8 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
             human_ns(warmup)
         ));
     }
-    for (name, value) in &cell.params {
+    let said = |name: &str| name == "interval" && cell.interval_ns.is_some();
+    for (name, value) in cell.params.iter().filter(|(name, _)| !said(name)) {
         parts.push(format!("{}={}", words::clean(name), words::clean(value)));
     }
     parts

@@ -326,6 +326,31 @@ pub fn worst(run: &Run) -> Option<String> {
     Some(text)
 }
 
+/// A letter for a run or a curve: `A` to `Z`, then `A1` to `Z1` and so on.
+#[must_use]
+pub fn letter(i: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(i % 26).unwrap_or(0));
+    if i < 26 {
+        letter.to_string()
+    } else {
+        format!("{letter}{}", i / 26)
+    }
+}
+
+/// A ratio with three significant digits from 0.01 to 100; `-` without one.
+#[must_use]
+pub fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(
+        || "-".to_owned(),
+        |ratio| match ratio {
+            r if r >= 100.0 => format!("{r:.0}"),
+            r if r >= 10.0 => format!("{r:.1}"),
+            r if r >= 1.0 => format!("{r:.2}"),
+            r => format!("{r:.3}"),
+        },
+    )
+}
+
 /// A time since 1970 as `2026-11-20 17:00:03 UTC`; none where it was not recorded.
 #[must_use]
 pub fn utc(realtime_ns: u64) -> Option<String> {
@@ -400,5 +425,10 @@ mod tests {
         assert_eq!(duration(10 * SECOND_NS), "10 s");
         assert_eq!(duration(86_400 * SECOND_NS), "24 h");
         assert_eq!(duration(1_234_567_890), "1.235 s");
+        assert_eq!([0, 25, 26].map(letter), ["A", "Z", "A1"]);
+        assert_eq!(
+            [0.9, 1.0, 12.34, 127.6].map(|r| ratio(Some(r))),
+            ["0.900", "1.00", "12.3", "128"]
+        );
     }
 }

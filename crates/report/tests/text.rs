@@ -2,9 +2,10 @@
 
 mod common;
 
+use punctual_core::compare::compare;
 use punctual_core::run::CellData;
 use punctual_core::schema::{CellState, Condition, Outcome, RunState, Verdict};
-use punctual_report::text::{details, summary};
+use punctual_report::text::{comparison, details, summary};
 
 #[test]
 fn a_pass_with_a_skipped_cell() {
@@ -70,6 +71,33 @@ fn all_details_of_a_run() {
         100,
         false
     ));
+}
+
+#[test]
+fn one_pair_side_by_side() {
+    let mut runs = [
+        common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
+        common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+    ];
+    runs[1].run.cells.remove(3);
+    runs[1].cells.remove(3);
+    runs[1].run.cells[1].stats = Default::default();
+    insta::assert_snapshot!(comparison(&compare(&runs), 100, false));
+}
+
+#[test]
+fn replicates_of_two_kernels() {
+    let mut runs = Vec::new();
+    for i in 0..4_u32 {
+        for (kernel, preemption, worse) in [("6.1-rt", "rt", 1.0), ("6.1", "voluntary", 9.0)] {
+            let mut run = common::standard(kernel, preemption, worse + f64::from(i) / 10.0);
+            run.run.run_id = format!("{kernel}-{i}");
+            run.run.replicate = Some(i);
+            run.run.cells.truncate(2);
+            runs.push(run);
+        }
+    }
+    insta::assert_snapshot!(comparison(&compare(&runs), 100, false));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
 use super::{Figure, Subject, deadline, deadline_label, shortened};
 use crate::data::Distribution;
+use crate::words;
 
 /// With the eight colours of the style sheet these tell 40 curves apart; the
 /// letter at the end of each curve tells any number apart, without colour.
@@ -39,7 +40,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
             let key = keys.iter().position(|key| *key == s.cell.key).unwrap_or(i);
             let dash = if several { s.at.0 } else { i };
             Curve {
-                mark: mark(i),
+                mark: words::letter(i),
                 label: &s.label,
                 colour: key % COLOURS,
                 dash: DASHES.get(dash % DASHES.len()).copied().unwrap_or("none"),
@@ -101,16 +102,6 @@ fn description(curves: &[Curve<'_>], subjects: &[Subject<'_>]) -> String {
         labels.join("; "),
         grouped(missed)
     )
-}
-
-/// `A` to `Z`, then `A1` to `Z1` and so on.
-fn mark(i: usize) -> String {
-    let letter = char::from(b'A' + u8::try_from(i % 26).unwrap_or(0));
-    if i < 26 {
-        letter.to_string()
-    } else {
-        format!("{letter}{}", i / 26)
-    }
 }
 
 /// At the end of each bin the share of values above it, and last, at the
@@ -221,6 +212,5 @@ mod tests {
         ] {
             assert_eq!(share_label(share), text);
         }
-        assert_eq!([mark(0), mark(25), mark(26)], ["A", "Z", "A1"]);
     }
 }

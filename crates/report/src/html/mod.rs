@@ -1,6 +1,7 @@
 //! The report: one HTML file that needs nothing else, not even a script.
 
 mod cells;
+mod compare;
 mod facts;
 mod guide;
 mod papers;
@@ -47,6 +48,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
                     @for run in runs { (verdict(run)) }
                     (conditions(runs, &names))
                     (summary::section(runs, &names))
+                    (compare::section(runs, &names))
                     (figures_section(&figures))
                     (papers::section(runs, &names))
                     (cells::section(runs, &names))

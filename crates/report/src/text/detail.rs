@@ -6,7 +6,7 @@ use punctual_core::units::{grouped, human_ns};
 
 use super::style::{Paint, Style, of_outcome};
 use super::summary;
-use super::table::{Align, Table};
+use super::table::{Align, Table, push_wrapped};
 use crate::describe::{basics, circumstances, flat_facts, policy, worst_samples};
 use crate::{data, words};
 
@@ -42,14 +42,26 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
     if let Some(absence) = words::absence(cell) {
         return format!("  {absence}\n");
     }
-    out.push_str(&format!("  {}\n", circumstances(cell).join(" · ")));
+    push_wrapped(&mut out, &circumstances(cell).join(" · "), "  ", 2, width);
     out.push_str(&quantiles(cell).render(width, paint));
     out.push_str(&threads(cell).render(width, paint));
     for part in &cell.load_work {
-        out.push_str(&format!("  load: {}\n", words::work(part)));
+        push_wrapped(
+            &mut out,
+            &format!("load: {}", words::work(part)),
+            "  ",
+            8,
+            width,
+        );
     }
     for note in words::cell_notes(cell) {
-        out.push_str(&format!("  {} {note}\n", paint.apply("!", Style::Doubt)));
+        push_wrapped(
+            &mut out,
+            &note,
+            &paint.apply("  ! ", Style::Doubt),
+            4,
+            width,
+        );
     }
     let worst = worst_samples(cell, data, WORST);
     if !worst.is_empty() {
@@ -69,18 +81,12 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         out.push_str(&table.render(width, paint));
     }
     let verdict = &cell.verdict;
-    for (i, reason) in verdict.because.iter().enumerate() {
-        let name = if i == 0 {
-            words::outcome(verdict.outcome)
-        } else {
-            ""
-        };
-        let name = paint.apply(name, of_outcome(verdict.outcome));
-        out.push_str(&format!(
-            "  {name}{}{}\n",
-            if i == 0 { "  " } else { "" },
-            words::clean(reason)
-        ));
+    let name = words::outcome(verdict.outcome);
+    let mut first = format!("  {}  ", paint.apply(name, of_outcome(verdict.outcome)));
+    for reason in &verdict.because {
+        let indent = name.len() + 4;
+        push_wrapped(&mut out, &words::clean(reason), &first, indent, width);
+        first = " ".repeat(indent);
     }
     out
 }

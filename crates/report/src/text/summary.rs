@@ -6,7 +6,7 @@ use punctual_core::units::{grouped, human_ns};
 use unicode_width::UnicodeWidthStr;
 
 use super::style::{Paint, Style, of_outcome};
-use super::table::{Align, Table, wrap};
+use super::table::{Align, Table, push_wrapped};
 use crate::words;
 
 /// One run in the terminal: header, conditions, a row for every cell and thread
@@ -18,8 +18,17 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
     let mut out = head(run, width, paint);
     out.push('\n');
     out.push_str(&fitting_table(&run.run, width).render(width, paint));
+    if let Some(warmup) = warmup(&run.run) {
+        out.push_str(&format!("  {}\n", paint.apply(&warmup, Style::Faint)));
+    }
     out.push_str(&verdict(&run.run, width, paint));
     out
+}
+
+fn warmup(run: &Run) -> Option<String> {
+    let maxima = run.cells.iter().filter_map(|cell| cell.warmup_max_ns);
+    let text = |max| format!("warm-up, outside all numbers: max {}", human_ns(max));
+    maxima.max().map(text)
 }
 
 /// Header line, notes on the run, conditions.
@@ -52,21 +61,6 @@ pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
         );
     }
     out
-}
-
-fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
-    for (i, line) in wrap(text, width.saturating_sub(indent).max(20))
-        .iter()
-        .enumerate()
-    {
-        if i == 0 {
-            out.push_str(first);
-        } else {
-            out.push_str(&" ".repeat(indent));
-        }
-        out.push_str(line);
-        out.push('\n');
-    }
 }
 
 const COLUMNS: [(&str, Align); 10] = [
@@ -162,16 +156,6 @@ fn notes(cell: &Cell, names: &[String; 2], shown: &[String; 2]) -> Vec<String> {
         notes.push(format!("load: {}", parts.join(" · ")));
     }
     notes.extend(words::cell_notes(cell));
-    // On a terminal there is room for the warm-up only where it says something:
-    // where it was worse than all that was measured after it.
-    if let Some(warmup) = cell.warmup_max_ns
-        && cell.stats.max_ns.is_some_and(|max| warmup > max)
-    {
-        notes.push(format!(
-            "max of the warm-up, outside all numbers: {}",
-            human_ns(warmup)
-        ));
-    }
     notes
 }
 

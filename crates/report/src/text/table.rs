@@ -16,6 +16,7 @@ pub enum Align {
 enum Row {
     Cells(Vec<(String, Style)>),
     Note(String),
+    Heading(String),
 }
 
 /// A table under construction.
@@ -47,6 +48,11 @@ impl Table {
         self.rows.push(Row::Note(text));
     }
 
+    /// Adds a line of its own above the rows that follow.
+    pub fn heading(&mut self, text: String) {
+        self.rows.push(Row::Heading(text));
+    }
+
     /// The table as lines; notes are wrapped at `width` columns.
     pub fn render(&self, width: usize, paint: Paint) -> String {
         let widths = self.widths();
@@ -59,6 +65,7 @@ impl Table {
         for row in &self.rows {
             match row {
                 Row::Cells(cells) => out.push_str(&self.line(cells, &widths, paint)),
+                Row::Heading(text) => out.push_str(&format!("{INDENT}{text}\n")),
                 Row::Note(text) => {
                     for line in wrap(text, width.saturating_sub(6).max(20)) {
                         out.push_str(&format!("      {}\n", paint.apply(&line, Style::Faint)));
@@ -88,7 +95,7 @@ impl Table {
             .iter()
             .filter_map(|row| match row {
                 Row::Cells(cells) => cells.get(column).map(|(text, _)| text.width()),
-                Row::Note(_) => None,
+                Row::Note(_) | Row::Heading(_) => None,
             })
             .max()
             .unwrap_or(0)
@@ -129,6 +136,23 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Appends a text, wrapped at `width`: `first` stands before its first line, and
+/// `indent` spaces before the others.
+pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
+    for (i, line) in wrap(text, width.saturating_sub(indent).max(20))
+        .iter()
+        .enumerate()
+    {
+        if i == 0 {
+            out.push_str(first);
+        } else {
+            out.push_str(&" ".repeat(indent));
+        }
+        out.push_str(line);
+        out.push('\n');
+    }
 }
 
 #[cfg(test)]

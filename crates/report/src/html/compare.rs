@@ -1,0 +1,100 @@
+//! Runs side by side: ratios, estimates over replicates, what differs, caveats.
+
+use maud::{Markup, html};
+use punctual_core::compare::{Comparison, Replicates, Role, compare};
+use punctual_core::run::LoadedRun;
+use punctual_core::units::grouped;
+
+use super::{mean, ns, number};
+use crate::text::{difference_text, estimate_texts, estimates_title};
+use crate::words;
+
+/// The comparison of several runs; nothing for one.
+pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
+    if runs.len() < 2 {
+        return html! {};
+    }
+    let comparison = compare(runs);
+    html! {
+        section {
+            h2 { "Side by side" }
+            ul { @for (i, name) in names.iter().enumerate() { li { strong { (words::letter(i)) } " " (name) } } }
+            h3 { "What may not be concluded" }
+            ul class="conditions" { @for caveat in &comparison.caveats { li { (words::clean(caveat)) } } }
+            (table(&comparison))
+            @if let Some(replicates) = &comparison.replicates { (estimates(replicates)) }
+            h3 { "What differs" }
+            ul {
+                @for difference in &comparison.differences {
+                    li {
+                        (difference_text(difference))
+                        @if difference.role == Role::Confounder { strong { " (not the kernel)" } }
+                    }
+                }
+                @for cell in &comparison.unmatched {
+                    li { "only in " (words::letter(cell.run)) ": " (words::clean(&cell.key)) }
+                }
+            }
+        }
+    }
+}
+
+fn table(comparison: &Comparison) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                caption { "Ratios to the first run of each cell" }
+                thead { tr {
+                    th scope="col" { "cell" }
+                    th scope="col" { "run" }
+                    @for head in ["max", "ratio", "p99.9", "ratio", "p99", "ratio", "avg", "ratio", "min", "samples", "missed"] {
+                        th scope="col" class="n" { (head) }
+                    }
+                } }
+                tbody {
+                    @for cell in &comparison.cells {
+                        @for (i, row) in cell.rows.iter().enumerate() {
+                            tr class=(if i == 0 { "first" } else { "" }) {
+                                th scope="row" { @if i == 0 { (words::clean(&cell.key)) } }
+                                td { (words::letter(row.run)) }
+                                td class="n max" { @if row.samples == 0 { "no samples" } @else { (ns(row.max_ns)) } }
+                                (number(words::ratio(row.ratio.max)))
+                                (number(ns(row.p999_ns)))
+                                (number(words::ratio(row.ratio.p999)))
+                                (number(ns(row.p99_ns)))
+                                (number(words::ratio(row.ratio.p99)))
+                                (number(mean(row.avg_ns)))
+                                (number(words::ratio(row.ratio.avg)))
+                                (number(ns(row.min_ns)))
+                                (number(grouped(row.samples)))
+                                (number(grouped(row.missed)))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn estimates(replicates: &Replicates) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                caption { (estimates_title(replicates)) }
+                thead { tr {
+                    th scope="col" { "cell" }
+                    @for head in ["quantity", "runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
+                        th scope="col" class="n" { (head) }
+                    }
+                } }
+                tbody { @for estimate in &replicates.estimates {
+                    tr {
+                        th scope="row" { (words::clean(&estimate.key)) }
+                        @for text in estimate_texts(estimate) { (number(text)) }
+                    }
+                } }
+            }
+        }
+    }
+}
