@@ -14,7 +14,7 @@ fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "demo".into()));
     std::fs::create_dir_all(&folder)?;
     if arguments.next().is_some_and(|word| word == "day") {
-        let day = common::day();
+        let day = common::day(1);
         let start = Instant::now();
         let page = html(std::slice::from_ref(&day), &Options::default());
         println!("{} bytes of HTML in {:?}", page.len(), start.elapsed());

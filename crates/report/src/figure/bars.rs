@@ -15,6 +15,9 @@ const VALUE: f64 = 96.0;
 
 pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     let mut frame = Frame::standard(ROW * subjects.len() as f64 + 30.0);
+    // No name of a vertical axis stands above.
+    frame.top -= 22.0;
+    frame.bottom -= 22.0;
     frame.left = 14.0;
     frame.right = WIDTH - VALUE;
     let axis = range.log_axis(frame.left, frame.right);

@@ -15,6 +15,8 @@ pub struct Frame {
 pub const LEFT: f64 = 74.0;
 /// Right end of every plotting area.
 pub const RIGHT: f64 = super::WIDTH - 16.0;
+/// Room for a label such as `deadline 200 us` in the large type of narrow screens.
+const LABEL_ROOM: f64 = 175.0;
 /// Top of the first plotting area: below the title and the axis' name.
 pub const TOP: f64 = 54.0;
 
@@ -43,7 +45,10 @@ impl Frame {
             @for (x, label) in ticks {
                 path class=(grid(label)) d=(format!("M{} {}V{}", n(*x), n(self.top), n(self.bottom))) {}
                 @if let Some(label) = label {
-                    text class="soft" x=(n(x.min(self.right - 8.0))) y=(n(self.bottom + 20.0)) text-anchor="middle" { (label) }
+                    // A label in the middle of the last tick would be cut by the edge.
+                    @let cut = x + 34.0 > super::WIDTH;
+                    @let (x, anchor) = if cut { (super::WIDTH - 2.0, "end") } else { (*x, "middle") };
+                    text class="soft tick" x=(n(x)) y=(n(self.bottom + 20.0)) text-anchor=(anchor) { (label) }
                 }
             }
             text class="soft" x=(n(self.right)) y=(n(self.bottom + 42.0)) text-anchor="end" { (name) }
@@ -63,11 +68,10 @@ impl Frame {
         }
     }
 
-    /// A vertical line with its label beside it, on the side that has room.
-    /// `row` keeps labels of several lines apart.
+    /// A vertical line with its label on its right, away from the samples, or on
+    /// its left where the right has no room. `row` keeps labels of several lines apart.
     pub fn vertical(&self, x: f64, class: &str, label: &str, row: f64) -> Markup {
-        let near_right = x > (self.left + self.right) / 2.0;
-        let (anchor, shift) = if near_right {
+        let (anchor, shift) = if x + LABEL_ROOM > self.right {
             ("end", -5.0)
         } else {
             ("start", 5.0)

@@ -12,8 +12,8 @@ use crate::data::Distribution;
 
 /// Width that a bar should have at least, units of the figure.
 const BAR: f64 = 5.0;
-/// Recorded bins that a bar should hold at least: with fewer, neighbours that
-/// hold one more or one less would make a comb out of a smooth distribution.
+/// Recorded bins that a bar of a logarithmic axis holds at least: with fewer,
+/// neighbours that hold one more or one less would make a comb of a smooth distribution.
 const BINS_IN_BAR: f64 = 4.0;
 /// Relative width of a recorded bin of the histogram and of the blocks.
 const FINE: f64 = 1.0 / 128.0;
@@ -112,14 +112,94 @@ fn outline(bars: &[Bar], frame: Frame, counts: &Scale) -> String {
     path
 }
 
-/// Puts recorded bins together to bars of equal width on paper: counts in bars
-/// of unequal width would draw steps that are not in the data. No recorded bin
-/// is cut, so that every bar is a true count.
+/// How latencies are put together to bars of equal width on paper: counts in
+/// bars of unequal width would draw steps that are not in the data.
+#[derive(Debug, Clone, Copy)]
+enum Slots {
+    /// A power of two of nanoseconds. Recorded bins are powers of two wide and
+    /// lie at multiples of their width, so that none is cut by a bar.
+    Linear { ns: i64 },
+    /// A width on paper. A recorded bin belongs to the bar that its low end is in.
+    Log { width: f64 },
+}
+
+impl Slots {
+    fn of(axis: &Axis, coarse: bool) -> Self {
+        let scale = axis.scale();
+        let relative = if coarse { COARSE } else { FINE };
+        let high = scale.high();
+        if scale.is_log() {
+            let bin = scale.map(high) - scale.map(high / (1.0 + relative));
+            let bins = if coarse { 1.0 } else { BINS_IN_BAR };
+            return Self::Log {
+                width: (bin * bins).max(BAR),
+            };
+        }
+        let largest = high.abs().max(scale.low().abs());
+        let bar = scale.value_at(BAR) - scale.value_at(0.0);
+        let wanted = bar.max(largest * relative);
+        let ns = (0..62)
+            .map(|shift| 1_i64 << shift)
+            .find(|ns| *ns as f64 >= wanted);
+        Self::Linear {
+            ns: ns.unwrap_or(1 << 62),
+        }
+    }
+
+    /// The bar that a recorded bin belongs to.
+    fn bar(self, bin: &SignedBin, axis: &Axis) -> Bar {
+        let count = bin.count;
+        if let Some((from, to)) = axis.early().filter(|_| bin.high < 1) {
+            let (from, to) = (from + 6.0, to - 6.0);
+            return Bar {
+                slot: f64::NEG_INFINITY,
+                from,
+                to,
+                count,
+            };
+        }
+        match self {
+            Self::Linear { ns } => {
+                let slot = bin.low.div_euclid(ns) as f64;
+                let (from, to) = (
+                    axis.map(slot * ns as f64),
+                    axis.map((slot + 1.0) * ns as f64),
+                );
+                Bar {
+                    slot,
+                    from,
+                    to,
+                    count,
+                }
+            }
+            Self::Log { width } => {
+                // A bin holds whole nanoseconds: it ends where the next one begins.
+                let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
+                let slot = (low / width).floor();
+                let wide = end - low > width;
+                let (from, to) = if wide {
+                    (low, end)
+                } else {
+                    (slot * width, (slot + 1.0) * width)
+                };
+                Bar {
+                    slot,
+                    from,
+                    to,
+                    count,
+                }
+            }
+        }
+    }
+}
+
+/// Puts recorded bins together to bars. No recorded bin is cut, so that every
+/// bar is a true count.
 fn rebinned(distribution: &Distribution, axis: &Axis) -> Vec<Bar> {
-    let width = bar_width(axis, distribution.coarse);
+    let slots = Slots::of(axis, distribution.coarse);
     let mut bars: Vec<Bar> = Vec::new();
     for bin in &distribution.bins {
-        let bar = bar_of(bin, width, axis);
+        let bar = slots.bar(bin, axis);
         match bars.last_mut() {
             Some(last) if last.slot == bar.slot => {
                 last.to = last.to.max(bar.to);
@@ -140,48 +220,6 @@ fn rebinned(distribution: &Distribution, axis: &Axis) -> Vec<Bar> {
         last.to = last.to.min(axis.map(bin.high as f64)).max(last.from);
     }
     bars
-}
-
-fn bar_of(bin: &SignedBin, width: f64, axis: &Axis) -> Bar {
-    if let Some((from, to)) = axis.early().filter(|_| bin.high < 1) {
-        let (from, to) = (from + 6.0, to - 6.0);
-        return Bar {
-            slot: f64::NEG_INFINITY,
-            from,
-            to,
-            count: bin.count,
-        };
-    }
-    // A bin holds whole nanoseconds: it ends where the next one begins.
-    let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
-    let slot = (low / width).floor();
-    let (from, to) = if end - low > width {
-        (low, end)
-    } else {
-        (slot * width, (slot + 1.0) * width)
-    };
-    Bar {
-        slot,
-        from,
-        to,
-        count: bin.count,
-    }
-}
-
-/// The width of all bars: wide enough for the coarsest recorded bins on this axis.
-fn bar_width(axis: &Axis, coarse: bool) -> f64 {
-    let scale = axis.scale();
-    let widest = |relative: f64| {
-        // The relative width is reached at the upper end of a linear axis, and
-        // everywhere on a logarithmic one.
-        let high = scale.high();
-        scale.map(high) - scale.map(high / (1.0 + relative))
-    };
-    if coarse {
-        widest(COARSE).max(BAR)
-    } else {
-        (widest(FINE) * BINS_IN_BAR).max(BAR)
-    }
 }
 
 #[cfg(test)]
@@ -230,6 +268,17 @@ mod tests {
             .filter_map(|text| text.parse().ok())
             .collect();
         let bars = bars_of(&values, &Range::spanning(1_000, 1_000_000));
+        check_even(&bars);
+    }
+
+    #[test]
+    fn an_even_spread_over_octaves_gives_even_bars_on_a_linear_axis() {
+        let values: Vec<i64> = (10_000..90_000).collect();
+        check_even(&bars_of(&values, &Range::spanning(10_000, 90_000)));
+    }
+
+    fn check_even(bars: &[Bar]) {
+        assert!(bars.len() > 30, "{}", bars.len());
         let inner = &bars[1..bars.len() - 1];
         let mean = inner.iter().map(|bar| bar.count).sum::<u64>() / inner.len() as u64;
         for bar in inner {

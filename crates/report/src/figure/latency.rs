@@ -36,7 +36,7 @@ impl Range {
     #[cfg(test)]
     pub(super) fn spanning(low: i64, high: i64) -> Self {
         let mut range = Self::default();
-        for value in [low, 1, high] {
+        for value in [low, high] {
             range.include(Some(value));
         }
         range
@@ -87,14 +87,15 @@ impl Range {
             return self.log_axis(from, to);
         }
         let low = self.low.unwrap_or(0).min(low);
+        let room = (high as f64 - low as f64) * (HEADROOM - 1.0) / 2.0;
         Axis {
-            scale: Scale::linear(low as f64, high as f64, from, to),
+            scale: Scale::linear(low as f64, high as f64 + room, from, to),
             early_from: None,
         }
     }
 }
 
-/// Room above the maximum on a logarithmic axis, as a factor.
+/// Room above the maximum, as a factor on a logarithmic axis.
 const HEADROOM: f64 = 1.1;
 
 /// Length of the band for latencies of zero and below, units of the figure.

@@ -79,6 +79,12 @@ impl Scale {
         self.high
     }
 
+    /// Whether the scale is logarithmic.
+    #[must_use]
+    pub fn is_log(&self) -> bool {
+        self.log
+    }
+
     /// The place of a value. Values outside the scale land on its ends.
     #[must_use]
     pub fn map(&self, value: f64) -> f64 {

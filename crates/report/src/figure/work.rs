@@ -52,8 +52,8 @@ fn label(cell: &Cell, part: u32) -> String {
         |w| words::clean(&w.load).into_owned(),
     );
     match work.and_then(|w| w.counters.first()) {
-        Some(counter) => format!("{name}: {} a second", words::clean(&counter.name)),
-        None => format!("{name}: work a second"),
+        Some(counter) => format!("{name}: {}/s", words::clean(&counter.name)),
+        None => format!("{name}: work/s"),
     }
 }
 
@@ -120,8 +120,8 @@ fn strip(
         .collect();
     html! {
         text class="soft" x=(n(from)) y=(n(upper - 6.0)) {
-            (shortened(label, 36)) ", at most " (words::rate("", most).trim_end_matches("/s").trim_end())
-            @if !holes.is_empty() { tspan class="maxtext" { " · red: none for a second or more" } }
+            (shortened(label, 30)) ", at most " (words::rate("", most).trim_end_matches("/s").trim_end())
+            @if !holes.is_empty() { tspan class="maxtext" { " · red: no work" } }
         }
         rect class="band" x=(n(from)) y=(n(upper)) width=(n(to - from)) height=(n(STRIP)) {}
         path class="work" d=(path) {}

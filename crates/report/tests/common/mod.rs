@@ -503,13 +503,13 @@ pub fn skipped() -> Cell {
 }
 
 /// A day of one thread at 1 ms: 86,400 blocks and 86.4 million samples, of which
-/// only one in a hundred is drawn and counted a hundredfold.
-pub fn day() -> LoadedRun {
+/// only one in `times` is drawn, and counted so many times.
+pub fn day(times: u32) -> LoadedRun {
     let spec = CellSpec {
         probe: "wakeup",
         load: "paper",
         seconds: 86_400,
-        interval: 100 * MS,
+        interval: u64::from(times) * MS,
         threads: 1,
         shape: Shape {
             base: 17_000.0,
@@ -522,14 +522,14 @@ pub fn day() -> LoadedRun {
     let mut run = run("6.1.0-56-rt-amd64", "rt", Some(500_000), &[spec]);
     for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
         for block in &mut thread.blocks {
-            block.moments.count *= 100;
-            block.moments.sum *= 100;
-            block.moments.sum_sq *= 100;
-            block.coarse.iter_mut().for_each(|(_, n)| *n *= 100);
+            block.moments.count *= u64::from(times);
+            block.moments.sum *= i128::from(times);
+            block.moments.sum_sq *= u128::from(times);
+            block.coarse.iter_mut().for_each(|(_, n)| *n *= times);
         }
         let drawn = thread.histogram.take().unwrap();
         let mut all = SignedHistogram::new();
-        (0..100).for_each(|_| all.merge(&drawn));
+        (0..times).for_each(|_| all.merge(&drawn));
         thread.histogram = Some(all);
     }
     let whole = stats(&run.cells[0].threads.iter().collect::<Vec<_>>());
