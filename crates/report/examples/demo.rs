@@ -22,10 +22,7 @@ fn main() -> std::io::Result<()> {
     }
     let mut rt = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
     let stock = common::standard("6.1.0-56-amd64", "voluntary", 9.0);
-    std::fs::write(
-        folder.join("one.html"),
-        html(std::slice::from_ref(&rt), &Options::default()),
-    )?;
+    std::fs::write(folder.join("one.html"), html(std::slice::from_ref(&rt), &Options::default()))?;
     print!("{}", text::summary(&rt, 100, true));
     print!("{}", text::summary(&stock, 100, true));
     rt.run.privileged = false;

@@ -21,11 +21,8 @@ impl Distribution {
     #[must_use]
     pub fn of_samples(cell: &Cell, data: &CellData) -> Self {
         let coarse = is_coarse(data);
-        let mut bins: Vec<_> = if coarse {
-            coarse_bins(data)
-        } else {
-            merged(data).bins().collect()
-        };
+        let mut bins: Vec<_> =
+            if coarse { coarse_bins(data) } else { merged(data).bins().collect() };
         // A bin reaches past the sample in it; the extremes are known exactly.
         if let (Some(first), Some(min)) = (bins.first_mut(), cell.stats.min_ns) {
             first.low = min.clamp(first.low, first.high);
@@ -64,16 +61,11 @@ impl Distribution {
 }
 
 fn is_coarse(data: &CellData) -> bool {
-    data.threads
-        .iter()
-        .any(|thread| thread.histogram.is_none() && !thread.blocks.is_empty())
+    data.threads.iter().any(|thread| thread.histogram.is_none() && !thread.blocks.is_empty())
 }
 
 fn merged(data: &CellData) -> SignedHistogram {
-    let mut all = SignedHistogram {
-        positive: Histogram::new(),
-        negative: Histogram::new(),
-    };
+    let mut all = SignedHistogram { positive: Histogram::new(), negative: Histogram::new() };
     for histogram in data.threads.iter().filter_map(|t| t.histogram.as_ref()) {
         all.merge(histogram);
     }
@@ -96,15 +88,7 @@ fn coarse_bins(data: &CellData) -> Vec<SignedBin> {
 
 /// The cells of a run with their recordings; an empty recording where there is none.
 pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
-    const NOTHING: &CellData = &CellData {
-        threads: Vec::new(),
-        work: Vec::new(),
-        system: Vec::new(),
-        damaged: 0,
-    };
-    run.run
-        .cells
-        .iter()
-        .enumerate()
-        .map(|(i, cell)| (cell, run.cells.get(i).unwrap_or(NOTHING)))
+    const NOTHING: &CellData =
+        &CellData { threads: Vec::new(), work: Vec::new(), system: Vec::new(), damaged: 0 };
+    run.run.cells.iter().enumerate().map(|(i, cell)| (cell, run.cells.get(i).unwrap_or(NOTHING)))
 }

@@ -21,10 +21,7 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
         parts.push(format!("steal {:.2} %", steal * 100.0));
     }
     if let Some(warmup) = cell.warmup_max_ns {
-        parts.push(format!(
-            "warm-up max {} (outside the numbers)",
-            human_ns(warmup)
-        ));
+        parts.push(format!("warm-up max {} (outside the numbers)", human_ns(warmup)));
     }
     let said = |name: &str| name == "interval" && cell.interval_ns.is_some();
     for (name, value) in cell.params.iter().filter(|(name, _)| !said(name)) {
@@ -37,11 +34,7 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
 #[must_use]
 pub fn policy(thread: &Thread) -> String {
     let policy = words::clean(&thread.policy);
-    if thread.priority > 0 {
-        format!("{policy} {}", thread.priority)
-    } else {
-        policy.into_owned()
-    }
+    if thread.priority > 0 { format!("{policy} {}", thread.priority) } else { policy.into_owned() }
 }
 
 /// The worst samples of a cell over its threads, the worst first: latency (ns),
@@ -56,14 +49,8 @@ pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64
         .collect();
     all.sort_unstable_by_key(|(latency, at, _)| (std::cmp::Reverse(*latency), *at));
     all.truncate(most);
-    let cpu = |i: usize| {
-        cell.threads
-            .get(i)
-            .map_or_else(String::new, words::cpu_name)
-    };
-    all.into_iter()
-        .map(|(latency, at, i)| (latency, at, cpu(i)))
-        .collect()
+    let cpu = |i: usize| cell.threads.get(i).map_or_else(String::new, words::cpu_name);
+    all.into_iter().map(|(latency, at, i)| (latency, at, cpu(i))).collect()
 }
 
 /// What identifies a run and how it was made, as key and value.
@@ -75,23 +62,11 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
     let ended = r.ended.as_ref().and_then(|e| words::utc(e.realtime_ns));
     list.push(("ended", ended.unwrap_or_else(|| "not recorded".to_owned())));
     list.extend([
-        (
-            "tool",
-            format!("{} {} ({})", r.tool.name, r.tool.version, r.tool.target),
-        ),
+        ("tool", format!("{} {} ({})", r.tool.name, r.tool.version, r.tool.target)),
         ("command line", r.tool.command.join(" ")),
         ("plan", format!("{} ({})", r.plan.name, r.plan_hash)),
-        (
-            "board",
-            format!(
-                "{} ({}, {})",
-                r.board.name, r.board.kind, r.board.fingerprint
-            ),
-        ),
-        (
-            "kernel",
-            format!("{} {}", r.kernel.release, r.kernel.version),
-        ),
+        ("board", format!("{} ({}, {})", r.board.name, r.board.kind, r.board.fingerprint)),
+        ("kernel", format!("{} {}", r.kernel.release, r.kernel.version)),
         ("machine", r.kernel.machine.clone()),
         ("kernel command line", r.kernel.command_line.clone()),
         ("privileged", yes_no(r.privileged)),

@@ -11,11 +11,7 @@ use punctual_core::units::{SECOND_NS, exact_duration, grouped, human_ns};
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     let bad = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
-    if text.contains(bad) {
-        Cow::Owned(text.replace(bad, "\u{fffd}"))
-    } else {
-        Cow::Borrowed(text)
-    }
+    if text.contains(bad) { Cow::Owned(text.replace(bad, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 /// The probe of a cell with the parameters that are not its defaults.
@@ -34,10 +30,7 @@ pub fn cell_name(cell: &Cell) -> String {
 /// The CPU of a thread, or the list of those that it may run on.
 #[must_use]
 pub fn cpu_name(thread: &Thread) -> String {
-    thread.cpu.map_or_else(
-        || clean(&thread.affinity).into_owned(),
-        |cpu| cpu.to_string(),
-    )
+    thread.cpu.map_or_else(|| clean(&thread.affinity).into_owned(), |cpu| cpu.to_string())
 }
 
 /// The preemption model as kernel developers write it.
@@ -59,11 +52,7 @@ pub fn preemption_name(model: &str) -> Cow<'_, str> {
 pub fn headline(run: &Run) -> Vec<String> {
     let mut parts = vec![
         clean(&run.board.name).into_owned(),
-        format!(
-            "Linux {} {}",
-            clean(&run.kernel.release),
-            preemption_name(&run.kernel.preemption)
-        ),
+        format!("Linux {} {}", clean(&run.kernel.release), preemption_name(&run.kernel.preemption)),
         format!(
             "{} {} {}",
             run.board.cpus,
@@ -106,10 +95,7 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
             return names;
         }
     }
-    runs.iter()
-        .enumerate()
-        .map(|(i, run)| format!("{} ({})", id(&run.run), i + 1))
-        .collect()
+    runs.iter().enumerate().map(|(i, run)| format!("{} ({})", id(&run.run), i + 1)).collect()
 }
 
 /// What is to be said of a run that did not end as planned, or was not measured here.
@@ -145,9 +131,7 @@ pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
 pub fn cell_notes(cell: &Cell) -> Vec<String> {
     let mut notes = Vec::new();
     let reason = cell.reason.as_deref().map(clean);
-    let because = reason
-        .as_deref()
-        .map_or_else(String::new, |reason| format!(": {reason}"));
+    let because = reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
     match cell.state {
         CellState::Complete | CellState::Pending | CellState::Skipped => {}
         CellState::Running => notes.push("cut short while it was measured".to_owned()),
@@ -162,10 +146,7 @@ pub fn cell_notes(cell: &Cell) -> Vec<String> {
     let stats = &cell.stats;
     if stats.missed > 0 {
         let corrected = stats.corrected.p999_ns.map_or_else(String::new, |p999| {
-            format!(
-                "; counted as late as they were, p99.9 is {}",
-                human_ns(p999)
-            )
+            format!("; counted as late as they were, p99.9 is {}", human_ns(p999))
         });
         notes.push(format!(
             "{} of {} releases missed{corrected}",
@@ -207,11 +188,8 @@ pub fn absence(cell: &Cell) -> Option<String> {
 /// What a part of the load did: `hackbench 41.2 MB/s, 512 forks/s`.
 #[must_use]
 pub fn work(part: &LoadWork) -> String {
-    let rates: Vec<_> = part
-        .counters
-        .iter()
-        .map(|counter| rate(&counter.name, counter.per_second))
-        .collect();
+    let rates: Vec<_> =
+        part.counters.iter().map(|counter| rate(&counter.name, counter.per_second)).collect();
     let mut text = format!("{} {}", clean(&part.load), rates.join(", "));
     if part.idle_seconds > 0 {
         text.push_str(&format!(", idle for {} s", grouped(part.idle_seconds)));
@@ -254,11 +232,7 @@ pub fn rate(name: &str, per_second: f64) -> String {
     reason = "a mean of i64 values fits i64, and `as` saturates"
 )]
 pub fn mean_ns(ns: f64) -> String {
-    if ns.abs() < 1_000.0 {
-        format!("{ns:.1} ns")
-    } else {
-        human_ns(ns.round() as i64)
-    }
+    if ns.abs() < 1_000.0 { format!("{ns:.1} ns") } else { human_ns(ns.round() as i64) }
 }
 
 /// An instant of a cell: `4.218 s after the start`.
@@ -310,12 +284,8 @@ pub fn worst(run: &Run) -> Option<String> {
         .filter(|cell| cell.kind != "cost")
         .filter_map(|cell| cell.stats.max_ns.map(|max| (cell, max)))
         .max_by_key(|(_, max)| *max)?;
-    let mut text = format!(
-        "worst {}: {} under {}",
-        human_ns(max),
-        probe_name(cell),
-        clean(&cell.load)
-    );
+    let mut text =
+        format!("worst {}: {} under {}", human_ns(max), probe_name(cell), clean(&cell.load));
     let thread = cell.threads.iter().find(|t| t.stats.max_ns == Some(max));
     if let Some(thread) = thread {
         text.push_str(&format!(", CPU {}", cpu_name(thread)));
@@ -330,11 +300,7 @@ pub fn worst(run: &Run) -> Option<String> {
 #[must_use]
 pub fn letter(i: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(i % 26).unwrap_or(0));
-    if i < 26 {
-        letter.to_string()
-    } else {
-        format!("{letter}{}", i / 26)
-    }
+    if i < 26 { letter.to_string() } else { format!("{letter}{}", i / 26) }
 }
 
 /// A ratio with three significant digits from 0.01 to 100; `-` without one.
@@ -368,16 +334,10 @@ pub fn utc(realtime_ns: u64) -> Option<String> {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    Some(format!(
-        "{year}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC"
-    ))
+    Some(format!("{year}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC"))
 }
 
 #[cfg(test)]

@@ -31,10 +31,7 @@ fn every_figure_is_valid_and_drawn() {
         for element in ["title", "desc"] {
             assert!(count(&document, element) >= 1, "{name} has no {element}");
         }
-        assert!(
-            svg.contains("prefers-color-scheme"),
-            "{name} has no dark form"
-        );
+        assert!(svg.contains("prefers-color-scheme"), "{name} has no dark form");
         let (element, least) = match name.split(['-', '.']).next() {
             Some("bars") => ("rect", 3 * 8),
             Some("ccdf") => ("path", 8 * 2),
@@ -42,16 +39,10 @@ fn every_figure_is_valid_and_drawn() {
             Some("timeline") => ("image", 1),
             _ => panic!("{name} is not known"),
         };
-        assert!(
-            count(&document, element) >= least,
-            "{name}: too few {element}"
-        );
+        assert!(count(&document, element) >= least, "{name}: too few {element}");
         for node in document.descendants().filter(|n| n.has_attribute("d")) {
             let d = node.attribute("d").unwrap();
-            assert!(
-                !d.is_empty() && !d.contains("NaN") && !d.contains("inf"),
-                "{name}: {d}"
-            );
+            assert!(!d.is_empty() && !d.contains("NaN") && !d.contains("inf"), "{name}: {d}");
         }
     }
 }
@@ -60,12 +51,8 @@ fn every_figure_is_valid_and_drawn() {
 fn every_cell_of_a_report_has_the_same_axes() {
     let labels = |svg: &str| -> Vec<String> {
         let document = roxmltree::Document::parse(svg).unwrap();
-        let ticks = document
-            .descendants()
-            .filter(|n| n.attribute("class") == Some("soft tick"));
-        ticks
-            .map(|n| format!("{:?} {:?}", n.attribute("x"), n.text()))
-            .collect()
+        let ticks = document.descendants().filter(|n| n.attribute("class") == Some("soft tick"));
+        ticks.map(|n| format!("{:?} {:?}", n.attribute("x"), n.text())).collect()
     };
     let all: Vec<_> = figures(&two())
         .into_iter()
@@ -77,18 +64,13 @@ fn every_cell_of_a_report_has_the_same_axes() {
 }
 
 fn check_page(page: &str) {
-    for forbidden in [
-        "<script", "<link", "@import", "url(", "src=", "srcset", "<iframe",
-    ] {
+    for forbidden in ["<script", "<link", "@import", "url(", "src=", "srcset", "<iframe"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
     let loads = page.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
     assert!(!loads.contains("http://") && !loads.contains("https://"));
     let images = page.matches("<image ").count();
-    assert_eq!(
-        images,
-        page.matches("href=\"data:image/png;base64,").count()
-    );
+    assert_eq!(images, page.matches("href=\"data:image/png;base64,").count());
     assert_eq!(page.matches("href=").count(), images);
     for (i, _) in page.match_indices("<th ") {
         assert!(page[i..].starts_with("<th scope="), "{}", &page[i..i + 40]);
@@ -111,21 +93,11 @@ fn the_page_needs_nothing_else() {
         "How to read this report",
         "Command line",
     ];
-    let places: Vec<_> = order
-        .iter()
-        .map(|text| page.find(text).unwrap_or_else(|| panic!("{text}")))
-        .collect();
+    let places: Vec<_> =
+        order.iter().map(|text| page.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
-    for id in page
-        .split(" id=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split('"').next())
-    {
-        assert_eq!(
-            page.matches(&format!(" id=\"{id}\"")).count(),
-            1,
-            "{id} is not unique"
-        );
+    for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert_eq!(page.matches(&format!(" id=\"{id}\"")).count(), 1, "{id} is not unique");
     }
 }
 
@@ -139,12 +111,7 @@ fn names_from_a_board_cannot_break_the_page() {
     for (name, svg) in figures {
         assert!(roxmltree::Document::parse(&svg).is_ok(), "{name}");
     }
-    let page = html(
-        &[run],
-        &Options {
-            title: Some("<script>".to_owned()),
-        },
-    );
+    let page = html(&[run], &Options { title: Some("<script>".to_owned()) });
     assert!(!page.contains("<script"));
     assert!(!page.contains('\u{0}') && !page.contains('\u{1b}'));
 }
@@ -170,33 +137,19 @@ fn runs_with_little_in_them_make_a_page() {
 #[test]
 fn a_recovered_cell_is_drawn_from_its_blocks() {
     let mut run = common::standard("6.1.0", "rt", 1.0);
-    for thread in run
-        .cells
-        .iter_mut()
-        .flat_map(|cell: &mut CellData| &mut cell.threads)
-    {
+    for thread in run.cells.iter_mut().flat_map(|cell: &mut CellData| &mut cell.threads) {
         thread.histogram = None;
         thread.behind = None;
     }
     let all = figures(&[run]);
-    assert_eq!(
-        all.iter()
-            .filter(|(name, _)| name.starts_with("histogram"))
-            .count(),
-        4
-    );
+    assert_eq!(all.iter().filter(|(name, _)| name.starts_with("histogram")).count(), 4);
 }
 
 #[test]
 fn extreme_latencies_stay_on_the_axes() {
-    for (low, high) in [
-        (-1, 0),
-        (0, 0),
-        (1, 1),
-        (i64::MIN, i64::MAX),
-        (-5_000, -4_000),
-        (i64::MAX, i64::MAX),
-    ] {
+    for (low, high) in
+        [(-1, 0), (0, 0), (1, 1), (i64::MIN, i64::MAX), (-5_000, -4_000), (i64::MAX, i64::MAX)]
+    {
         let mut run = common::standard("6.1.0", "rt", 1.0);
         for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
             let mut histogram = punctual_core::histogram::SignedHistogram::new();
@@ -213,20 +166,14 @@ fn extreme_latencies_stay_on_the_axes() {
             cell.stats.avg_ns = Some(low as f64);
         }
         for (name, svg) in figures(&[run]) {
-            assert!(
-                !svg.contains("NaN") && !svg.contains("inf"),
-                "{name} of {low} and {high}"
-            );
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name} of {low} and {high}");
             let document = roxmltree::Document::parse(&svg).unwrap();
             for x in document
                 .descendants()
                 .filter_map(|n| n.attribute("x"))
                 .filter_map(|x| x.parse::<f64>().ok())
             {
-                assert!(
-                    (0.0..=720.0).contains(&x),
-                    "{name} of {low} and {high}: {x}"
-                );
+                assert!((0.0..=720.0).contains(&x), "{name} of {low} and {high}: {x}");
             }
         }
     }

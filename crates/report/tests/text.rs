@@ -9,20 +9,12 @@ use punctual_report::text::{comparison, details, summary};
 
 #[test]
 fn a_pass_with_a_skipped_cell() {
-    insta::assert_snapshot!(summary(
-        &common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
-        100,
-        false
-    ));
+    insta::assert_snapshot!(summary(&common::standard("6.1.0-56-rt-amd64", "rt", 1.0), 100, false));
 }
 
 #[test]
 fn a_failure_with_missed_periods_in_colour() {
-    let text = summary(
-        &common::standard("6.1.0-56-amd64", "voluntary", 9.0),
-        100,
-        true,
-    );
+    let text = summary(&common::standard("6.1.0-56-amd64", "voluntary", 9.0), 100, true);
     insta::assert_snapshot!(text.replace('\u{1b}', "<ESC>"));
 }
 
@@ -40,8 +32,7 @@ fn a_run_without_privileges_that_was_killed() {
         id: "load-died".to_owned(),
         text: "the load flood ended after 9 s: killed by signal 9".to_owned(),
     });
-    run.damage
-        .push("cells/02: 1 stretch could not be read".to_owned());
+    run.damage.push("cells/02: 1 stretch could not be read".to_owned());
     insta::assert_snapshot!(summary(&run, 100, false));
 }
 
@@ -107,20 +98,13 @@ fn names_from_a_board_cannot_steer_the_terminal() {
     run.run.conditions[0].text = "\u{9b}31m".to_owned();
     run.run.cells[0].load = "cmd:\u{1b}]0;x\u{7}".to_owned();
     for text in [summary(&run, 100, false), details(&run, 100, false)] {
-        assert!(
-            !text.contains(|c: char| c.is_control() && c != '\n'),
-            "{text:?}"
-        );
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
     }
 }
 
 #[test]
 fn the_table_fits_in_a_hundred_columns() {
-    let text = summary(
-        &common::standard("6.1.0-56-amd64", "voluntary", 9.0),
-        100,
-        false,
-    );
+    let text = summary(&common::standard("6.1.0-56-amd64", "voluntary", 9.0), 100, false);
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }

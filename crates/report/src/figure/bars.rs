@@ -56,11 +56,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     let list: Vec<_> = subjects
         .iter()
         .map(|s| {
-            let max = s
-                .cell
-                .stats
-                .max_ns
-                .map_or_else(|| "none".to_owned(), human_ns);
+            let max = s.cell.stats.max_ns.map_or_else(|| "none".to_owned(), human_ns);
             format!("{}: max {max}", s.label)
         })
         .collect();

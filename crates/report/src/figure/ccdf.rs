@@ -54,12 +54,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
     let frame = Frame::standard(300.0);
     let axis = range.log_axis(frame.left, frame.right);
     let least = curves.iter().flat_map(|c| &c.points).map(|(_, p)| *p);
-    let shares = Scale::log(
-        least.fold(1.0, f64::min) * 0.8,
-        1.0,
-        frame.bottom,
-        frame.top,
-    );
+    let shares = Scale::log(least.fold(1.0, f64::min) * 0.8, 1.0, frame.bottom, frame.top);
     let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
     deadlines.sort_by(f64::total_cmp);
     deadlines.dedup();
@@ -91,10 +86,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
 }
 
 fn description(curves: &[Curve<'_>], subjects: &[Subject<'_>]) -> String {
-    let labels: Vec<_> = curves
-        .iter()
-        .map(|c| format!("{} {}", c.mark, c.label))
-        .collect();
+    let labels: Vec<_> = curves.iter().map(|c| format!("{} {}", c.mark, c.label)).collect();
     let missed: u64 = subjects.iter().map(|s| s.cell.stats.missed).sum();
     format!(
         "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
@@ -149,9 +141,8 @@ fn marks(curves: &[Curve<'_>], frame: Frame, axis: &Axis, shares: &Scale) -> Mar
         let (ns, share) = curve.points.last().copied().unwrap_or((1.0, 1.0));
         let x = (axis.map(ns) + 9.0).min(frame.right - 8.0);
         let mut y = shares.map(share) - 6.0;
-        while let Some((_, taken)) = placed
-            .iter()
-            .find(|(px, py)| (px - x).abs() < ROOM.0 && (py - y).abs() < ROOM.1)
+        while let Some((_, taken)) =
+            placed.iter().find(|(px, py)| (px - x).abs() < ROOM.0 && (py - y).abs() < ROOM.1)
         {
             y = taken - ROOM.1;
         }
@@ -166,11 +157,7 @@ fn marks(curves: &[Curve<'_>], frame: Frame, axis: &Axis, shares: &Scale) -> Mar
 
 fn share_ticks(shares: &Scale) -> Vec<(f64, Option<String>)> {
     let label = |t: &Tick| t.labelled.then(|| share_label(t.value));
-    shares
-        .ticks(7)
-        .iter()
-        .map(|t| (shares.map(t.value), label(t)))
-        .collect()
+    shares.ticks(7).iter().map(|t| (shares.map(t.value), label(t))).collect()
 }
 
 /// `1`, `0.1`, `0.05`, then `1e-3`.
@@ -195,21 +182,14 @@ mod tests {
             coarse: false,
         };
         let points = points(&d);
-        assert_eq!(
-            points[1..],
-            [(-5.0, 1.0), (-1.0, 0.99), (10.0, 0.01), (503.0, 0.01)]
-        );
+        assert_eq!(points[1..], [(-5.0, 1.0), (-1.0, 0.99), (10.0, 0.01), (503.0, 0.01)]);
     }
 
     #[test]
     fn shares_read_well() {
-        for (share, text) in [
-            (1.0, "1"),
-            (0.1, "0.1"),
-            (0.02, "0.02"),
-            (1e-3, "1e-3"),
-            (5e-8, "5e-8"),
-        ] {
+        for (share, text) in
+            [(1.0, "1"), (0.1, "0.1"), (0.02, "0.02"), (1e-3, "1e-3"), (5e-8, "5e-8")]
+        {
             assert_eq!(share_label(share), text);
         }
     }

@@ -29,12 +29,7 @@ impl Columns {
     /// Sums the blocks of all threads up to at most `most` columns for `length`
     /// seconds. Extremes are kept, not averaged.
     pub fn of(data: &CellData, length: u64, most: u64) -> Self {
-        let last = data
-            .threads
-            .iter()
-            .flat_map(|t| &t.blocks)
-            .map(|b| b.index + 1)
-            .max();
+        let last = data.threads.iter().flat_map(|t| &t.blocks).map(|b| b.index + 1).max();
         let length = length.max(last.unwrap_or(1)).max(1);
         let seconds = length.div_ceil(most.max(1));
         let number = usize::try_from(length.div_ceil(seconds)).unwrap_or(1);
@@ -45,11 +40,8 @@ impl Columns {
                 continue;
             };
             let (min, max) = (block.moments.min, block.moments.max);
-            column.extremes = Some(
-                column
-                    .extremes
-                    .map_or((min, max), |(a, b)| (a.min(min), b.max(max))),
-            );
+            column.extremes =
+                Some(column.extremes.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
             for (bin, count) in &block.coarse {
                 *column.counts.entry(*bin).or_default() += u64::from(*count);
             }
@@ -106,11 +98,7 @@ fn row_of(share: f64, rows: usize) -> usize {
     reason = "the share lies between 0 and 1"
 )]
 fn level(count: u64, most: u64) -> u8 {
-    let share = if most > 1 {
-        (count.max(1) as f64).ln() / (most as f64).ln()
-    } else {
-        0.0
-    };
+    let share = if most > 1 { (count.max(1) as f64).ln() / (most as f64).ln() } else { 0.0 };
     1 + (share.clamp(0.0, 1.0) * f64::from(LEVELS - 2)).round() as u8
 }
 
@@ -125,20 +113,12 @@ mod tests {
         let block = |(index, value): &(u64, i64)| Block {
             thread: 0,
             index: *index,
-            moments: Moments {
-                count: 1,
-                min: *value,
-                max: *value,
-                ..Moments::EMPTY
-            },
+            moments: Moments { count: 1, min: *value, max: *value, ..Moments::EMPTY },
             coarse: vec![(coarse_bin(*value), 1)],
         };
         let blocks = values.iter().map(block).collect();
         CellData {
-            threads: vec![ThreadData {
-                blocks,
-                ..ThreadData::default()
-            }],
+            threads: vec![ThreadData { blocks, ..ThreadData::default() }],
             ..CellData::default()
         }
     }
@@ -160,9 +140,6 @@ mod tests {
 
     #[test]
     fn one_sample_has_the_first_colour_and_most_the_last() {
-        assert_eq!(
-            (level(1, 1000), level(1000, 1000), level(1, 1)),
-            (1, LEVELS - 1, 1)
-        );
+        assert_eq!((level(1, 1000), level(1000, 1000), level(1, 1)), (1, LEVELS - 1, 1));
     }
 }

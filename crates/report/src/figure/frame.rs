@@ -23,12 +23,7 @@ pub const TOP: f64 = 54.0;
 impl Frame {
     /// An area of this height at the usual place.
     pub fn standard(height: f64) -> Self {
-        Self {
-            left: LEFT,
-            right: RIGHT,
-            top: TOP,
-            bottom: TOP + height,
-        }
+        Self { left: LEFT, right: RIGHT, top: TOP, bottom: TOP + height }
     }
 
     /// The border.
@@ -71,11 +66,8 @@ impl Frame {
     /// A vertical line with its label on its right, away from the samples, or on
     /// its left where the right has no room. `row` keeps labels of several lines apart.
     pub fn vertical(&self, x: f64, class: &str, label: &str, row: f64) -> Markup {
-        let (anchor, shift) = if x + LABEL_ROOM > self.right {
-            ("end", -5.0)
-        } else {
-            ("start", 5.0)
-        };
+        let (anchor, shift) =
+            if x + LABEL_ROOM > self.right { ("end", -5.0) } else { ("start", 5.0) };
         html! {
             path class=(class) d=(format!("M{} {}V{}", n(x), n(self.top), n(self.bottom))) {}
             text class=(format!("halo {}", text_class(class))) x=(n(x + shift)) y=(n(self.top + 15.0 + 22.0 * row))
@@ -106,11 +98,7 @@ fn grid(label: &Option<String>) -> &'static str {
 }
 
 fn text_class(line: &str) -> &'static str {
-    if line == "deadline" {
-        "deadlinetext"
-    } else {
-        "maxtext"
-    }
+    if line == "deadline" { "deadlinetext" } else { "maxtext" }
 }
 
 /// A coordinate with a tenth of a unit: finer than any screen shows.
@@ -142,13 +130,8 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!(n(12.04), "12");
         assert_eq!(n(-0.26), "-0.3");
-        for (count, text) in [
-            (1.0, "1"),
-            (1e3, "1000"),
-            (1e4, "10 k"),
-            (2e6, "2 M"),
-            (1e9, "1 G"),
-        ] {
+        for (count, text) in [(1.0, "1"), (1e3, "1000"), (1e4, "10 k"), (2e6, "2 M"), (1e9, "1 G")]
+        {
             assert_eq!(count_label(count), text);
         }
     }

@@ -35,12 +35,7 @@ pub fn figures(subjects: &[Subject<'_>], range: &Range) -> Vec<Figure> {
         .iter()
         .map(|s| rebinned(&Distribution::of_samples(s.cell, s.data), &axis))
         .collect();
-    let most = bars
-        .iter()
-        .flatten()
-        .map(|bar| bar.count)
-        .max()
-        .unwrap_or(1);
+    let most = bars.iter().flatten().map(|bar| bar.count).max().unwrap_or(1);
     // From one half, so that a bar of a single sample has a height.
     let counts = Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top);
     subjects
@@ -59,18 +54,8 @@ fn figure(
     counts: &Scale,
 ) -> Figure {
     let stats = &subject.cell.stats;
-    let tick = |t: Tick| {
-        (
-            counts.map(t.value),
-            t.labelled.then(|| count_label(t.value)),
-        )
-    };
-    let ticks: Vec<_> = counts
-        .ticks(6)
-        .into_iter()
-        .filter(|t| t.value >= 1.0)
-        .map(tick)
-        .collect();
+    let tick = |t: Tick| (counts.map(t.value), t.labelled.then(|| count_label(t.value)));
+    let ticks: Vec<_> = counts.ticks(6).into_iter().filter(|t| t.value >= 1.0).map(tick).collect();
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
         (frame.y_axis(&ticks, "occurrences in the width of a bar, logarithmic"))
@@ -131,19 +116,13 @@ impl Slots {
         if scale.is_log() {
             let bin = scale.map(high) - scale.map(high / (1.0 + relative));
             let bins = if coarse { 1.0 } else { BINS_IN_BAR };
-            return Self::Log {
-                width: (bin * bins).max(BAR),
-            };
+            return Self::Log { width: (bin * bins).max(BAR) };
         }
         let largest = high.abs().max(scale.low().abs());
         let bar = scale.value_at(BAR) - scale.value_at(0.0);
         let wanted = bar.max(largest * relative);
-        let ns = (0..62)
-            .map(|shift| 1_i64 << shift)
-            .find(|ns| *ns as f64 >= wanted);
-        Self::Linear {
-            ns: ns.unwrap_or(1 << 62),
-        }
+        let ns = (0..62).map(|shift| 1_i64 << shift).find(|ns| *ns as f64 >= wanted);
+        Self::Linear { ns: ns.unwrap_or(1 << 62) }
     }
 
     /// The bar that a recorded bin belongs to.
@@ -151,43 +130,22 @@ impl Slots {
         let count = bin.count;
         if let Some((from, to)) = axis.early().filter(|_| bin.high < 1) {
             let (from, to) = (from + 6.0, to - 6.0);
-            return Bar {
-                slot: f64::NEG_INFINITY,
-                from,
-                to,
-                count,
-            };
+            return Bar { slot: f64::NEG_INFINITY, from, to, count };
         }
         match self {
             Self::Linear { ns } => {
                 let slot = bin.low.div_euclid(ns) as f64;
-                let (from, to) = (
-                    axis.map(slot * ns as f64),
-                    axis.map((slot + 1.0) * ns as f64),
-                );
-                Bar {
-                    slot,
-                    from,
-                    to,
-                    count,
-                }
+                let (from, to) = (axis.map(slot * ns as f64), axis.map((slot + 1.0) * ns as f64));
+                Bar { slot, from, to, count }
             }
             Self::Log { width } => {
                 // A bin holds whole nanoseconds: it ends where the next one begins.
                 let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
                 let slot = (low / width).floor();
                 let wide = end - low > width;
-                let (from, to) = if wide {
-                    (low, end)
-                } else {
-                    (slot * width, (slot + 1.0) * width)
-                };
-                Bar {
-                    slot,
-                    from,
-                    to,
-                    count,
-                }
+                let (from, to) =
+                    if wide { (low, end) } else { (slot * width, (slot + 1.0) * width) };
+                Bar { slot, from, to, count }
             }
         }
     }
@@ -232,13 +190,7 @@ mod tests {
         let mut histogram = SignedHistogram::new();
         values.iter().for_each(|v| histogram.record(*v));
         let bins = histogram.bins().collect();
-        rebinned(
-            &Distribution {
-                bins,
-                coarse: false,
-            },
-            &range.fitting_axis(0.0, 600.0),
-        )
+        rebinned(&Distribution { bins, coarse: false }, &range.fitting_axis(0.0, 600.0))
     }
 
     proptest! {
@@ -259,12 +211,7 @@ mod tests {
     fn an_even_spread_gives_even_bars() {
         // Evenly spread on the logarithmic axis: 1 us to 1 ms.
         let values: Vec<i64> = (0..100_000)
-            .map(|i| {
-                10_f64
-                    .powf(3.0 + 3.0 * f64::from(i) / 100_000.0)
-                    .round()
-                    .to_string()
-            })
+            .map(|i| 10_f64.powf(3.0 + 3.0 * f64::from(i) / 100_000.0).round().to_string())
             .filter_map(|text| text.parse().ok())
             .collect();
         let bars = bars_of(&values, &Range::spanning(1_000, 1_000_000));
@@ -282,10 +229,7 @@ mod tests {
         let inner = &bars[1..bars.len() - 1];
         let mean = inner.iter().map(|bar| bar.count).sum::<u64>() / inner.len() as u64;
         for bar in inner {
-            assert!(
-                (mean / 2..=mean * 3 / 2).contains(&bar.count),
-                "{bar:?} against {mean}"
-            );
+            assert!((mean / 2..=mean * 3 / 2).contains(&bar.count), "{bar:?} against {mean}");
         }
     }
 }

@@ -65,11 +65,7 @@ impl Range {
         let low = self.smallest_positive.unwrap_or(1);
         let high = self.high.unwrap_or(1).max(low);
         let early = self.low.is_some_and(|low| low < 1);
-        let start = if early {
-            from + EARLY_BAND * (to - from).signum()
-        } else {
-            from
-        };
+        let start = if early { from + EARLY_BAND * (to - from).signum() } else { from };
         Axis {
             // A line on the border could not be seen.
             scale: Scale::log(low as f64, high as f64 * HEADROOM, start, to),
@@ -88,10 +84,7 @@ impl Range {
         }
         let low = self.low.unwrap_or(0).min(low);
         let room = (high as f64 - low as f64) * (HEADROOM - 1.0) / 2.0;
-        Axis {
-            scale: Scale::linear(low as f64, high as f64 + room, from, to),
-            early_from: None,
-        }
+        Axis { scale: Scale::linear(low as f64, high as f64 + room, from, to), early_from: None }
     }
 }
 

@@ -58,10 +58,7 @@ impl Figure {
     }
 
     fn svg(&self, style: Option<&str>) -> Markup {
-        let (title, desc) = (
-            format!("{}-title", self.name),
-            format!("{}-desc", self.name),
-        );
+        let (title, desc) = (format!("{}-title", self.name), format!("{}-desc", self.name));
         html! {
             svg class="figure" xmlns="http://www.w3.org/2000/svg" role="img"
                 viewBox=(format!("0 0 {WIDTH} {:.0}", self.height))
@@ -107,13 +104,7 @@ pub(crate) fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
                 Some(name) if runs.len() > 1 => format!("{} · {name}", words::cell_name(cell)),
                 _ => words::cell_name(cell),
             };
-            list.push(Subject {
-                run: &run.run,
-                cell,
-                data,
-                at: (r, c),
-                label,
-            });
+            list.push(Subject { run: &run.run, cell, data, at: (r, c), label });
         }
     }
     list.sort_by_key(|s| keys.iter().position(|key| *key == s.cell.key));
@@ -121,10 +112,7 @@ pub(crate) fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
 }
 
 pub(crate) fn deadline(run: &Run) -> Option<f64> {
-    run.verdict
-        .deadline_ns
-        .or(run.plan.deadline_ns)
-        .map(|ns| ns as f64)
+    run.verdict.deadline_ns.or(run.plan.deadline_ns).map(|ns| ns as f64)
 }
 
 /// `deadline 200 us`: shorter than a measured latency, since it is a round number.
@@ -146,16 +134,10 @@ pub(crate) fn set(runs: &[LoadedRun]) -> Set {
     let subjects = subjects(runs);
     let range = Range::of(runs);
     if subjects.is_empty() || range.is_empty() {
-        return Set {
-            overview: Vec::new(),
-            histograms: Vec::new(),
-            timelines: Vec::new(),
-        };
+        return Set { overview: Vec::new(), histograms: Vec::new(), timelines: Vec::new() };
     }
-    let overview = [
-        Some(bars::figure(&subjects, &range)),
-        ccdf::figure(&subjects, &range, runs.len() > 1),
-    ];
+    let overview =
+        [Some(bars::figure(&subjects, &range)), ccdf::figure(&subjects, &range, runs.len() > 1)];
     Set {
         overview: overview.into_iter().flatten().collect(),
         histograms: histogram::figures(&subjects, &range),

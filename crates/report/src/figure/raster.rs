@@ -8,12 +8,8 @@ pub const LEVELS: u8 = 64;
 
 /// Colours from the lowest count to the highest. All have a middle lightness,
 /// so that a single sample is seen on white paper as on a dark screen.
-const STOPS: [[f64; 3]; 4] = [
-    [66.0, 133.0, 214.0],
-    [140.0, 96.0, 214.0],
-    [214.0, 74.0, 130.0],
-    [240.0, 138.0, 44.0],
-];
+const STOPS: [[f64; 3]; 4] =
+    [[66.0, 133.0, 214.0], [140.0, 96.0, 214.0], [214.0, 74.0, 130.0], [240.0, 138.0, 44.0]];
 
 /// The colour of a level from 1 to `LEVELS - 1`.
 #[must_use]
@@ -23,11 +19,7 @@ pub fn colour(level: u8) -> [u8; 3] {
     let index = place.floor().min(last - 1.0);
     let part = place - index;
     let stop = |i: f64| {
-        STOPS
-            .iter()
-            .enumerate()
-            .find(|(k, _)| *k as f64 == i)
-            .map_or([0.0; 3], |(_, s)| *s)
+        STOPS.iter().enumerate().find(|(k, _)| *k as f64 == i).map_or([0.0; 3], |(_, s)| *s)
     };
     let (a, b) = (stop(index), stop(index + 1.0));
     let mut rgb = [0; 3];
@@ -53,10 +45,7 @@ fn byte(value: f64) -> u8 {
 /// Where the encoder refuses: a width of zero, or pixels that do not fill rows.
 pub fn data_uri(pixels: &[u8], width: u32) -> io::Result<String> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "no whole rows of pixels");
-    let rows = pixels
-        .len()
-        .checked_div(width as usize)
-        .ok_or_else(invalid)?;
+    let rows = pixels.len().checked_div(width as usize).ok_or_else(invalid)?;
     let height = u32::try_from(rows).map_err(|_| invalid())?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
@@ -119,10 +108,6 @@ mod tests {
     fn images_without_whole_rows_are_refused() {
         assert!(data_uri(&[1, 2, 3], 2).is_err());
         assert!(data_uri(&[], 0).is_err());
-        assert!(
-            data_uri(&[1, 2, 3, 4], 2)
-                .unwrap()
-                .starts_with("data:image/png;base64,iVBOR")
-        );
+        assert!(data_uri(&[1, 2, 3, 4], 2).unwrap().starts_with("data:image/png;base64,iVBOR"));
     }
 }

@@ -27,26 +27,14 @@ impl Scale {
         let (low, high) = widened(low, high);
         let step = step_of((high - low) / 10.0);
         let (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self {
-            log: false,
-            low,
-            high,
-            from,
-            to,
-        }
+        Self { log: false, low, high, from, to }
     }
 
     /// A linear scale with exactly these ends.
     #[must_use]
     pub fn exact(low: f64, high: f64, from: f64, to: f64) -> Self {
         let (low, high) = widened(low, high);
-        Self {
-            log: false,
-            low,
-            high,
-            from,
-            to,
-        }
+        Self { log: false, low, high, from, to }
     }
 
     /// A logarithmic scale whose ends are moved outward to 1, 2 or 5 times a
@@ -58,13 +46,7 @@ impl Scale {
         if high <= low {
             high = round_up(low * 2.0);
         }
-        Self {
-            log: true,
-            low,
-            high,
-            from,
-            to,
-        }
+        Self { log: true, low, high, from, to }
     }
 
     /// The smallest value of the scale.
@@ -131,10 +113,7 @@ impl Scale {
         let mut k = (self.low / step - 1e-9).ceil();
         // `k * step`, not a running sum: errors would add up.
         while k * step <= self.high + step * 1e-9 {
-            ticks.push(Tick {
-                value: if k == 0.0 { 0.0 } else { k * step },
-                labelled: true,
-            });
+            ticks.push(Tick { value: if k == 0.0 { 0.0 } else { k * step }, labelled: true });
             k += 1.0;
         }
         ticks
@@ -156,10 +135,7 @@ impl Scale {
             };
             // Over many decades the marks between them would be a smear.
             let many = all.len() > 60;
-            all.iter()
-                .filter(|(.., m)| !many || *m == 1)
-                .map(tick)
-                .collect()
+            all.iter().filter(|(.., m)| !many || *m == 1).map(tick).collect()
         };
         if fits(3, &|_, _| true) {
             return Some(ticks(&|_, _| true));
@@ -177,21 +153,14 @@ fn decades(low: f64, high: f64) -> impl Iterator<Item = i32> {
     exponent(low)..=exponent(high) + 1
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the logarithm of a float is below 1100"
-)]
+#[allow(clippy::cast_possible_truncation, reason = "the logarithm of a float is below 1100")]
 fn exponent(value: f64) -> i32 {
     value.log10().floor() as i32
 }
 
 /// A power of ten; negative ones by division, which is exact to the last digit.
 fn power(e: i32) -> f64 {
-    if e < 0 {
-        1.0 / 10_f64.powi(-e)
-    } else {
-        10_f64.powi(e)
-    }
+    if e < 0 { 1.0 / 10_f64.powi(-e) } else { 10_f64.powi(e) }
 }
 
 fn widened(low: f64, high: f64) -> (f64, f64) {
@@ -209,16 +178,11 @@ fn step_of(value: f64) -> f64 {
 }
 
 fn round_up(value: f64) -> f64 {
-    candidates(value)
-        .find(|c| *c >= value * (1.0 - 1e-12))
-        .unwrap_or(value)
+    candidates(value).find(|c| *c >= value * (1.0 - 1e-12)).unwrap_or(value)
 }
 
 fn round_down(value: f64) -> f64 {
-    candidates(value)
-        .filter(|c| *c <= value * (1.0 + 1e-12))
-        .last()
-        .unwrap_or(value)
+    candidates(value).filter(|c| *c <= value * (1.0 + 1e-12)).last().unwrap_or(value)
 }
 
 fn candidates(value: f64) -> impl Iterator<Item = f64> {
@@ -253,10 +217,7 @@ mod tests {
     fn check(scale: Scale, most: usize) -> Result<(), TestCaseError> {
         let ticks = scale.ticks(most);
         let labelled: Vec<_> = ticks.iter().filter(|t| t.labelled).collect();
-        prop_assert!(
-            (2..=most).contains(&labelled.len()),
-            "{scale:?} {labelled:?}"
-        );
+        prop_assert!((2..=most).contains(&labelled.len()), "{scale:?} {labelled:?}");
         let span = scale.high() - scale.low();
         for pair in ticks.windows(2) {
             prop_assert!(pair[0].value < pair[1].value);

@@ -32,10 +32,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let length = columns.seconds * columns.list.len() as u64;
     let time = Scale::exact(0.0, length as f64, frame.left, frame.right);
     let strips = work::strips(cell, data, frame.bottom + 10.0, &time, columns.seconds);
-    let below = Frame {
-        bottom: frame.bottom + 10.0 + strips.height,
-        ..frame
-    };
+    let below = Frame { bottom: frame.bottom + 10.0 + strips.height, ..frame };
     let below = if strips.height > 0.0 { below } else { frame };
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band((frame.left, frame.right), band)) }
@@ -57,10 +54,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         (strips.body)
         (legend(columns.most(), below.bottom + 66.0))
     };
-    let max = cell
-        .stats
-        .max_ns
-        .map_or_else(|| "none".to_owned(), human_ns);
+    let max = cell.stats.max_ns.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
         name: file_name("timeline", subject),
         title: format!("Timeline · {}", subject.label),
@@ -124,12 +118,7 @@ fn time_ticks(time: &Scale) -> Vec<(f64, Option<String>)> {
     };
     ticks
         .iter()
-        .map(|t| {
-            (
-                time.map(t.value),
-                Some(time_label(t.value, step.unwrap_or(86_400.0))),
-            )
-        })
+        .map(|t| (time.map(t.value), Some(time_label(t.value, step.unwrap_or(86_400.0)))))
         .collect()
 }
 
@@ -149,10 +138,7 @@ fn legend(most: u64, y: f64) -> Markup {
     let (left, width) = (super::frame::LEFT, 200.0);
     let step = width / f64::from(LEVELS - 1);
     let scale = Scale::exact(0.0, 1.0, left, left + width);
-    let count = Tick {
-        value: most as f64,
-        labelled: true,
-    };
+    let count = Tick { value: most as f64, labelled: true };
     html! {
         @for level in 1..LEVELS {
             @let [r, g, b] = colour(level);
@@ -182,13 +168,7 @@ mod tests {
         };
         assert_eq!(labels(86_400.0), ["0 h", "6 h", "12 h", "18 h", "24 h"]);
         assert_eq!(labels(10.0), ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"]);
-        assert_eq!(
-            labels(1.0),
-            ["0 s", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1 s"]
-        );
-        assert_eq!(
-            labels(600.0),
-            ["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]
-        );
+        assert_eq!(labels(1.0), ["0 s", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1 s"]);
+        assert_eq!(labels(600.0), ["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]);
     }
 }

@@ -47,10 +47,7 @@ pub fn strips(cell: &Cell, data: &CellData, top: f64, time: &Scale, seconds: u64
 
 fn label(cell: &Cell, part: u32) -> String {
     let work = cell.load_work.get(part as usize);
-    let name = work.map_or_else(
-        || format!("load {part}"),
-        |w| words::clean(&w.load).into_owned(),
-    );
+    let name = work.map_or_else(|| format!("load {part}"), |w| words::clean(&w.load).into_owned());
     match work.and_then(|w| w.counters.first()) {
         Some(counter) => format!("{name}: {}/s", words::clean(&counter.name)),
         None => format!("{name}: work/s"),
@@ -94,11 +91,7 @@ fn strip(
     let (from, to) = (time.map(time.low()), time.map(time.high()));
     let (upper, lower) = (top + LABEL, top + LABEL + STRIP);
     let mean = |rate: &Rate| {
-        if rate.seconds > 0.0 {
-            rate.sum / rate.seconds
-        } else {
-            0.0
-        }
+        if rate.seconds > 0.0 { rate.sum / rate.seconds } else { 0.0 }
     };
     let most = columns.values().map(mean).fold(0.0, f64::max);
     let rate = Scale::exact(0.0, if most > 0.0 { most } else { 1.0 }, lower, upper);
@@ -113,11 +106,7 @@ fn strip(
             n(lower)
         ));
     }
-    let holes: Vec<u64> = columns
-        .iter()
-        .filter(|(_, rate)| rate.hole)
-        .map(|(c, _)| *c)
-        .collect();
+    let holes: Vec<u64> = columns.iter().filter(|(_, rate)| rate.hole).map(|(c, _)| *c).collect();
     html! {
         text class="soft" x=(n(from)) y=(n(upper - 6.0)) {
             (shortened(label, 30)) ", at most " (words::rate("", most).trim_end_matches("/s").trim_end())
@@ -138,16 +127,11 @@ mod tests {
 
     #[test]
     fn a_second_without_work_is_a_hole_in_any_column() {
-        let totals: Vec<_> = (0..100)
-            .map(|s| (s, if s < 50 { s * 10 } else { s * 10 - 10 }))
-            .collect();
+        let totals: Vec<_> =
+            (0..100).map(|s| (s, if s < 50 { s * 10 } else { s * 10 - 10 })).collect();
         let columns = rates(&totals, 10);
         assert_eq!(columns.len(), 10);
-        let holes: Vec<_> = columns
-            .iter()
-            .filter(|(_, r)| r.hole)
-            .map(|(c, _)| *c)
-            .collect();
+        let holes: Vec<_> = columns.iter().filter(|(_, r)| r.hole).map(|(c, _)| *c).collect();
         // Nothing was done in second 0 (the counter starts at 0) nor in second 50.
         assert_eq!(holes, [0, 5]);
         assert_eq!(columns[&3].sum, 100.0);

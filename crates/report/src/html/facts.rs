@@ -79,18 +79,8 @@ mod tests {
 
     #[test]
     fn a_command_line_can_be_pasted() {
-        let command = [
-            "punctual",
-            "run",
-            "--load",
-            "cmd:dd if=/dev/zero",
-            "it's",
-            "",
-        ]
-        .map(str::to_owned);
-        assert_eq!(
-            shell(&command),
-            r"punctual run --load 'cmd:dd if=/dev/zero' 'it'\''s' ''"
-        );
+        let command =
+            ["punctual", "run", "--load", "cmd:dd if=/dev/zero", "it's", ""].map(str::to_owned);
+        assert_eq!(shell(&command), r"punctual run --load 'cmd:dd if=/dev/zero' 'it'\''s' ''");
     }
 }

@@ -12,10 +12,7 @@ const WORDS: [(&str, &str); 9] = [
         "the largest latency seen. It is what a deadline meets, and it grows with time: for like samples, \
         a maximum found in some time has an even chance to be beaten in the same time again.",
     ),
-    (
-        "p99.9",
-        "999 of 1000 samples are at most this. Given where there are samples enough for it.",
-    ),
+    ("p99.9", "999 of 1000 samples are at most this. Given where there are samples enough for it."),
     (
         "missed",
         "releases that passed while an earlier one was still waiting. Scheduled releases are samples plus missed periods, always.",
@@ -25,10 +22,7 @@ const WORDS: [(&str, &str); 9] = [
         "the distribution in which every missed release counts as late as it was. \
         One stall of 100 ms at a period of 1 ms is one sample, and 99 missed releases.",
     ),
-    (
-        "early",
-        "samples below zero: the work started before its release.",
-    ),
+    ("early", "samples below zero: the work started before its release."),
     (
         "load",
         "background activity that tries to make the probe late. Its work is listed and drawn: a load that did nothing proves nothing.",

@@ -35,16 +35,13 @@ fn tests(runs: &[LoadedRun]) -> Vec<Test<'_>> {
     let mut tests: Vec<Test<'_>> = Vec::new();
     for (run, cell) in ordered(runs) {
         let name = words::probe_name(cell);
-        let known = tests
-            .iter_mut()
-            .find(|test| test.name == name && test.duration_ns == cell.duration_ns);
+        let known =
+            tests.iter_mut().find(|test| test.name == name && test.duration_ns == cell.duration_ns);
         match known {
             Some(test) => test.cells.push((run, cell)),
-            None => tests.push(Test {
-                name,
-                duration_ns: cell.duration_ns,
-                cells: vec![(run, cell)],
-            }),
+            None => {
+                tests.push(Test { name, duration_ns: cell.duration_ns, cells: vec![(run, cell)] })
+            }
         }
     }
     tests
@@ -54,19 +51,10 @@ fn tests(runs: &[LoadedRun]) -> Vec<Test<'_>> {
 fn lines<'a>(test: &Test<'a>, runs: usize) -> Vec<(usize, Option<&'a Cell>, Option<&'a Cell>)> {
     let mut lines = Vec::new();
     for run in 0..runs {
-        let mine = || {
-            test.cells
-                .iter()
-                .filter(|(r, _)| *r == run)
-                .map(|(_, cell)| *cell)
-        };
+        let mine = || test.cells.iter().filter(|(r, _)| *r == run).map(|(_, cell)| *cell);
         let idle = mine().find(|cell| cell.load == "none");
         let before = lines.len();
-        lines.extend(
-            mine()
-                .filter(|cell| cell.load != "none")
-                .map(|cell| (run, idle, Some(cell))),
-        );
+        lines.extend(mine().filter(|cell| cell.load != "none").map(|cell| (run, idle, Some(cell))));
         if lines.len() == before && idle.is_some() {
             lines.push((run, idle, None));
         }

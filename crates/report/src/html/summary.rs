@@ -41,13 +41,7 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
 pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     let mut list: Vec<(usize, &Cell)> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        list.extend(
-            run.run
-                .cells
-                .iter()
-                .filter(|c| c.kind != "cost")
-                .map(|cell| (i, cell)),
-        );
+        list.extend(run.run.cells.iter().filter(|c| c.kind != "cost").map(|cell| (i, cell)));
     }
     let keys: Vec<&str> = list.iter().map(|(_, cell)| cell.key.as_str()).collect();
     let mut order: Vec<_> = list
@@ -55,10 +49,7 @@ pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
         .map(|(run, cell)| (keys.iter().position(|key| *key == cell.key), *run, *cell))
         .collect();
     order.sort_by_key(|(key, run, _)| (*key, *run));
-    order
-        .into_iter()
-        .map(|(_, run, cell)| (run, cell))
-        .collect()
+    order.into_iter().map(|(_, run, cell)| (run, cell)).collect()
 }
 
 fn cell_rows(cell: &Cell, run: Option<&String>) -> Markup {

@@ -36,10 +36,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         out.push_str(&estimates(replicates, width, paint));
     }
     if !comparison.differences.is_empty() {
-        out.push_str(&format!(
-            "\n{}\n",
-            paint.apply("What differs", Style::Strong)
-        ));
+        out.push_str(&format!("\n{}\n", paint.apply("What differs", Style::Strong)));
         for difference in &comparison.differences {
             let first = match difference.role {
                 Role::Subject => "    ".to_owned(),
@@ -105,10 +102,7 @@ fn row_cells(row: &Row) -> Vec<(String, Style)> {
 }
 
 fn estimates(replicates: &Replicates, width: usize, paint: Paint) -> String {
-    let mut out = format!(
-        "\n{}\n",
-        paint.apply(&estimates_title(replicates), Style::Strong)
-    );
+    let mut out = format!("\n{}\n", paint.apply(&estimates_title(replicates), Style::Strong));
     let right = Align::Right;
     let mut table = Table::new(&[
         ("quantity", Align::Left),
@@ -147,13 +141,7 @@ pub(crate) fn estimate_texts(estimate: &Estimate) -> [String; 7] {
     let interval = |ends: Option<[f64; 2]>| {
         ends.map_or_else(
             || "-".to_owned(),
-            |[low, high]| {
-                format!(
-                    "{} to {}",
-                    words::ratio(Some(low)),
-                    words::ratio(Some(high))
-                )
-            },
+            |[low, high]| format!("{} to {}", words::ratio(Some(low)), words::ratio(Some(high))),
         )
     };
     let quantity = match estimate.quantity {
@@ -167,9 +155,7 @@ pub(crate) fn estimate_texts(estimate: &Estimate) -> [String; 7] {
         interval(estimate.interval),
         words::ratio(estimate.upper),
         interval(estimate.bootstrap),
-        estimate
-            .p_adjusted
-            .map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")),
+        estimate.p_adjusted.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")),
     ]
 }
 
@@ -185,9 +171,5 @@ pub(crate) fn difference_text(difference: &Difference) -> String {
         .cell
         .as_deref()
         .map_or_else(String::new, |cell| format!(" of {}", words::clean(cell)));
-    format!(
-        "{}{cell}: {}",
-        words::clean(&difference.what),
-        values.join(", ")
-    )
+    format!("{}{cell}: {}", words::clean(&difference.what), values.join(", "))
 }

@@ -22,10 +22,7 @@ pub fn details(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = summary(run, width, colour);
     for (cell, data) in data::cells(run) {
-        out.push_str(&format!(
-            "\n{}\n",
-            paint.apply(&words::clean(&cell.key), Style::Strong)
-        ));
+        out.push_str(&format!("\n{}\n", paint.apply(&words::clean(&cell.key), Style::Strong)));
         out.push_str(&cell_details(cell, data, width, paint));
     }
     out.push_str(&format!("\n{}\n", paint.apply("Facts", Style::Strong)));
@@ -46,22 +43,10 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
     out.push_str(&quantiles(cell).render(width, paint));
     out.push_str(&threads(cell).render(width, paint));
     for part in &cell.load_work {
-        push_wrapped(
-            &mut out,
-            &format!("load: {}", words::work(part)),
-            "  ",
-            8,
-            width,
-        );
+        push_wrapped(&mut out, &format!("load: {}", words::work(part)), "  ", 8, width);
     }
     for note in words::cell_notes(cell) {
-        push_wrapped(
-            &mut out,
-            &note,
-            &paint.apply("  ! ", Style::Doubt),
-            4,
-            width,
-        );
+        push_wrapped(&mut out, &note, &paint.apply("  ! ", Style::Doubt), 4, width);
     }
     let worst = worst_samples(cell, data, WORST);
     if !worst.is_empty() {
@@ -107,12 +92,7 @@ fn quantiles(cell: &Cell) -> Table {
     ]);
     let Stats { corrected, .. } = &cell.stats;
     let text = |ns: Option<i64>| (ns.map_or_else(|| "-".to_owned(), human_ns), Style::Plain);
-    let mean = |ns: Option<f64>| {
-        (
-            ns.map_or_else(|| "-".to_owned(), words::mean_ns),
-            Style::Plain,
-        )
-    };
+    let mean = |ns: Option<f64>| (ns.map_or_else(|| "-".to_owned(), words::mean_ns), Style::Plain);
     let s = &cell.stats;
     table.row(vec![
         ("samples".to_owned(), Style::Plain),
@@ -162,17 +142,9 @@ fn threads(cell: &Cell) -> Table {
             (words::cpu_name(thread), Style::Plain),
             (policy(thread), Style::Plain),
             (text(s.max_ns).0, Style::Strong),
-            (
-                thread
-                    .max_at_ns
-                    .map_or_else(|| "-".to_owned(), words::instant),
-                Style::Plain,
-            ),
+            (thread.max_at_ns.map_or_else(|| "-".to_owned(), words::instant), Style::Plain),
             text(s.p999_ns),
-            (
-                s.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns),
-                Style::Plain,
-            ),
+            (s.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns), Style::Plain),
             text(s.min_ns),
             (grouped(s.scheduled), Style::Plain),
             (grouped(s.missed), Style::Plain),

@@ -52,13 +52,7 @@ pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
     let notes = words::run_notes(run).into_iter();
     let conditions = run.run.conditions.iter();
     for text in notes.chain(conditions.map(|c| words::clean(&c.text).into_owned())) {
-        push_wrapped(
-            &mut out,
-            &text,
-            &paint.apply("  ! ", Style::Doubt),
-            4,
-            width,
-        );
+        push_wrapped(&mut out, &text, &paint.apply("  ! ", Style::Doubt), 4, width);
     }
     out
 }
@@ -93,17 +87,10 @@ fn fitting_table(run: &Run, width: usize) -> Table {
 fn table(run: &Run, name_width: usize) -> Table {
     let mut table = Table::new(&COLUMNS);
     for cell in &run.cells {
-        let names = [
-            words::probe_name(cell),
-            words::clean(&cell.load).into_owned(),
-        ];
+        let names = [words::probe_name(cell), words::clean(&cell.load).into_owned()];
         let [probe, load] = names.each_ref().map(|name| shortened(name, name_width));
         let lead = |cpu: String| {
-            vec![
-                (probe.clone(), Style::Plain),
-                (load.clone(), Style::Plain),
-                (cpu, Style::Plain),
-            ]
+            vec![(probe.clone(), Style::Plain), (load.clone(), Style::Plain), (cpu, Style::Plain)]
         };
         if let Some(absence) = words::absence(cell) {
             table.row(lead("-".to_owned()));
@@ -170,17 +157,11 @@ fn numbers(mut row: Vec<(String, Style)>, stats: &Stats) -> Vec<(String, Style)>
         row.push((max, Style::Strong));
         row.push(quantile(stats.p999_ns));
         row.push(quantile(stats.p99_ns));
-        row.push(plain(
-            stats.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns),
-        ));
+        row.push(plain(stats.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns)));
         row.push(quantile(stats.min_ns));
     }
     row.push(plain(grouped(stats.samples)));
-    let style = if stats.missed > 0 {
-        Style::Doubt
-    } else {
-        Style::Plain
-    };
+    let style = if stats.missed > 0 { Style::Doubt } else { Style::Plain };
     row.push((grouped(stats.missed), style));
     row
 }

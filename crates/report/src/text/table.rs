@@ -31,10 +31,7 @@ const GAP: &str = "  ";
 impl Table {
     /// A table with these column heads and no rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-        }
+        Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row; it may be shorter than the head.
@@ -56,11 +53,8 @@ impl Table {
     /// The table as lines; notes are wrapped at `width` columns.
     pub fn render(&self, width: usize, paint: Paint) -> String {
         let widths = self.widths();
-        let heads: Vec<_> = self
-            .columns
-            .iter()
-            .map(|(head, _)| ((*head).to_owned(), Style::Faint))
-            .collect();
+        let heads: Vec<_> =
+            self.columns.iter().map(|(head, _)| ((*head).to_owned(), Style::Faint)).collect();
         let mut out = self.line(&heads, &widths, paint);
         for row in &self.rows {
             match row {
@@ -85,9 +79,7 @@ impl Table {
 
     fn widths(&self) -> Vec<usize> {
         let heads = self.columns.iter().enumerate();
-        heads
-            .map(|(i, (head, _))| self.column_width(i).max(head.width()))
-            .collect()
+        heads.map(|(i, (head, _))| self.column_width(i).max(head.width())).collect()
     }
 
     fn column_width(&self, column: usize) -> usize {
@@ -141,10 +133,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 /// Appends a text, wrapped at `width`: `first` stands before its first line, and
 /// `indent` spaces before the others.
 pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
-    for (i, line) in wrap(text, width.saturating_sub(indent).max(20))
-        .iter()
-        .enumerate()
-    {
+    for (i, line) in wrap(text, width.saturating_sub(indent).max(20)).iter().enumerate() {
         if i == 0 {
             out.push_str(first);
         } else {
@@ -162,14 +151,8 @@ mod tests {
     #[test]
     fn columns_line_up_by_width_not_by_bytes() {
         let mut table = Table::new(&[("name", Align::Left), ("max", Align::Right)]);
-        table.row(vec![
-            ("数".into(), Style::Plain),
-            ("1 µs".into(), Style::Strong),
-        ]);
-        table.row(vec![
-            ("abcdef".into(), Style::Plain),
-            ("10 us".into(), Style::Plain),
-        ]);
+        table.row(vec![("数".into(), Style::Plain), ("1 µs".into(), Style::Strong)]);
+        table.row(vec![("abcdef".into(), Style::Plain), ("10 us".into(), Style::Plain)]);
         assert_eq!(
             table.render(80, Paint::off()),
             "  name      max\n  数       1 µs\n  abcdef  10 us\n"

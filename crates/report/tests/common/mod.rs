@@ -87,20 +87,13 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
     let mut data = ThreadData::default();
     let mut histogram = SignedHistogram::new();
     let mut behind = Histogram::new();
-    let mut block = Block {
-        thread: number,
-        index: 0,
-        moments: Moments::EMPTY,
-        coarse: Vec::new(),
-    };
+    let mut block = Block { thread: number, index: 0, moments: Moments::EMPTY, coarse: Vec::new() };
     let mut coarse: BTreeMap<i16, u32> = BTreeMap::new();
     let releases = spec.seconds * 1_000 * MS / spec.interval;
     let mut release = 0;
     while release < releases {
         let at_release = release * spec.interval;
-        let stall = spec
-            .stall
-            .filter(|_| number == 0 && release == releases / 2);
+        let stall = spec.stall.filter(|_| number == 0 && release == releases / 2);
         let latency = stall.map_or_else(|| sample(&mut random, spec.shape), |ns| ns as i64);
         let at = at_release.saturating_add_signed(latency);
         let missed = missed_behind(latency.max(0) as u64, spec.interval);
@@ -128,12 +121,7 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
         }
         if missed > 0 {
             behind.expand_late(latency as u64, spec.interval);
-            data.late.push(Late {
-                thread: number,
-                at,
-                latency: latency as u64,
-                missed,
-            });
+            data.late.push(Late { thread: number, at, latency: latency as u64, missed });
         }
         release += 1 + missed;
     }
@@ -223,9 +211,7 @@ fn judged(max: Option<i64>, deadline: Option<u64>, scheduled: u64) -> Verdict {
 
 pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, CellData) {
     let mut data = CellData {
-        threads: (0..spec.threads)
-            .map(|t| thread(spec, t, deadline))
-            .collect(),
+        threads: (0..spec.threads).map(|t| thread(spec, t, deadline)).collect(),
         ..CellData::default()
     };
     let all: Vec<_> = data.threads.iter().collect();
@@ -286,11 +272,7 @@ pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, Cel
 
 /// Work of every part of the load, with one hole of three seconds in the last part.
 fn work(spec: &CellSpec, data: &mut CellData) -> Vec<LoadWork> {
-    let names: Vec<&str> = spec
-        .load
-        .split('+')
-        .filter(|name| *name != "none")
-        .collect();
+    let names: Vec<&str> = spec.load.split('+').filter(|name| *name != "none").collect();
     let mut random = Random::new(5);
     let mut list = Vec::new();
     for (part, name) in (0..).zip(&names) {
@@ -300,11 +282,7 @@ fn work(spec: &CellSpec, data: &mut CellData) -> Vec<LoadWork> {
         for second in 0..spec.seconds {
             let hole = last && (spec.seconds / 3..spec.seconds / 3 + 3).contains(&second);
             idle += u64::from(hole);
-            total += if hole {
-                0
-            } else {
-                40_000_000 + random.next() % 9_000_000
-            };
+            total += if hole { 0 } else { 40_000_000 + random.next() % 9_000_000 };
             data.work.push((second, part, vec![total]));
         }
         list.push(LoadWork {
@@ -324,17 +302,11 @@ fn work(spec: &CellSpec, data: &mut CellData) -> Vec<LoadWork> {
 
 /// A run of these cells.
 pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellSpec]) -> LoadedRun {
-    let (cells, data): (Vec<_>, Vec<_>) = specs
-        .iter()
-        .enumerate()
-        .map(|(i, spec)| cell(spec, i, deadline))
-        .unzip();
+    let (cells, data): (Vec<_>, Vec<_>) =
+        specs.iter().enumerate().map(|(i, spec)| cell(spec, i, deadline)).unzip();
     let mut plan = Plan::new("standard");
     plan.deadline_ns = deadline;
-    let worst = cells
-        .iter()
-        .map(|c| c.verdict.clone())
-        .max_by_key(|v| v.outcome);
+    let worst = cells.iter().map(|c| c.verdict.clone()).max_by_key(|v| v.outcome);
     LoadedRun {
         run: Run {
             schema: SCHEMA.to_owned(),
@@ -365,14 +337,8 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             },
             privileged: true,
             is_virtual: false,
-            started: TimeBase {
-                realtime_ns: 1_795_194_003_000_000_000,
-                ..TimeBase::default()
-            },
-            ended: Some(TimeBase {
-                realtime_ns: 1_795_194_063_000_000_000,
-                ..TimeBase::default()
-            }),
+            started: TimeBase { realtime_ns: 1_795_194_003_000_000_000, ..TimeBase::default() },
+            ended: Some(TimeBase { realtime_ns: 1_795_194_063_000_000_000, ..TimeBase::default() }),
             conditions: conditions(),
             facts: facts(),
             cells,
@@ -395,15 +361,9 @@ fn tool() -> Tool {
 }
 
 fn conditions() -> Vec<Condition> {
-    let condition = |id: &str, text: &str| Condition {
-        id: id.to_owned(),
-        text: text.to_owned(),
-    };
+    let condition = |id: &str, text: &str| Condition { id: id.to_owned(), text: text.to_owned() };
     vec![
-        condition(
-            "frequency-scaling",
-            "governor \"ondemand\": wake-ups after idle will be late",
-        ),
+        condition("frequency-scaling", "governor \"ondemand\": wake-ups after idle will be late"),
         condition(
             "rt-throttling",
             "sched_rt_runtime_us 950000 of 1000000: real-time threads that spin can be stopped for 50 ms a second",
@@ -413,30 +373,21 @@ fn conditions() -> Vec<Condition> {
 
 fn facts() -> BTreeMap<String, serde_json::Value> {
     let facts = [
-        (
-            "clock",
-            r#"{"source":"tsc","available":["tsc","hpet","acpi_pm"]}"#,
-        ),
+        ("clock", r#"{"source":"tsc","available":["tsc","hpet","acpi_pm"]}"#),
         (
             "cpu",
             r#"{"online":"0-1","smt":{"active":false},"policies":[{"governor":"ondemand","driver":"acpi-cpufreq"}]}"#,
         ),
         ("memory", r#"{"total_kib":2048000,"swap_kib":0}"#),
     ];
-    facts
-        .map(|(k, v)| (k.to_owned(), serde_json::from_str(v).unwrap()))
-        .into()
+    facts.map(|(k, v)| (k.to_owned(), serde_json::from_str(v).unwrap())).into()
 }
 
 /// The usual probes and loads; `worse` stretches the tails, as a kernel without
 /// real-time preemption does.
 pub fn standard(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
-    let shape = |base: f64, spread: f64, rare, tail: f64| Shape {
-        base,
-        spread,
-        rare,
-        tail: tail * worse,
-    };
+    let shape =
+        |base: f64, spread: f64, rare, tail: f64| Shape { base, spread, rare, tail: tail * worse };
     let spec = |load, seconds, shape, stall| CellSpec {
         probe: "wakeup",
         load,
@@ -484,12 +435,7 @@ pub fn skipped() -> Cell {
             seconds: 0,
             interval: MS,
             threads: 0,
-            shape: Shape {
-                base: 0.0,
-                spread: 0.0,
-                rare: 1,
-                tail: 0.0,
-            },
+            shape: Shape { base: 0.0, spread: 0.0, rare: 1, tail: 0.0 },
             stall: None,
         },
         9,
@@ -511,12 +457,7 @@ pub fn day(times: u32) -> LoadedRun {
         seconds: 86_400,
         interval: u64::from(times) * MS,
         threads: 1,
-        shape: Shape {
-            base: 17_000.0,
-            spread: 3_000.0,
-            rare: 40,
-            tail: 11_000.0,
-        },
+        shape: Shape { base: 17_000.0, spread: 3_000.0, rare: 40, tail: 11_000.0 },
         stall: None,
     };
     let mut run = run("6.1.0-56-rt-amd64", "rt", Some(500_000), &[spec]);
