@@ -120,7 +120,7 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
             keep_worst(&mut data.outliers);
         }
         if missed > 0 {
-            behind.expand_late(latency as u64, spec.interval);
+            behind.expand_late(latency as u64, spec.interval, u64::MAX, 1);
             data.late.push(Late { thread: number, at, latency: latency as u64, missed });
         }
         release += 1 + missed;
