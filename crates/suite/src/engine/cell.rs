@@ -187,7 +187,7 @@ fn measure(
     } else if team_broken(&ends, prepared) {
         cell.reason = Some("a sample was above the break value".to_owned());
     }
-    assemble(plan, prepared, cell, &ends, collector, limits, files);
+    assemble(plan, prepared, cell, &ends, collector, limits, files, environment.store);
     Ok(Ok(()))
 }
 

@@ -9,7 +9,7 @@ use punctual_core::verdict::{Rule, judge_thread};
 
 use super::cell::Prepared;
 use super::collector::{Collected, Collector};
-use super::store::CellFiles;
+use super::store::{CellFiles, RunDir};
 use super::thread::ThreadEnd;
 use crate::probes::Kind;
 use crate::recorder::{Behind, Limits};
@@ -23,6 +23,7 @@ pub(super) fn assemble(
     collector: Collector,
     limits: Limits,
     files: CellFiles,
+    store: &mut RunDir,
 ) {
     let interval_ns = cell.interval_ns;
     let mut records = Vec::new();
@@ -58,7 +59,7 @@ pub(super) fn assemble(
     cell.warmup_max_ns = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
     note_what_happened(prepared.entry.kind, cell, ends);
     let failed = files.failed().map(str::to_owned);
-    let finished = files.finish(&records).err().map(|error| error.to_string());
+    let finished = files.finish(&records, store).err().map(|error| error.to_string());
     if let Some(error) = failed {
         push_note(
             cell,

@@ -178,11 +178,12 @@ impl CellFiles {
         self.failed.as_deref()
     }
 
-    /// Writes what is known at the end of the cell, and forces all to the disk.
+    /// Writes what is known at the end of the cell, and forces all to the disk. Takes the
+    /// space that `store` has set aside where there is no other.
     ///
     /// # Errors
     /// What the file system says, with the path.
-    pub fn finish(mut self, records: &[Record]) -> io::Result<()> {
+    pub fn finish(mut self, records: &[Record], store: &mut RunDir) -> io::Result<()> {
         self.flush(Sync::Cell);
         // A disk without room refuses the sync of what it took already; that is said by `failed`.
         let _ = self.blocks.sync_data();
@@ -194,7 +195,12 @@ impl CellFiles {
             file.write_all(&bytes)?;
             file.sync_data()
         };
-        write().map_err(|error| at(&path, &error))
+        let mut done = write();
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull) && store.reserved {
+            store.release_reserve();
+            done = write();
+        }
+        done.map_err(|error| at(&path, &error))
     }
 }
 
