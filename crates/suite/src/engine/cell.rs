@@ -10,7 +10,7 @@ use punctual_sys::clock::{monotonic_ns, tsc};
 
 use super::Environment;
 use super::collector::Collector;
-use super::outcome::assemble;
+use super::outcome::{assemble, write};
 use super::store::Sync;
 use super::team::Team;
 use super::thread::{Go, ThreadEnd};
@@ -187,7 +187,8 @@ fn measure(
     } else if team_broken(&ends, prepared) {
         cell.reason = Some("a sample was above the break value".to_owned());
     }
-    assemble(plan, prepared, cell, &ends, collector, limits, files, environment.store);
+    let records = assemble(plan, prepared, cell, &ends, collector, limits);
+    write(cell, files, &records, environment.store);
     Ok(Ok(()))
 }
 

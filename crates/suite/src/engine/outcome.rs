@@ -14,7 +14,8 @@ use super::thread::ThreadEnd;
 use crate::probes::Kind;
 use crate::recorder::{Behind, Limits};
 
-/// Everything that the threads and the collector leave, as records and as `run.json` has it.
+/// Everything that the threads and the collector leave: as `run.json` has it, in `cell`, and as
+/// the records that come back.
 pub(super) fn assemble(
     plan: &Plan,
     prepared: &Prepared,
@@ -22,9 +23,7 @@ pub(super) fn assemble(
     ends: &[Option<ThreadEnd>],
     collector: Collector,
     limits: Limits,
-    files: CellFiles,
-    store: &mut RunDir,
-) {
+) -> Vec<Record> {
     let interval_ns = cell.interval_ns;
     let mut records = Vec::new();
     let mut behinds: Vec<(Behind, u64)> = Vec::new();
@@ -58,8 +57,13 @@ pub(super) fn assemble(
     }
     cell.warmup_max_ns = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
     note_what_happened(prepared.entry.kind, cell, ends);
+    records
+}
+
+/// Writes the records of the cell's end; what could not be written is noted in `cell`.
+pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store: &mut RunDir) {
     let failed = files.failed().map(str::to_owned);
-    let finished = files.finish(&records, store).err().map(|error| error.to_string());
+    let finished = files.finish(records, store).err().map(|error| error.to_string());
     if let Some(error) = failed {
         push_note(
             cell,
