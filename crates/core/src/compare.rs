@@ -243,7 +243,10 @@ const SAMPLES_APART: f64 = 0.01;
 fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
     let mut found = Vec::new();
     for cell in cells {
-        let counts = cell.rows.iter().map(|row| row.samples);
+        let counts = cell.rows.iter().map(|row| row.samples).filter(|samples| *samples > 0);
+        if cell.rows.iter().any(|row| row.samples == 0) {
+            found.push(format!("{}: not measured in every run", cell.key));
+        }
         let (low, high) = (counts.clone().min(), counts.max());
         let (Some(low), Some(high)) = (low, high) else {
             continue;

@@ -209,7 +209,8 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     if cell.kind == "cost" {
         return rule.verdict(Outcome::None, Vec::new());
     }
-    let Some((worst, thread)) = worst(cell.threads.iter().map(|t| (&t.verdict, t))) else {
+    let Some((worst, thread)) = worst(cell.threads.iter().map(|t| (&t.verdict, t.stats.max_ns, t)))
+    else {
         return not_measured(cell, rule);
     };
     let judged = judgements(cell);
@@ -257,7 +258,9 @@ fn cut_short(cell: &Cell) -> Option<String> {
 /// of all, and how many judgements it is the worst of.
 #[must_use]
 pub fn judge_run(cells: &[Cell]) -> Verdict {
-    let Some((worst, cell)) = worst(cells.iter().map(|cell| (&cell.verdict, cell))) else {
+    let Some((worst, cell)) =
+        worst(cells.iter().map(|cell| (&cell.verdict, cell.stats.max_ns, cell)))
+    else {
         return Verdict::default();
     };
     let judged: usize = cells.iter().map(judgements).sum();
@@ -285,10 +288,14 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
     }
 }
 
-/// The worst verdict and whose it is, the first among equals.
-fn worst<'a, T>(all: impl Iterator<Item = (&'a Verdict, T)>) -> Option<(&'a Verdict, T)> {
-    let rank = |v: &Verdict| (v.outcome, v.upper_bound.unwrap_or(1.0));
-    all.reduce(|a, b| if rank(b.0) > rank(a.0) { b } else { a })
+/// The worst verdict and whose it is: among equal ones that of the largest sample, so that
+/// the maximum in its reasons is the maximum of all; then the first.
+fn worst<'a, T>(
+    all: impl Iterator<Item = (&'a Verdict, Option<i64>, T)>,
+) -> Option<(&'a Verdict, T)> {
+    let rank = |v: &Verdict, max: Option<i64>| (v.outcome, v.upper_bound.unwrap_or(1.0), max);
+    all.reduce(|a, b| if rank(b.0, b.1) > rank(a.0, a.1) { b } else { a })
+        .map(|(verdict, _, whose)| (verdict, whose))
 }
 
 /// How many threads of a cell were judged.
