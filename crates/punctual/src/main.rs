@@ -1,3 +1,39 @@
-//! The punctual binary.
+//! How late can this Linux be? The command line of punctual.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use std::process::ExitCode;
+
+mod cli;
+mod commands;
+mod ending;
+mod output;
+mod plans;
+mod request;
+mod store;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    // A load's supervisor forks: nothing may run before it.
+    if let [_, command, order @ ..] = &arguments[..]
+        && command == cli::LOAD_SUPERVISOR
+    {
+        let status = punctual_suite::loads::supervisor_main(order);
+        return ExitCode::from(u8::try_from(status).unwrap_or(1));
+    }
+    let ending = match cli::command().try_get_matches() {
+        Ok(matches) => commands::execute(&matches),
+        Err(error) => {
+            // Nowhere to say that neither stdout nor stderr can be written to.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match ending {
+        Ok(ending) => ExitCode::from(ending.status()),
+        Err(error) => {
+            eprintln!("punctual: {error:#}");
+            ExitCode::from(ending::ERROR)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The command line, defined once: help, man pages, completions and the reading
+//! of arguments all come from [`command`].
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+
+mod args;
+mod run;
+
+pub use args::spelled;
+pub use run::PROBE_OPTIONS;
+
+/// The command that a load's supervisor is started with; no part of the interface.
+pub const LOAD_SUPERVISOR: &str = "__load";
+
+/// Columns that help is wrapped at where the terminal is wider.
+const HELP_WIDTH: usize = 100;
+
+/// The whole command line.
+pub fn command() -> Command {
+    Command::new("punctual")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("How late can this Linux be? Measures it, and says whether that is good enough")
+        .after_help(
+            "A first look, in about a minute:  sudo punctual run\n\
+             All options of a command:         punctual run --help",
+        )
+        .max_term_width(HELP_WIDTH)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run::command())
+        .subcommand(report())
+        .subcommand(compare())
+        .subcommand(show())
+        .subcommand(list())
+        .subcommand(load())
+        .subcommand(restore())
+        .subcommand(completions())
+        .subcommand(man())
+}
+
+const RUN_HELP: &str = "A run directory; or a run below ./punctual-runs by its name, the \
+beginning of its name where only one run has it, or \"last\"";
+
+fn runs(help: &'static str, least: usize) -> Arg {
+    Arg::new("runs")
+        .value_name("RUN")
+        .help(help)
+        .required(true)
+        .num_args(least..)
+        .value_hint(ValueHint::DirPath)
+}
+
+fn json(help: &'static str) -> Arg {
+    Arg::new("json").long("json").help(help).action(ArgAction::SetTrue)
+}
+
+fn html(help: &'static str) -> Arg {
+    Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("FILE")
+        .help(help)
+        .value_parser(clap::value_parser!(std::path::PathBuf))
+        .value_hint(ValueHint::FilePath)
+}
+
+fn report() -> Command {
+    Command::new("report")
+        .about("Make one HTML file of one or more runs: verdict, tables, figures, conditions")
+        .arg(runs(RUN_HELP, 1))
+        .arg(html("The HTML file; it needs no other file and no network").required(true))
+        .arg(
+            Arg::new("figures")
+                .long("figures")
+                .value_name("DIR")
+                .help("Also write each figure as an SVG file to this folder")
+                .value_parser(clap::value_parser!(std::path::PathBuf))
+                .value_hint(ValueHint::DirPath),
+        )
+        .arg(Arg::new("title").long("title").value_name("TEXT").help("Title of the report"))
+}
+
+fn compare() -> Command {
+    Command::new("compare")
+        .about("Put runs side by side: ratios, in what else they differ, what may not be concluded")
+        .after_help(
+            "Cells are matched by probe, parameters, load and duration; the first run is what the \
+             others are divided by.\nExit status: 0, or 2 where a run cannot be read.",
+        )
+        .arg(runs(RUN_HELP, 2))
+        .arg(json("Print the comparison as JSON"))
+        .arg(html("Also write a report of all runs to this HTML file"))
+}
+
+fn show() -> Command {
+    Command::new("show")
+        .about("Show one run: its table and verdict, every cell in detail, the facts")
+        .after_help(
+            "A run that was killed is rebuilt from what was recorded up to then: counts, minimum, \
+             average and maximum are exact, quantiles within 25 %.\n\
+             Exit status: 0, or 2 where the run cannot be read; with a judgement asked for here, \
+             that of the judgement, as for `punctual run`.",
+        )
+        .arg(runs(RUN_HELP, 1).num_args(1))
+        .arg(json("Print run.json as it stands, or as it is judged here"))
+        .arg(
+            Arg::new("summary")
+                .long("summary")
+                .help("Only the table and the verdict")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("json"),
+        )
+        .next_help_heading("Judge again")
+        .args(args::judgement())
+}
+
+fn list() -> Command {
+    Command::new("list")
+        .about("List probes, loads, plans or runs; or explain one of them")
+        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list runs --json")
+        .arg(
+            Arg::new("what")
+                .value_name("WHAT")
+                .help("probes, loads, plans, runs, or the name of a probe, load or plan [default: all but runs]"),
+        )
+        .arg(json("Print the list as JSON"))
+}
+
+fn load() -> Command {
+    Command::new("load")
+        .about("Run only the load, and print the work that it does each second")
+        .after_help(
+            "Examples:\n  punctual load paper -D 1m\n  punctual load hackbench:groups=4+flood -D 10\n\
+             Exit status: 0, 2 where a load died, 4 where it could not start, 130 interrupted.",
+        )
+        .arg(
+            Arg::new("load")
+                .value_name("LOAD")
+                .help("The load; + joins loads that run together, parameters ride on the name")
+                .required(true),
+        )
+        .arg(
+            Arg::new("duration")
+                .short('D')
+                .long("duration")
+                .value_name("TIME")
+                .help("How long; a bare number is seconds")
+                .default_value("10s")
+                .value_parser(args::positive_seconds),
+        )
+        .arg(json("Print the work as JSON at the end, and nothing else"))
+}
+
+fn restore() -> Command {
+    Command::new("restore")
+        .about("Undo what a killed punctual has left: settings, folders, control groups")
+        .arg(
+            Arg::new("dry-run")
+                .long("dry-run")
+                .help("Say what would be undone, and undo nothing")
+                .action(ArgAction::SetTrue),
+        )
+        .arg(json("Print what was done as JSON"))
+}
+
+fn completions() -> Command {
+    Command::new("completions")
+        .about("Print completions for a shell")
+        .after_help("Example: punctual completions bash > /etc/bash_completion.d/punctual")
+        .arg(
+            Arg::new("shell")
+                .value_name("SHELL")
+                .required(true)
+                .value_parser(["bash", "zsh", "fish"]),
+        )
+}
+
+fn man() -> Command {
+    Command::new("man").about("Write the man pages to a folder, or print that of punctual(1)").arg(
+        Arg::new("dir")
+            .value_name("DIR")
+            .help("Folder that the pages of all commands are written to")
+            .value_parser(clap::value_parser!(std::path::PathBuf))
+            .value_hint(ValueHint::DirPath),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn definitions_hold_together() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,209 @@
+//! The command `run`.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+use punctual_core::units::BareNumber;
+use punctual_suite::loads::LOADS;
+use punctual_suite::probes::PROBES;
+use punctual_suite::registry::Param;
+
+use super::args::{duration, judgement, positive_seconds};
+use crate::plans::PLANS;
+
+/// An option that is a parameter of the probes given.
+pub struct ProbeOption {
+    /// The parameter, and the long name of the option.
+    pub name: &'static str,
+    short: Option<char>,
+    /// What the option adds to the parameter's own help.
+    note: &'static str,
+}
+
+const fn option(name: &'static str, short: Option<char>, note: &'static str) -> ProbeOption {
+    ProbeOption { name, short, note }
+}
+
+/// The options that are parameters of probes; what they are is in the registry.
+pub static PROBE_OPTIONS: &[ProbeOption] = &[
+    option("threads", Some('t'), ""),
+    option("priority", Some('p'), ""),
+    option("interval", Some('i'), "; a bare number is microseconds"),
+    option("affinity", Some('a'), ""),
+    option("policy", None, ""),
+    option("timer", None, ""),
+    option("aligned", None, "; a bare number is microseconds"),
+];
+
+const EXIT_STATUS: &str = "\
+Exit status:
+    0  pass, or nothing to judge
+    1  a deadline was missed, or a sample was above the break value
+    2  usage error, or an error of punctual or of the board
+    3  inconclusive: not enough evidence either way
+    4  something asked for was SKIPPED for a missing precondition
+  130  interrupted; what was measured is kept and reported
+Over cells the worst counts: FAIL, then INCONCLUSIVE, SKIPPED, PASS.";
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo punctual run
+      the standard plan, about a minute
+  sudo punctual run --deadline 200us
+      the same, judged against 200 us
+  sudo punctual run wakeup -t per-cpu -i 250 -D 1h --load none,hackbench+flood --deadline 100us
+      two cells, an hour each: idle, and under two loads together
+  sudo punctual run wakeup:timer=posix wakeup clock:clock=tsc -D 1m --load paper
+      three cells under the papers' load, the first with POSIX timers
+  punctual run sim:stall=3ms,stall-every=5000 -D 1h --deadline 1ms
+      in simulated time: shows what a result looks like, measures nothing";
+
+/// The command `run`.
+pub fn command() -> Command {
+    Command::new("run")
+        .about("Measure this machine: idle and under load, to a verdict with its evidence")
+        .long_about(
+            "Measure this machine: idle and under load, to a verdict with its evidence.\n\n\
+             Every probe given is run under every load given: each pair is a cell. Without \
+             probes the standard plan is run. What was measured is kept in a new run directory, \
+             summarised on stdout and drawn in report.html.\n\n\
+             -t, -p, -i, -a, --policy, --timer and --aligned become parameters of every probe \
+             given that has them; a parameter on a probe's own name goes before the option.",
+        )
+        .after_help(format!("{EXAMPLES}\n\n{EXIT_STATUS}\n\nEverything on one page: --help"))
+        .after_long_help(format!("{}\n\n{EXIT_STATUS}\n\n{EXAMPLES}", registries()))
+        .next_help_heading("What to measure")
+        .args(what())
+        .next_help_heading("Threads and releases (parameters of the probes given)")
+        .args(PROBE_OPTIONS.iter().map(probe_option))
+        .arg(
+            flag("mlockall", "Lock memory: always done, accepted for cyclictest's sake").short('m'),
+        )
+        .next_help_heading("Judgement")
+        .args(judgement())
+        .next_help_heading("How to measure")
+        .args(how())
+        .next_help_heading("Output")
+        .args(output())
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+}
+
+fn value(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+fn what() -> Vec<Arg> {
+    let plans: Vec<_> = PLANS.iter().map(|plan| plan.name).collect();
+    vec![
+        Arg::new("probes")
+            .value_name("PROBE")
+            .help("Probes, with parameters on the name: wakeup, clock:clock=tsc")
+            .num_args(0..),
+        Arg::new("plan")
+            .long("plan")
+            .value_name("FILE|NAME")
+            .help(format!(
+                "The cells of a plan, before those of the probes given: a TOML file, or {}",
+                plans.join(" or ")
+            ))
+            .value_hint(ValueHint::FilePath),
+        value("load", "LIST", "Loads: , separates cells, + joins loads that run together")
+            .default_value("none"),
+        value("duration", "TIME", "How long each cell is measured; a bare number is seconds [default: 10s; with -l long enough for its samples]")
+            .short('D')
+            .value_parser(positive_seconds),
+        value("loops", "N", "End a cell after N samples a thread, or after -D, whichever comes first")
+            .short('l')
+            .value_parser(clap::value_parser!(u64).range(1..)),
+    ]
+}
+
+/// The parameter behind an option, of the first probe that has it.
+fn param(name: &str) -> Option<Param> {
+    let params = PROBES.iter().flat_map(|probe| probe.all_params());
+    params.into_iter().find(|param| param.name == name)
+}
+
+fn probe_option(option: &ProbeOption) -> Arg {
+    let arg = Arg::new(option.name).long(option.name);
+    let arg = match option.short {
+        Some(short) => arg.short(short),
+        None => arg,
+    };
+    let Some(param) = param(option.name) else {
+        return arg;
+    };
+    let mut help = param.help.to_owned();
+    if let Some(first) = help.get(..1).map(str::to_uppercase) {
+        help.replace_range(..1, &first);
+    }
+    arg.value_name(param.value).help(format!("{help}{} [default: {}]", option.note, param.default))
+}
+
+fn how() -> Vec<Arg> {
+    vec![
+        value("break", "TIME", "End the run at a sample above this; a bare number is microseconds")
+            .short('b')
+            .value_parser(duration(BareNumber::Microseconds)),
+        value("warmup", "TIME", "Before each cell, outside all its numbers; a bare number is seconds [default: 1s]")
+            .value_parser(duration(BareNumber::Seconds)),
+        flag("no-warmup", "No warm-up").conflicts_with("warmup"),
+        value("dma-latency", "none|US", "Hold /dev/cpu_dma_latency at this many microseconds, which keeps CPUs from deep idle states, or leave it alone")
+            .default_value("0")
+            .value_parser(dma_latency),
+        value("keep-above", "TIME", "Keep every sample above this with its time, not only the 64 worst; the unit must be said")
+            .value_parser(duration(BareNumber::Refused)),
+        value("sync", "WHEN", "When records are forced to the disk: cell (a power cut costs the current cell) or block (every second, which disturbs the measurement)")
+            .value_parser(["cell", "block"])
+            .hide_possible_values(true)
+            .default_value("cell"),
+        flag("force", "Allow priority 99, at which the kernel's own threads run"),
+    ]
+}
+
+/// Microseconds, or none for `none`.
+fn dma_latency(text: &str) -> Result<Option<u32>, String> {
+    match text {
+        "none" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| {
+            "must be none or a whole number of microseconds, at most 4294967295".to_owned()
+        }),
+    }
+}
+
+fn output() -> Vec<Arg> {
+    vec![
+        value("out", "DIR", "The run directory, which must not exist [default: punctual-runs/<UTC time>-<board>-<kernel>]")
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::DirPath),
+        flag("json", "Print run.json on stdout, and nothing else"),
+        flag("quiet", "No progress line").short('q'),
+        flag("no-report", "Do not write report.html"),
+        value("board-name", "NAME", "Name of the board [default: the host name]"),
+        value("group", "NAME", "Name of the experiment that this run is a replicate of"),
+        value("replicate", "N", "Number of this run within its group, from 0")
+            .value_parser(clap::value_parser!(u32)),
+        value("phase", "TIME", "Delay before the first release, to vary between replicates; the unit must be said")
+            .value_parser(duration(BareNumber::Refused)),
+    ]
+}
+
+/// Probes with their parameters, and loads: what the registries say.
+fn registries() -> String {
+    let mut text = String::from("Probes and their parameters:");
+    for probe in PROBES {
+        text.push_str(&format!("\n  {:9} {}", probe.name, probe.summary));
+        for param in probe.params {
+            let default = if param.default.is_empty() { "none" } else { param.default };
+            text.push_str(&format!("\n            {}={} [{default}]", param.name, param.value));
+        }
+    }
+    text.push_str("\n\nLoads:");
+    for load in LOADS {
+        text.push_str(&format!("\n  {:9} {}", load.name, load.summary));
+    }
+    text + "\n\n`punctual list NAME` explains a probe or a load with all of its parameters."
+}

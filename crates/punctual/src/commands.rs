@@ -1,0 +1,37 @@
+//! What each command does.
+
+use clap::ArgMatches;
+
+use crate::ending::Ending;
+
+mod compare;
+mod list;
+mod load;
+mod manual;
+mod progress;
+mod report;
+mod restore;
+mod run;
+mod show;
+
+/// Does what was asked for.
+///
+/// # Errors
+/// What stopped it, in words for people.
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Ok(Ending::Done);
+    };
+    match name {
+        "run" => run::execute(matches),
+        "report" => report::execute(matches),
+        "compare" => compare::execute(matches),
+        "show" => show::execute(matches),
+        "list" => list::execute(matches),
+        "load" => load::execute(matches),
+        "restore" => restore::execute(matches),
+        "completions" => manual::completions(matches),
+        "man" => manual::pages(matches),
+        other => anyhow::bail!("the command {other} is not connected"),
+    }
+}

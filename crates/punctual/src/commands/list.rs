@@ -1,0 +1,242 @@
+//! `punctual list`: what there is, from the registries.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::ArgMatches;
+use punctual_core::units::human_ns;
+use punctual_report::words;
+use punctual_suite::loads::{LOADS, LoadEntry};
+use punctual_suite::probes::{self, PROBES, ProbeEntry};
+use punctual_suite::registry::{Need, Param};
+use punctual_sys::clock::tsc;
+use punctual_sys::socket::LoopbackEcho;
+use serde::Serialize;
+
+use crate::ending::Ending;
+use crate::{output, plans, store};
+
+/// One thing of a list.
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    summary: String,
+    help: String,
+    parameters: Vec<Parameter>,
+    needs: Vec<NeedState>,
+}
+
+#[derive(Serialize)]
+struct Parameter {
+    name: &'static str,
+    value: &'static str,
+    default: &'static str,
+    help: &'static str,
+}
+
+/// A need, and whether this machine meets it.
+#[derive(Serialize)]
+struct NeedState {
+    /// The parameter that brings the need, as `clock=tsc`; none: always needed.
+    with: Option<String>,
+    need: &'static str,
+    met: bool,
+}
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let json = matches.get_flag("json");
+    let what = matches.get_one::<String>("what").map(String::as_str);
+    let kinds: [(&str, fn() -> Vec<Entry>); 4] =
+        [("probes", all_probes), ("loads", all_loads), ("plans", all_plans), ("runs", all_runs)];
+    let chosen: Vec<(&str, Vec<Entry>)> = match what {
+        None => kinds[..3].iter().map(|(kind, list)| (*kind, list())).collect(),
+        Some(name) => match kinds.iter().find(|(kind, _)| *kind == name) {
+            Some((kind, list)) => vec![(*kind, list())],
+            None => return explain(name, json),
+        },
+    };
+    if json {
+        output::print_json(&chosen.into_iter().collect::<BTreeMap<_, _>>())?;
+        return Ok(Ending::Done);
+    }
+    let sections: Vec<_> = chosen.iter().map(|(kind, entries)| section(kind, entries)).collect();
+    output::print(&sections.join("\n"))?;
+    Ok(Ending::Done)
+}
+
+fn all_probes() -> Vec<Entry> {
+    PROBES.iter().map(probe).collect()
+}
+
+fn all_loads() -> Vec<Entry> {
+    LOADS.iter().map(load).collect()
+}
+
+fn all_plans() -> Vec<Entry> {
+    plans::PLANS.iter().map(plan).collect()
+}
+
+fn probe(entry: &ProbeEntry) -> Entry {
+    Entry {
+        name: entry.name.to_owned(),
+        summary: entry.summary.to_owned(),
+        help: entry.help.to_owned(),
+        parameters: entry.all_params().iter().map(parameter).collect(),
+        needs: probe_needs(entry),
+    }
+}
+
+fn load(entry: &LoadEntry) -> Entry {
+    Entry {
+        name: entry.name.to_owned(),
+        summary: entry.summary.to_owned(),
+        help: entry.help.to_owned(),
+        parameters: entry.params.iter().map(parameter).collect(),
+        needs: entry.needs.iter().map(|need| state(*need, None)).collect(),
+    }
+}
+
+fn plan(built_in: &plans::BuiltIn) -> Entry {
+    Entry {
+        name: built_in.name.to_owned(),
+        summary: built_in.summary.to_owned(),
+        help: built_in.text.to_owned(),
+        parameters: Vec::new(),
+        needs: Vec::new(),
+    }
+}
+
+fn parameter(param: &Param) -> Parameter {
+    let Param { name, value, default, help } = *param;
+    Parameter { name, value, default, help }
+}
+
+/// What a probe needs with its defaults and with each value that the help of a
+/// parameter names.
+fn probe_needs(entry: &ProbeEntry) -> Vec<NeedState> {
+    let with = |params: BTreeMap<String, String>| {
+        probes::read(entry.name, &params).map_or(&[][..], |(_, values)| (entry.needs)(&values))
+    };
+    let always = with(BTreeMap::new());
+    let mut needs: Vec<_> = always.iter().map(|need| state(*need, None)).collect();
+    for param in entry.params {
+        let word = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-';
+        for value in param.help.split(word).filter(|value| !value.is_empty()) {
+            let given = BTreeMap::from([(param.name.to_owned(), value.to_owned())]);
+            for need in with(given).iter().filter(|need| !always.contains(need)) {
+                needs.push(state(*need, Some(format!("{}={value}", param.name))));
+            }
+        }
+    }
+    needs
+}
+
+fn state(need: Need, with: Option<String>) -> NeedState {
+    let met = match need {
+        Need::Tsc => tsc::is_invariant(),
+        Need::IcmpSocket => LoopbackEcho::open(Duration::from_secs(1)).is_ok(),
+    };
+    NeedState { with, need: need.text(), met }
+}
+
+fn all_runs() -> Vec<Entry> {
+    let entry = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let summary = match store::read_run(path) {
+            Ok(run) => {
+                let cells = run.cells.len();
+                let worst = run.cells.iter().filter_map(|cell| cell.stats.max_ns).max();
+                let worst =
+                    worst.map_or("no samples".to_owned(), |max| format!("max {}", human_ns(max)));
+                format!(
+                    "{}  {worst}  {cells} {}  plan {}",
+                    words::outcome(run.verdict.outcome),
+                    if cells == 1 { "cell" } else { "cells" },
+                    words::clean(&run.plan.name),
+                )
+            }
+            Err(error) => format!("{error:#}"),
+        };
+        let (help, parameters, needs) = (String::new(), Vec::new(), Vec::new());
+        Entry { name, summary, help, parameters, needs }
+    };
+    store::all().iter().map(entry).collect()
+}
+
+fn section(kind: &str, entries: &[Entry]) -> String {
+    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    let mut out = format!("{kind}\n");
+    if entries.is_empty() {
+        out.push_str(&format!("  none in ./{}\n", store::RUNS));
+    }
+    for entry in entries {
+        out.push_str(&format!("  {:width$}  {}\n", entry.name, entry.summary));
+        for need in entry.needs.iter() {
+            out.push_str(&format!("  {:width$}  {}\n", "", need_text(need)));
+        }
+    }
+    out
+}
+
+fn need_text(need: &NeedState) -> String {
+    let with = need.with.as_ref().map_or_else(String::new, |with| format!("{with} "));
+    let met = if need.met { "met here" } else { "NOT met here: cells with it are SKIPPED" };
+    format!("{with}needs {}: {met}", need.need)
+}
+
+/// Everything about one probe, load or plan.
+fn explain(name: &str, json: bool) -> anyhow::Result<Ending> {
+    let found: Vec<Entry> = probes::find(name)
+        .map(probe)
+        .into_iter()
+        .chain(punctual_suite::loads::find(name).map(load))
+        .chain(plans::find(name).map(plan))
+        .collect();
+    if found.is_empty() {
+        bail!("there is no probe, load or plan \"{name}\"; `punctual list` names them all");
+    }
+    if json {
+        output::print_json(&found)?;
+        return Ok(Ending::Done);
+    }
+    let texts: Vec<_> = found.iter().map(details).collect();
+    output::print(&texts.join("\n"))?;
+    Ok(Ending::Done)
+}
+
+fn details(entry: &Entry) -> String {
+    let mut out = format!("{}: {}\n\n", entry.name, entry.summary);
+    // A plan's help is its file.
+    let verbatim = entry.help.contains('\n');
+    let help = if verbatim { entry.help.clone() } else { wrapped(&entry.help, "") };
+    out.push_str(&help);
+    if !entry.parameters.is_empty() {
+        out.push_str("\nparameters\n");
+    }
+    for param in &entry.parameters {
+        let default = if param.default.is_empty() { "none" } else { param.default };
+        out.push_str(&format!("  {}={}  [default: {default}]\n", param.name, param.value));
+        out.push_str(&wrapped(param.help, "      "));
+    }
+    for need in &entry.needs {
+        out.push_str(&format!("\n{}\n", need_text(need)));
+    }
+    out
+}
+
+/// Wrapped at the width of the terminal, every line behind `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let width = output::width().min(100).saturating_sub(indent.len()).max(20);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+}

@@ -1,0 +1,100 @@
+//! `punctual load`: only the load.
+
+use std::time::Instant;
+
+use anyhow::{Context, anyhow};
+use clap::ArgMatches;
+use punctual_core::schema::{LoadWork, Outcome};
+use punctual_core::units::SECOND_NS;
+use punctual_report::words;
+use punctual_suite::knobs::Journal;
+use punctual_suite::loads::{LoadContext, LoadSet, LoadSpec, PartSample};
+use punctual_sys::signal::{Signal, Signals};
+
+use crate::ending::Ending;
+use crate::output;
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let text = matches.get_one::<String>("load").map_or("", String::as_str);
+    let duration_ns = matches.get_one::<u64>("duration").copied().unwrap_or(0);
+    let json = matches.get_flag("json");
+    let spec = LoadSpec::parse(text).map_err(|error| anyhow!(error))?;
+    let signals = Signals::block().context("signals")?;
+    let mut journal = Journal::new().context("the journal of what is to be undone")?;
+    let mut load = match LoadSet::start(&spec, &mut LoadContext::new(&mut journal)) {
+        Ok(load) => load,
+        Err(error) => {
+            eprintln!("punctual: SKIPPED: load {error}");
+            return Ok(Ending::Judged(Outcome::Skipped));
+        }
+    };
+    load.mark_start();
+    let interrupted = watch(&mut load, &signals, duration_ns, json)?;
+    let work = load.stop();
+    if json {
+        output::print_json(&work)?;
+    } else {
+        let proof = work.iter().map(|part| format!("in all: {}\n", words::work(part)));
+        output::print(&proof.collect::<String>())?;
+    }
+    Ok(ending(interrupted, &work))
+}
+
+fn ending(interrupted: bool, work: &[LoadWork]) -> Ending {
+    if interrupted {
+        return Ending::Interrupted;
+    }
+    let troubled = work.iter().any(|part| part.trouble.is_some());
+    if troubled { Ending::Failed } else { Ending::Done }
+}
+
+/// Looks at the load every second until its time is over; whether a signal ended it.
+fn watch(
+    load: &mut LoadSet,
+    signals: &Signals,
+    duration_ns: u64,
+    quiet: bool,
+) -> anyhow::Result<bool> {
+    let start = Instant::now();
+    let elapsed = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let mut before = load.sample();
+    let mut seconds = 0_u64;
+    while elapsed() < duration_ns {
+        let due = (seconds + 1).saturating_mul(SECOND_NS).min(duration_ns);
+        match signals.wait(due.saturating_sub(elapsed())) {
+            None | Some(Signal::User1) => {}
+            Some(_) => return Ok(true),
+        }
+        if elapsed() < (seconds + 1).saturating_mul(SECOND_NS) {
+            continue;
+        }
+        seconds += 1;
+        let now = load.sample();
+        if !quiet {
+            output::print(&line(seconds, &before, &now))?;
+        }
+        before = now;
+    }
+    Ok(false)
+}
+
+/// What the parts did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
+fn line(second: u64, before: &[PartSample], now: &[PartSample]) -> String {
+    let parts: Vec<_> = now.iter().zip(before).map(|(now, before)| part(before, now)).collect();
+    format!("{second:4} s  {}\n", parts.join(" · "))
+}
+
+fn part(before: &PartSample, now: &PartSample) -> String {
+    if let Some(reason) = &now.died {
+        return format!("{} stopped: {reason}", now.load);
+    }
+    let counters = now.counters.iter().zip(&before.counters);
+    let rates: Vec<_> = counters
+        .map(|((name, to), (_, from))| {
+            #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+            let done = to.saturating_sub(*from) as f64;
+            words::rate(name, done)
+        })
+        .collect();
+    format!("{} {}", now.load, rates.join(", "))
+}

@@ -1,0 +1,47 @@
+//! Man pages and completions, made from the definitions of the command line.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::ArgMatches;
+use clap_complete::Shell;
+
+use super::report::cannot_write;
+use crate::ending::Ending;
+use crate::{cli, output};
+
+pub fn completions(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let shell = match matches.get_one::<String>("shell").map(String::as_str) {
+        Some("zsh") => Shell::Zsh,
+        Some("fish") => Shell::Fish,
+        _ => Shell::Bash,
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut cli::command(), "punctual", &mut text);
+    output::print(&String::from_utf8_lossy(&text))?;
+    Ok(Ending::Done)
+}
+
+pub fn pages(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let mut command = cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = matches.get_one::<PathBuf>("dir") else {
+        output::print(&page(&command)?)?;
+        return Ok(Ending::Done);
+    };
+    fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
+    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+        let path = folder.join(format!("{name}.1"));
+        fs::write(&path, page(command)?).with_context(|| cannot_write(&path))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn page(command: &clap::Command) -> io::Result<String> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

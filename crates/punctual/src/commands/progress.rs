@@ -1,0 +1,155 @@
+//! How a run goes: the progress line, and the snapshot that SIGUSR1 asks for.
+
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use punctual_core::block::Moments;
+use punctual_core::plan::Plan;
+use punctual_core::schema::{Cell, Run};
+use punctual_core::units::{SECOND_NS, grouped, human_ns};
+use punctual_report::words;
+use punctual_suite::engine::{Observer, Progress};
+
+const LINE: &str = "{bar:20} cell {prefix}  {wide_msg}";
+
+/// Follows a run on stderr: one line that is rewritten, on a terminal only.
+pub struct Follower {
+    bar: ProgressBar,
+    /// What each cell takes at most, warm-up included, ns.
+    cells: Vec<u64>,
+    warmup_ns: u64,
+    before_ns: u64,
+    key: String,
+    measured_ns: u64,
+    threads: Vec<Moments>,
+}
+
+impl Follower {
+    pub fn new(plan: &Plan, quiet: bool) -> Self {
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template(LINE) {
+            bar.set_style(style.progress_chars("##-"));
+        }
+        Self {
+            bar,
+            cells: Vec::new(),
+            warmup_ns: plan.warmup_ns,
+            before_ns: 0,
+            key: String::new(),
+            measured_ns: 0,
+            threads: Vec::new(),
+        }
+    }
+
+    /// Takes the line away: what follows is the summary.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn draw(&self, max_ns: Option<i64>) {
+        let total: u64 = self.cells.iter().sum();
+        let done = (self.before_ns + self.warmup_ns + self.measured_ns).min(total);
+        self.bar.set_position(done / 1_000_000);
+        let max = max_ns.map_or_else(String::new, |max| format!("max {}  ", human_ns(max)));
+        self.bar.set_message(format!(
+            "{} of {}, {} left  {max}{}",
+            clock_face(done),
+            clock_face(total),
+            clock_face(total - done),
+            self.key
+        ));
+    }
+}
+
+impl Observer for Follower {
+    fn started(&mut self, run: &Run, _dir: &Path, _plan_ns: u64) {
+        let takes = |(cell, planned): (&Cell, &punctual_core::plan::CellPlan)| {
+            let samples = planned.samples.zip(cell.interval_ns).map(|(n, ns)| n.saturating_mul(ns));
+            let measured = samples.map_or(planned.duration_ns, |ns| ns.min(planned.duration_ns));
+            measured.saturating_add(self.warmup_ns)
+        };
+        self.cells = run.cells.iter().zip(&run.plan.cells).map(takes).collect();
+        let total = self.cells.iter().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
+        self.bar.set_length(total / 1_000_000);
+    }
+
+    fn cell_started(&mut self, cell: &Cell, number: usize, _before_ns: u64) {
+        self.before_ns = self.cells.iter().take(number).sum();
+        self.key.clone_from(&cell.key);
+        self.measured_ns = 0;
+        self.threads.clear();
+        self.bar.set_prefix(format!("{} of {}", number + 1, self.cells.len()));
+        self.bar.set_position(self.before_ns / 1_000_000);
+        self.bar.set_message(format!("warm-up  {}", self.key));
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) {
+        self.measured_ns = progress.measured_ns;
+        self.threads.clear();
+        self.threads.extend(progress.threads.iter().map(|thread| thread.moments));
+        self.draw(progress.max_ns);
+    }
+
+    fn snapshot(&mut self) {
+        let text = snapshot(&self.key, self.measured_ns, &self.threads);
+        self.bar.suspend(|| eprint!("{text}"));
+    }
+
+    fn cell_ended(&mut self, _cell: &Cell) {}
+}
+
+/// Hours, minutes and seconds, as `1:02:05` or `0:07`.
+fn clock_face(ns: u64) -> String {
+    let seconds = ns / SECOND_NS;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+/// One line a thread, of the blocks that are finished.
+fn snapshot(key: &str, measured_ns: u64, threads: &[Moments]) -> String {
+    let mut text = format!("{key}: {} measured\n", words::instant(measured_ns));
+    for (number, moments) in threads.iter().enumerate() {
+        if moments.count == 0 {
+            text.push_str(&format!("  thread {number}: no samples yet\n"));
+            continue;
+        }
+        text.push_str(&format!(
+            "  thread {number}: max {}  avg {}  min {}  {} samples  {} missed\n",
+            human_ns(moments.max),
+            moments.mean().map_or_else(String::new, words::mean_ns),
+            human_ns(moments.min),
+            grouped(moments.count),
+            grouped(moments.missed),
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_has_a_line_for_each_thread() {
+        let measured = Moments {
+            count: 2_000,
+            missed: 3,
+            min: 2_000,
+            max: 81_500,
+            sum: 20_000_000,
+            ..Moments::EMPTY
+        };
+        assert_eq!(
+            snapshot("wakeup @ none @ 10s", 2_000_000_000, &[measured, Moments::EMPTY]),
+            "wakeup @ none @ 10s: 2.000 s measured\n  \
+             thread 0: max 81.5 us  avg 10.0 us  min 2.0 us  2,000 samples  3 missed\n  \
+             thread 1: no samples yet\n"
+        );
+    }
+}

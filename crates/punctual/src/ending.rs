@@ -1,0 +1,48 @@
+//! How a command ended, and the exit status that says so.
+
+use punctual_core::schema::{Outcome, Run, RunState};
+
+/// Exit status of a usage error and of an error of punctual or of the board.
+pub const ERROR: u8 = 2;
+
+/// How a command that did its work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Done, and nothing to judge.
+    Done,
+    /// Judged.
+    Judged(Outcome),
+    /// A sample was above the break value.
+    Broken,
+    /// Ended by an error, which has been said; what was measured is kept.
+    Failed,
+    /// Ended by a signal.
+    Interrupted,
+}
+
+impl Ending {
+    /// The exit status; the help of `run` lists them.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Done | Self::Judged(Outcome::None | Outcome::Pass) => 0,
+            Self::Judged(Outcome::Fail) | Self::Broken => 1,
+            Self::Failed => ERROR,
+            Self::Judged(Outcome::Inconclusive) => 3,
+            Self::Judged(Outcome::Skipped) => 4,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The ending of a run that came to `run`: a signal goes before all, since
+    /// the plan was not executed; an error before the judgement, since its
+    /// evidence may be incomplete.
+    pub fn of(run: &Run, by_signal: bool, written: bool) -> Self {
+        match run.state {
+            _ if by_signal => Self::Interrupted,
+            _ if !written => Self::Failed,
+            RunState::Failed => Self::Failed,
+            RunState::Interrupted => Self::Broken,
+            RunState::Running | RunState::Complete => Self::Judged(run.verdict.outcome),
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What programs and people read on stdout.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+/// Columns that texts are laid out for where there is no terminal.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Writes to stdout. A reader that went away (`| head`) has seen what it wanted:
+/// that is no error and changes no exit status.
+///
+/// # Errors
+/// Where the text cannot be written for another reason, as a full disk.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to stdout"),
+    }
+}
+
+/// Writes a value as JSON, indented, to stdout.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Columns of the terminal on stdout.
+pub fn width() -> usize {
+    terminal_size::terminal_size()
+        .filter(|_| io::stdout().is_terminal())
+        .map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+}
+
+/// Whether stdout takes colours: a terminal, unless `NO_COLOR` (no-color.org) is set.
+pub fn colour() -> bool {
+    let unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    io::stdout().is_terminal() && unset("NO_COLOR") && !dumb
+}

@@ -1,0 +1,284 @@
+//! What `run` was asked for: a plan, and how to run it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{anyhow, bail};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use punctual_core::params::{Named, split_list};
+use punctual_core::plan::{CellPlan, Plan};
+use punctual_core::units::{BareNumber, SECOND_NS, exact_duration, parse_duration_ns};
+use punctual_suite::engine::{Options, Sync};
+use punctual_suite::probes::{self, PROBES, ProbeEntry};
+use punctual_suite::registry::Param;
+
+use crate::cli::{self, PROBE_OPTIONS};
+use crate::plans;
+
+/// How long a cell of the command line is measured unless told otherwise, ns.
+const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
+
+/// The plan: that of `--plan` (the standard one where no probe is given), then
+/// every probe given under every load.
+///
+/// # Errors
+/// A message that names what is unknown or does not fit together.
+pub fn plan(matches: &ArgMatches) -> anyhow::Result<Plan> {
+    let probes: Vec<String> = matches
+        .get_many::<String>("probes")
+        .into_iter()
+        .flatten()
+        .flat_map(|text| split_list(text))
+        .collect();
+    let named_plan = matches.get_one::<String>("plan");
+    let mut plan = match named_plan {
+        Some(name) => plans::load(name)?,
+        None if probes.is_empty() => plans::load(plans::DEFAULT)?,
+        None => Plan::new("command line"),
+    };
+    if probes.is_empty() {
+        refuse_cell_options(matches, &plan.name)?;
+    } else {
+        plan.cells.extend(cells(matches, &probes)?);
+    }
+    judgement(matches, &mut plan);
+    if let Some(warmup) = matches.get_one::<u64>("warmup") {
+        plan.warmup_ns = *warmup;
+    }
+    if matches.get_flag("no-warmup") {
+        plan.warmup_ns = 0;
+    }
+    plan.cells.iter_mut().for_each(canonical);
+    plan.check()?;
+    Ok(plan)
+}
+
+/// Lets the judgement given on the command line replace the plan's.
+pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
+    if let Some(deadline) = matches.get_one::<u64>("deadline") {
+        plan.deadline_ns = Some(*deadline);
+    }
+    if let Some(tolerate) = matches.get_one::<f64>("tolerate") {
+        plan.tolerate = Some(*tolerate);
+    }
+    if let Some(probability) = matches.get_one::<f64>("probability") {
+        plan.probability = *probability;
+    }
+    if let Some(confidence) = matches.get_one::<f64>("confidence") {
+        plan.confidence = *confidence;
+    }
+}
+
+/// How to run the plan, beside the plan.
+pub fn options(matches: &ArgMatches) -> Options {
+    let text = |id: &str| matches.get_one::<String>(id).cloned();
+    let ns = |id: &str| matches.get_one::<u64>(id).copied();
+    Options {
+        out: matches.get_one("out").cloned(),
+        board_name: text("board-name"),
+        dma_latency_us: matches.get_one::<Option<u32>>("dma-latency").copied().flatten(),
+        break_ns: ns("break"),
+        threshold_ns: ns("keep-above"),
+        sync: if text("sync").as_deref() == Some("block") { Sync::Block } else { Sync::Cell },
+        group: text("group"),
+        replicate: matches.get_one("replicate").copied(),
+        phase_ns: ns("phase").unwrap_or(0),
+        force: matches.get_flag("force"),
+    }
+}
+
+/// A plan says all of its cells itself: an option that would have no effect is
+/// an error, not a surprise.
+fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
+    let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["load", "duration", "loops"]);
+    let Some(id) = ids.into_iter().find(|id| given(&id)) else {
+        return Ok(());
+    };
+    let option = spelled(id);
+    bail!(
+        "{option} needs a probe, as in `punctual run wakeup {option} …`: \
+         the cells of the plan \"{plan}\" say it themselves"
+    )
+}
+
+/// An option as it is written: the short form where there is one.
+fn spelled(id: &str) -> String {
+    let command = cli::command();
+    let run = command.find_subcommand("run");
+    let arg = run.and_then(|run| run.get_arguments().find(|arg| arg.get_id() == id));
+    arg.map_or_else(|| format!("--{id}"), cli::spelled)
+}
+
+fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan>> {
+    let probes = probes
+        .iter()
+        .map(|text| named(text))
+        .collect::<anyhow::Result<Vec<(Named, &ProbeEntry)>>>()?;
+    let given: BTreeMap<&str, String> = PROBE_OPTIONS
+        .iter()
+        .filter_map(|option| {
+            let text = matches.get_one::<String>(option.name)?;
+            // A comma would end the parameter on a name.
+            Some((option.name, text.replace(',', "+")))
+        })
+        .collect();
+    for name in given.keys() {
+        if !probes.iter().any(|(_, entry)| has(entry, name)) {
+            let list: Vec<_> = probes.iter().map(|(_, entry)| entry.name).collect();
+            let knows = PROBES.iter().filter(|entry| has(entry, name)).map(|entry| entry.name);
+            bail!(
+                "{}: {} has no parameter \"{name}\"; probes that have it: {}",
+                spelled(name),
+                list.join(", "),
+                knows.collect::<Vec<_>>().join(", ")
+            );
+        }
+    }
+    let samples = matches.get_one::<u64>("loops").copied();
+    let loads = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
+    let mut cells = Vec::new();
+    for (mut named, entry) in probes {
+        for (name, text) in given.iter().filter(|(name, _)| has(entry, name)) {
+            named.params.entry((*name).to_owned()).or_insert_with(|| text.clone());
+        }
+        let duration_ns = match matches.get_one::<u64>("duration") {
+            Some(duration) => *duration,
+            None => long_enough(samples, entry, &named.params),
+        };
+        cells.extend(loads.iter().map(|load| CellPlan {
+            probe: named.name.clone(),
+            params: named.params.clone(),
+            load: load.trim().to_owned(),
+            duration_ns,
+            samples,
+        }));
+    }
+    Ok(cells)
+}
+
+fn named(text: &str) -> anyhow::Result<(Named, &'static ProbeEntry)> {
+    let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
+    if probes::find(&named.name).is_none() && plans::find(&named.name).is_some() {
+        bail!("\"{0}\" is a plan: write --plan {0}", named.name);
+    }
+    let (entry, _) = probes::read(&named.name, &named.params).map_err(|error| anyhow!(error))?;
+    Ok((named, entry))
+}
+
+fn has(entry: &ProbeEntry, name: &str) -> bool {
+    entry.all_params().iter().any(|param| param.name == name)
+}
+
+/// Twice the time that the samples take where none is missed: `-l` alone means
+/// that number of samples, and a probe that is never served must end all the same.
+fn long_enough(samples: Option<u64>, entry: &ProbeEntry, params: &BTreeMap<String, String>) -> u64 {
+    let interval = |param: Param| {
+        let text = params.get("interval").map_or(param.default, String::as_str);
+        parse_duration_ns(text, BareNumber::Microseconds).ok()
+    };
+    let param = entry.all_params().into_iter().find(|param| param.name == "interval");
+    let needed = samples
+        .zip(param.and_then(interval))
+        .map_or(0, |(samples, interval)| samples.saturating_mul(interval).saturating_mul(2));
+    let seconds = needed.div_ceil(SECOND_NS).saturating_mul(SECOND_NS);
+    seconds.max(DEFAULT_DURATION_NS)
+}
+
+/// Writes times in one way and leaves defaults out, so that the cells of `-i 1000`,
+/// `interval=1ms` and of neither have one key, by which runs are compared.
+fn canonical(cell: &mut CellPlan) {
+    let Some(entry) = probes::find(&cell.probe) else {
+        return;
+    };
+    for param in entry.all_params() {
+        let Some(text) = cell.params.get_mut(param.name) else {
+            continue;
+        };
+        let bare = match param.name {
+            "interval" | "aligned" => BareNumber::Microseconds,
+            _ => BareNumber::Refused,
+        };
+        if matches!(param.value, "TIME" | "OFFSET")
+            && let Ok(ns) = parse_duration_ns(text, bare)
+        {
+            *text = exact_without_minutes(ns);
+        }
+        // Policy and priority differ from their defaults by being asked for: what
+        // was asked for and cannot be had skips the cell.
+        if *text == param.default && !matches!(param.name, "policy" | "priority") {
+            cell.params.remove(param.name);
+        }
+    }
+}
+
+/// As [`exact_duration`], for parameters that take no minutes.
+fn exact_without_minutes(ns: u64) -> String {
+    let text = exact_duration(ns);
+    if text.ends_with("min") { format!("{}s", ns / SECOND_NS) } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> anyhow::Result<Plan> {
+        let words = ["punctual", "run"].into_iter().chain(line.split_whitespace());
+        let matches = cli::command().try_get_matches_from(words)?;
+        plan(matches.subcommand().unwrap().1)
+    }
+
+    fn keys(line: &str) -> Vec<String> {
+        read(line).unwrap().cells.iter().map(CellPlan::key).collect()
+    }
+
+    #[test]
+    fn cells_are_probes_under_loads_in_order() {
+        assert_eq!(
+            keys("wakeup clock:margin=20% --load none,hackbench:groups=4,loops=20+flood -D 5"),
+            [
+                "wakeup @ none @ 5s",
+                "wakeup @ hackbench:groups=4,loops=20+flood @ 5s",
+                "clock:margin=20% @ none @ 5s",
+                "clock:margin=20% @ hackbench:groups=4,loops=20+flood @ 5s",
+            ]
+        );
+    }
+
+    #[test]
+    fn options_become_parameters_of_probes_that_have_them() {
+        assert_eq!(
+            keys("wakeup:interval=2ms wakeup clock -i 500 -a 0-1,3 --timer posix"),
+            [
+                "wakeup:affinity=0-1+3,interval=2ms,timer=posix @ none @ 10s",
+                "wakeup:affinity=0-1+3,interval=500us,timer=posix @ none @ 10s",
+                "clock:affinity=0-1+3 @ none @ 10s",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_measurement_has_one_key() {
+        for line in ["wakeup", "wakeup -i 1000 -t 1", "wakeup:interval=1000us,timer=nanosleep"] {
+            assert_eq!(keys(line), ["wakeup @ none @ 10s"], "{line}");
+        }
+        assert_eq!(keys("wakeup -i 60s"), ["wakeup:interval=60s @ none @ 10s"]);
+        assert_eq!(keys("wakeup -p 80"), ["wakeup:priority=80 @ none @ 10s"]);
+    }
+
+    #[test]
+    fn samples_alone_have_time_enough() {
+        assert_eq!(keys("wakeup -l 100000"), ["wakeup @ none @ 200s @ 100000 samples"]);
+        assert_eq!(keys("wakeup -l 9 -D 1"), ["wakeup @ none @ 1s @ 9 samples"]);
+        assert_eq!(keys("clock -l 9"), ["clock @ none @ 10s @ 9 samples"]);
+    }
+
+    #[test]
+    fn a_plan_is_judged_as_the_command_line_says() {
+        let plan = read("--deadline 200us --no-warmup --confidence 0.99").unwrap();
+        assert_eq!(plan.name, plans::DEFAULT);
+        assert_eq!((plan.deadline_ns, plan.warmup_ns), (Some(200_000), 0));
+        assert_eq!(plan.confidence.to_bits(), 0.99_f64.to_bits());
+        assert_eq!(keys("--plan standard sim -D 3").len(), 4);
+    }
+}

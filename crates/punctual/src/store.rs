@@ -1,0 +1,108 @@
+//! Run directories, read.
+//!
+//! Invariant: nothing in a run directory makes this panic. What can be read is
+//! read, and what cannot is named in [`LoadedRun::damage`].
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+
+use anyhow::{Context, anyhow, bail};
+use punctual_core::run::{CellData, LoadedRun};
+use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
+
+mod find;
+mod judge;
+mod recover;
+
+pub use find::{RUNS, all, find};
+pub use judge::judge_again;
+
+/// Reads a run directory. One whose process was killed is rebuilt from its blocks.
+///
+/// # Errors
+/// Where it is no run directory, its `run.json` cannot be read, it is of another
+/// major version, or it is still being written.
+pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
+    let mut run = read_run(dir)?;
+    let mut damage = Vec::new();
+    for cell in &mut run.cells {
+        // No release lies nowhere: a period of 0 is damage that would divide by zero.
+        cell.interval_ns = cell.interval_ns.filter(|interval| *interval > 0);
+    }
+    let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
+    let mut loaded = LoadedRun { run, cells, damage };
+    if loaded.run.state == RunState::Running {
+        if let Some(pid) = find::writer_of(dir) {
+            bail!(
+                "{}: process {pid} still measures; wait for its end, or see how it goes with \
+                 kill -USR1 {pid}",
+                dir.display()
+            );
+        }
+        recover::rebuild(&mut loaded);
+    }
+    Ok(loaded)
+}
+
+/// Reads `run.json` alone.
+///
+/// # Errors
+/// As [`load`].
+pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
+    let path = dir.join("run.json");
+    let bytes = fs::read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            anyhow!("{}: not a run directory: there is no run.json in it", dir.display())
+        }
+        _ => anyhow!(error).context(format!("cannot read {}", path.display())),
+    })?;
+    let damaged = || format!("{} is damaged or not of punctual", path.display());
+    let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(damaged)?;
+    let schema = value.get("schema").and_then(serde_json::Value::as_str);
+    let Some(schema) = schema else {
+        bail!("{}: it has no key \"schema\"", damaged());
+    };
+    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
+    if major(schema) != major(SCHEMA) {
+        bail!(
+            "{} is of schema version {schema}; this punctual {} reads version {SCHEMA}: use the \
+             punctual that wrote it",
+            path.display(),
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    serde_json::from_value(value).with_context(damaged)
+}
+
+/// Reads what a cell recorded; says in `damage` what is missing.
+fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
+    let mut data = CellData::default();
+    let mut name = Path::new(&cell.dir).components();
+    if !matches!((name.next(), name.next()), (Some(Component::Normal(_)), None)) {
+        damage.push(format!("\"{}\" is no name of a cell's folder: not read", cell.dir));
+        return data;
+    }
+    let folder = dir.join("cells").join(&cell.dir);
+    let whole = !matches!(cell.state, CellState::Pending | CellState::Skipped | CellState::Running);
+    for file in ["blocks", "histograms"] {
+        match fs::read(folder.join(file)) {
+            Ok(bytes) => data.read(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !whole => {}
+            Err(error) => damage.push(format!(
+                "cells/{}/{file} cannot be read ({error}): figures lack what it held",
+                cell.dir
+            )),
+        }
+    }
+    if data.damaged > 0 {
+        let numbers = if whole { "; the numbers are those of run.json" } else { "" };
+        damage.push(format!(
+            "cells/{}: {} damaged {} of its files passed over{numbers}",
+            cell.dir,
+            data.damaged,
+            if data.damaged == 1 { "stretch" } else { "stretches" },
+        ));
+    }
+    data
+}
