@@ -42,7 +42,7 @@ impl Prepared {
     pub fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
         let (entry, values) = crate::probes::read(&plan.probe, &plan.params)?;
         let threads = ThreadsPlan::read(&values, entry.kind, reach)
-            .map_err(|error| format!("{}: {error}", entry.name))?;
+            .map_err(|error| of_probe(entry.name, error))?;
         let common = Common { interval_ns: threads.interval_ns, break_ns };
         let factory = (entry.build)(&values, &common)?;
         let load = LoadSpec::parse(&plan.load).map_err(|error| error.to_string())?;
@@ -124,6 +124,11 @@ pub fn run(
     }
     cell.verdict = judge_cell(cell, &rule);
     Ok(())
+}
+
+/// Names the probe where the error does not: those of single values do.
+fn of_probe(name: &str, error: String) -> String {
+    if error.starts_with(&format!("{name}: ")) { error } else { format!("{name}: {error}") }
 }
 
 fn has(need: Need) -> bool {

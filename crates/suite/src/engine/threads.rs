@@ -15,7 +15,12 @@ pub const THREAD_PARAMS: &[Param] = &[
         default: "1",
         help: "number of threads, or per-cpu (one bound to each CPU)",
     },
-    Param { name: "policy", value: "POLICY", default: "fifo", help: "fifo, rr or other" },
+    Param {
+        name: "policy",
+        value: "POLICY",
+        default: "fifo",
+        help: "scheduling policy: fifo, rr or other",
+    },
     Param {
         name: "priority",
         value: "N",
