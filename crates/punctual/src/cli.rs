@@ -94,7 +94,7 @@ fn compare() -> Command {
 
 fn show() -> Command {
     Command::new("show")
-        .about("Show one run: its table and verdict, every cell in detail, the facts")
+        .about("Show one run: conditions, table, verdict")
         .after_help(
             "A run that was killed is rebuilt from what was recorded up to then: counts, minimum, \
              average and maximum are exact, quantiles within 25 %.\n\
@@ -104,9 +104,9 @@ fn show() -> Command {
         .arg(runs(RUN_HELP, 1).num_args(1))
         .arg(json("Print run.json as it stands, or as it is judged here"))
         .arg(
-            Arg::new("summary")
-                .long("summary")
-                .help("Only the table and the verdict")
+            Arg::new("all")
+                .long("all")
+                .help("Also every cell in detail, its worst samples, and all facts")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("json"),
         )
@@ -144,8 +144,9 @@ fn load() -> Command {
                 .short('D')
                 .long("duration")
                 .value_name("TIME")
-                .help("How long; a bare number is seconds")
+                .help("How long; a bare number is seconds [default: 10s]")
                 .default_value("10s")
+                .hide_default_value(true)
                 .value_parser(args::positive_seconds),
         )
         .arg(json("Print the work as JSON at the end, and nothing else"))

@@ -90,9 +90,9 @@ pub fn options(matches: &ArgMatches) -> Options {
 /// A plan says all of its cells itself: an option that would have no effect is
 /// an error, not a surprise.
 fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
-    let given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["load", "duration", "loops"]);
-    let Some(id) = ids.into_iter().find(|id| given(&id)) else {
+    let Some(id) = ids.into_iter().find(|id| given(id)) else {
         return Ok(());
     };
     let option = spelled(id);

@@ -110,8 +110,9 @@ fn what() -> Vec<Arg> {
                 plans.join(" or ")
             ))
             .value_hint(ValueHint::FilePath),
-        value("load", "LIST", "Loads: , separates cells, + joins loads that run together")
-            .default_value("none"),
+        value("load", "LIST", "Loads: , separates cells, + joins loads that run together [default: none]")
+            .default_value("none")
+        .hide_default_value(true),
         value("duration", "TIME", "How long each cell is measured; a bare number is seconds [default: 10s; with -l long enough for its samples]")
             .short('D')
             .value_parser(positive_seconds),
@@ -151,15 +152,17 @@ fn how() -> Vec<Arg> {
         value("warmup", "TIME", "Before each cell, outside all its numbers; a bare number is seconds [default: 1s]")
             .value_parser(duration(BareNumber::Seconds)),
         flag("no-warmup", "No warm-up").conflicts_with("warmup"),
-        value("dma-latency", "none|US", "Hold /dev/cpu_dma_latency at this many microseconds, which keeps CPUs from deep idle states, or leave it alone")
+        value("dma-latency", "none|US", "Hold /dev/cpu_dma_latency at this many microseconds, which keeps CPUs from deep idle states, or leave it alone [default: 0]")
             .default_value("0")
+        .hide_default_value(true)
             .value_parser(dma_latency),
         value("keep-above", "TIME", "Keep every sample above this with its time, not only the 64 worst; the unit must be said")
             .value_parser(duration(BareNumber::Refused)),
-        value("sync", "WHEN", "When records are forced to the disk: cell (a power cut costs the current cell) or block (every second, which disturbs the measurement)")
+        value("sync", "WHEN", "When records are forced to the disk: cell (a power cut costs the current cell) or block (every second, which disturbs the measurement) [default: cell]")
             .value_parser(["cell", "block"])
             .hide_possible_values(true)
-            .default_value("cell"),
+            .default_value("cell")
+        .hide_default_value(true),
         flag("force", "Allow priority 99, at which the kernel's own threads run"),
     ]
 }

@@ -44,10 +44,12 @@ struct NeedState {
     met: bool,
 }
 
+type Lister = fn() -> Vec<Entry>;
+
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let json = matches.get_flag("json");
     let what = matches.get_one::<String>("what").map(String::as_str);
-    let kinds: [(&str, fn() -> Vec<Entry>); 4] =
+    let kinds: [(&str, Lister); 4] =
         [("probes", all_probes), ("loads", all_loads), ("plans", all_plans), ("runs", all_runs)];
     let chosen: Vec<(&str, Vec<Entry>)> = match what {
         None => kinds[..3].iter().map(|(kind, list)| (*kind, list())).collect(),

@@ -21,10 +21,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
         if matches.get_flag("json") {
             output::print_json(&run.run)?;
-        } else if matches.get_flag("summary") {
-            output::print(&text::summary(&run, output::width(), output::colour()))?;
         } else {
-            output::print(&text::details(&run, output::width(), output::colour()))?;
+            let lay_out = if matches.get_flag("all") { text::details } else { text::summary };
+            output::print(&lay_out(&run, output::width(), output::colour()))?;
         }
     }
     Ok(ending)

@@ -1,0 +1,135 @@
+//! Known distributions through the whole pipeline: engine, recorder, collector,
+//! run directory, statistics, verdict, exit status.
+
+use serde_json::json;
+
+use crate::support::{Scratch, json, stderr, stdout};
+
+/// 900 starts 10 us late, then one 100 ms late: measurement.md, 2.
+const STALL: &str = "run sim:dist=list,values=10us*900/100ms -D 1 --no-report --out r --json";
+
+#[test]
+fn one_stall_of_100_ms_in_900_samples() {
+    let scratch = Scratch::new("stall");
+    let output = scratch.punctual(STALL);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stderr(&output), "", "nothing is drawn where stderr is no terminal");
+    let run = json(&output);
+    let file = std::fs::read(scratch.path("r/run.json")).unwrap();
+    assert_eq!(run, serde_json::from_slice::<serde_json::Value>(&file).unwrap());
+    let cell = &run["cells"][0];
+    for (key, value) in [
+        ("scheduled", json!(1_000)),
+        ("samples", json!(901)),
+        ("missed", json!(99)),
+        ("early", json!(0)),
+        ("min_ns", json!(10_000)),
+        ("max_ns", json!(100_000_000)),
+        ("p999_ns", json!(100_000_000)),
+        ("p9999_ns", json!(null)),
+        ("duration_ns", json!(1_000_000_000_u64)),
+    ] {
+        assert_eq!(cell[key], value, "{key}");
+    }
+    let near = |value: &serde_json::Value, truth: f64| {
+        let value = value.as_f64().unwrap();
+        assert!(value >= truth && value - truth <= 0.008 * truth, "{value} {truth}");
+    };
+    near(&cell["p50_ns"], 10_000.0);
+    near(&cell["p99_ns"], 10_000.0);
+    near(&cell["corrected"]["p99_ns"], 90_000_000.0);
+    assert_eq!(cell["corrected"]["samples"], 1_000);
+    let mean = (900.0 * 10_000.0 + 1e8) / 901.0;
+    let spread =
+        (900.0 / 901.0 * (10_000.0_f64 - mean).powi(2) + (1e8 - mean).powi(2) / 901.0).sqrt();
+    assert!((cell["avg_ns"].as_f64().unwrap() - mean).abs() < 1e-3);
+    let stddev = cell["stddev_ns"].as_f64().unwrap();
+    assert!((stddev / spread - 1.0).abs() < 1e-4, "{stddev} {spread}");
+    assert_eq!(run["verdict"]["outcome"], "NONE");
+}
+
+#[test]
+fn exit_status_is_the_verdict() {
+    let scratch = Scratch::new("verdicts");
+    for (number, (line, status, outcome)) in [
+        // 30,000 releases of at most 20 us bound a miss by 1e-4.
+        ("sim -D 30 --deadline 25us", 0, "PASS"),
+        ("sim -D 10 --deadline 25us", 3, "INCONCLUSIVE"),
+        ("sim -D 30 --deadline 15us", 1, "FAIL"),
+        ("sim:stall=3ms,stall-every=9000 -D 30 --deadline 1ms", 1, "FAIL"),
+        ("sim:stall=3ms,stall-every=9000 -D 90 --deadline 1ms --tolerate 1e-3", 0, "PASS"),
+        ("sim -D 5", 0, "NONE"),
+        ("sim -D 30 --deadline 25us --load cmd:/does/not/exist", 4, "SKIPPED"),
+        ("sim -D 10 --deadline 25us --load none,cmd:/does/not/exist", 3, "INCONCLUSIVE"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let output = scratch.punctual(&format!("run {line} --no-report --json --out r{number}"));
+        let run = json(&output);
+        assert_eq!(run["verdict"]["outcome"], outcome, "{line}: {}", run["verdict"]);
+        assert_eq!(output.status.code(), Some(status), "{line}");
+    }
+}
+
+#[test]
+fn cells_are_kept_shown_reported_and_compared() {
+    let scratch = Scratch::new("kept");
+    let line = "sim sim:seed=2,order=random -t 3 -D 20 --deadline 25us";
+    for name in ["one", "two"] {
+        let output = scratch.punctual(&format!("run {line} --out punctual-runs/{name}"));
+        assert_eq!(output.status.code(), Some(3));
+        let text = stdout(&output);
+        assert!(text.ends_with(&format!("punctual-runs/{name}/report.html\n")), "{text}");
+        assert!(text.contains("60,000"), "three threads of 20,000 samples: {text}");
+    }
+    let page = std::fs::read_to_string(scratch.path("punctual-runs/one/report.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg"));
+    let shown = json(&scratch.punctual("show on --json"));
+    assert_eq!(shown["cells"][1]["threads"][2]["samples"], 20_000);
+    let last = json(&scratch.punctual("show last --json"));
+    assert!(last["run_id"] != shown["run_id"]);
+    let compared = scratch.punctual("compare one two --json");
+    assert_eq!(compared.status.code(), Some(0));
+    let compared = json(&compared);
+    assert_eq!(compared["cells"].as_array().unwrap().len(), 2);
+    assert_eq!(compared["cells"][0]["rows"][1]["ratio"]["max"], 1.0);
+    let reported = scratch.punctual("report one two -o both.html --figures figures");
+    assert_eq!(reported.status.code(), Some(0), "{}", stderr(&reported));
+    assert!(std::fs::read_dir(scratch.path("figures")).unwrap().count() >= 4);
+    let listed = json(&scratch.punctual("list runs --json"));
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_recorded_run_is_judged_again() {
+    let scratch = Scratch::new("again");
+    let run = "run sim:dist=list,values=10us*999/300us -D 40 --deadline 100us --no-report --out r";
+    assert_eq!(scratch.punctual(run).status.code(), Some(1));
+    assert_eq!(scratch.punctual("show r").status.code(), Some(0));
+    let strict = scratch.punctual("show r --json --deadline 100us --probability 1e-6");
+    assert_eq!(strict.status.code(), Some(1));
+    assert_eq!(json(&strict)["verdict"]["exceedances"], 40);
+    let other = scratch.punctual("show r --json --deadline 200us");
+    assert_eq!(json(&other)["verdict"]["exceedances"], 40);
+    assert_eq!(json(&other)["verdict"]["deadline_ns"], 200_000);
+    assert_eq!(scratch.punctual("show r --deadline 301us").status.code(), Some(0));
+    assert_eq!(
+        scratch.punctual("show r --deadline 301us --confidence 0.999").status.code(),
+        Some(3)
+    );
+}
+
+#[test]
+fn a_break_value_ends_the_run() {
+    let scratch = Scratch::new("break");
+    let output = scratch.punctual(
+        "run sim:stall=3ms,stall-every=5000 sim -D 1h -b 2000 --no-report --json --out r",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let run = json(&output);
+    assert_eq!(run["state"], "interrupted");
+    assert_eq!(run["cells"][0]["samples"], 5_000);
+    assert_eq!(run["cells"][0]["max_ns"], 3_000_000);
+    assert_eq!(run["cells"][1]["state"], "pending");
+}
