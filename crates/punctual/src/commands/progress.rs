@@ -49,8 +49,8 @@ impl Follower {
     }
 
     fn draw(&self, max_ns: Option<i64>) {
-        let total: u64 = self.cells.iter().sum();
-        let done = (self.before_ns + self.warmup_ns + self.measured_ns).min(total);
+        let total = sum(&self.cells);
+        let done = sum(&[self.before_ns, self.warmup_ns, self.measured_ns]).min(total);
         self.bar.set_position(done / 1_000_000);
         let max = max_ns.map_or_else(String::new, |max| format!("max {}  ", human_ns(max)));
         self.bar.set_message(format!(
@@ -71,12 +71,11 @@ impl Observer for Follower {
             measured.saturating_add(self.warmup_ns)
         };
         self.cells = run.cells.iter().zip(&run.plan.cells).map(takes).collect();
-        let total = self.cells.iter().fold(0_u64, |sum, ns| sum.saturating_add(*ns));
-        self.bar.set_length(total / 1_000_000);
+        self.bar.set_length(sum(&self.cells) / 1_000_000);
     }
 
     fn cell_started(&mut self, cell: &Cell, number: usize, _before_ns: u64) {
-        self.before_ns = self.cells.iter().take(number).sum();
+        self.before_ns = sum(&self.cells[..number.min(self.cells.len())]);
         self.key.clone_from(&cell.key);
         self.measured_ns = 0;
         self.threads.clear();
@@ -98,6 +97,10 @@ impl Observer for Follower {
     }
 
     fn cell_ended(&mut self, _cell: &Cell) {}
+}
+
+fn sum(times_ns: &[u64]) -> u64 {
+    times_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
 }
 
 /// Hours, minutes and seconds, as `1:02:05` or `0:07`.
