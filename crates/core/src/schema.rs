@@ -388,8 +388,8 @@ pub struct LoadWork {
     pub idle_seconds: u64,
     /// How often it ended and was started again.
     pub restarts: u64,
-    /// What held its processes together: `pid-namespace`, `cgroup`, `subreaper`
-    /// or `none`.
+    /// What held its processes together: `pid-namespace`, `user-namespace`,
+    /// `cgroup`, `subreaper`; empty for a load without processes.
     #[serde(default)]
     pub containment: String,
     /// Why it stopped working, or a part of it could not start.

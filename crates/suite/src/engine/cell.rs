@@ -111,7 +111,6 @@ pub fn run(
     prepared: &Prepared,
     cell: &mut Cell,
 ) -> std::io::Result<()> {
-    cell.state = CellState::Running;
     let rule = Rule::from(plan);
     let missing = prepared.needs.iter().find(|need| !has(**need));
     let outcome = match missing {

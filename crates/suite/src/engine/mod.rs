@@ -226,9 +226,11 @@ fn run_cells(
     prepared: &[Prepared],
     run: &mut Run,
 ) -> Option<String> {
-    let mut not_written = environment.store.write_run(run).err();
+    let mut not_written = None;
     let mut before_ns = 0;
     for (number, cell) in prepared.iter().enumerate() {
+        run.cells[number].state = CellState::Running;
+        not_written = environment.store.write_run(run).err();
         environment.observer.cell_started(&run.cells[number], number, before_ns);
         let done = cell::run(environment, plan, cell, &mut run.cells[number]);
         if let Err(error) = done {

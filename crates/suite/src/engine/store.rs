@@ -11,7 +11,6 @@ use punctual_core::schema::Run;
 /// Space set aside at the start, so that what was measured can be written when
 /// the file system has filled up meanwhile.
 const RESERVE: usize = 256 * 1024;
-const RESERVE_NAME: &str = ".reserve";
 
 /// When records are forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,8 @@ impl Sync {
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    reserved: bool,
+    /// A file without a name: its space is given back however this process ends.
+    reserve: Option<File>,
 }
 
 impl RunDir {
@@ -63,7 +63,7 @@ impl RunDir {
             fs::create_dir_all(parent).map_err(|error| say(&error))?;
         }
         fs::create_dir(path).map_err(|error| say(&error))?;
-        let mut dir = Self { path: path.to_owned(), reserved: false };
+        let mut dir = Self { path: path.to_owned(), reserve: None };
         let reserve = dir.reserve().and_then(|()| fs::create_dir(path.join("cells")));
         if let Err(error) = reserve {
             let text = say(&error);
@@ -74,17 +74,17 @@ impl RunDir {
     }
 
     fn reserve(&mut self) -> io::Result<()> {
-        let mut file = File::create(self.path.join(RESERVE_NAME))?;
-        file.write_all(&[0; 4_096].repeat(RESERVE / 4_096))?;
-        self.reserved = true;
+        let path = self.path.join(".reserve");
+        let mut file = File::create(&path)?;
+        fs::remove_file(&path)?;
+        file.write_all(&vec![0; RESERVE])?;
+        self.reserve = Some(file);
         Ok(())
     }
 
     /// Gives the space that was set aside back: the disk is full, or the run ends.
     pub fn release_reserve(&mut self) {
-        if std::mem::take(&mut self.reserved) {
-            let _ = fs::remove_file(self.path.join(RESERVE_NAME));
-        }
+        self.reserve = None;
     }
 
     /// Makes the folder of a cell and its file of records.
@@ -108,7 +108,9 @@ impl RunDir {
     pub fn write_run(&mut self, run: &Run) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(run)?;
         let done = self.replace("run.json", &text);
-        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull) && self.reserved {
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull)
+            && self.reserve.is_some()
+        {
             self.release_reserve();
             return self.replace("run.json", &text);
         }
@@ -129,12 +131,6 @@ impl RunDir {
             let _ = fs::remove_file(&temporary);
             at(&path, &error)
         })
-    }
-}
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        self.release_reserve();
     }
 }
 
@@ -196,7 +192,9 @@ impl CellFiles {
             file.sync_data()
         };
         let mut done = write();
-        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull) && store.reserved {
+        if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull)
+            && store.reserve.is_some()
+        {
             store.release_reserve();
             done = write();
         }

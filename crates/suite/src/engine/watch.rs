@@ -18,7 +18,7 @@ use super::team::Team;
 use super::thread::Go;
 use super::{Environment, Progress};
 use crate::facts::{Share, Ticks};
-use crate::loads::LoadSet;
+use crate::loads::{LoadSet, PartSample};
 
 /// How a cell ended.
 #[derive(Default)]
@@ -38,6 +38,8 @@ pub(super) struct Watch<'e, 'o> {
     second: u64,
     first: Option<Ticks>,
     last: Option<Ticks>,
+    /// What each part of the load had done when the measurement began.
+    done_before: Vec<Vec<u64>>,
 }
 
 /// Visits without anything new before the watchdog ends the cell, beside the interval.
@@ -52,7 +54,17 @@ impl<'e, 'o> Watch<'e, 'o> {
     ) -> Self {
         let interval_ns = prepared.threads.interval_ns;
         let simulated = prepared.is_simulated();
-        Self { environment, cell, go, simulated, interval_ns, second: 0, first: None, last: None }
+        Self {
+            environment,
+            cell,
+            go,
+            simulated,
+            interval_ns,
+            second: 0,
+            first: None,
+            last: None,
+            done_before: Vec::new(),
+        }
     }
 
     pub(super) fn until_the_end(
@@ -64,6 +76,7 @@ impl<'e, 'o> Watch<'e, 'o> {
     ) -> Ended {
         let mut ended = Ended::default();
         self.warm_up(team, &mut ended);
+        self.done_before = totals(load);
         load.mark_start();
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
@@ -85,6 +98,7 @@ impl<'e, 'o> Watch<'e, 'o> {
             }
         }
         collector.drain(files, self.environment.sync);
+        self.visit(collector, load, files);
         ended
     }
 
@@ -132,8 +146,9 @@ impl<'e, 'o> Watch<'e, 'o> {
         self.second = second;
         if fresh && !self.simulated {
             let ended = second - 1;
-            for (part, sample) in (0..).zip(load.sample()) {
-                let totals = sample.counters.iter().map(|(_, total)| *total).collect();
+            for ((part, totals), before) in (0..).zip(totals(load)).zip(&self.done_before) {
+                let since = |(now, before): (u64, &u64)| now.saturating_sub(*before);
+                let totals = totals.into_iter().zip(before).map(since).collect();
                 files.push(&Record::Work { second: ended, part, totals });
             }
             if let Some(share) = self.share() {
@@ -161,6 +176,12 @@ impl<'e, 'o> Watch<'e, 'o> {
     pub(super) fn whole(&self) -> Option<Share> {
         self.first?.until(&self.environment.cpu_times()?)
     }
+}
+
+/// The counters of every part of the load.
+fn totals(load: &mut LoadSet) -> Vec<Vec<u64>> {
+    let counts = |part: PartSample| part.counters.iter().map(|(_, total)| *total).collect();
+    load.sample().into_iter().map(counts).collect()
 }
 
 /// Binds the collector to CPUs without probe threads, and not to their SMT

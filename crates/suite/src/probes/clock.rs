@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use punctual_sys::clock::{Clock, monotonic_ns, tsc};
+use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use super::{Common, Factory, Kind, ProbeEntry, ProbeThread, Stop, Window};
 use crate::recorder::Recorder;
@@ -94,6 +95,7 @@ impl ProbeThread for ClockPairs {
     }
 
     fn run(&mut self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
+        while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
         let hot = Hot { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
         match self.source {
             Source::Kernel(Clock::Monotonic) => hot.run(monotonic_ns, |gap| gap),
