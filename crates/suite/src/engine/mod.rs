@@ -230,7 +230,8 @@ fn run_cells(
     let mut before_ns = 0;
     for (number, cell) in prepared.iter().enumerate() {
         run.cells[number].state = CellState::Running;
-        not_written = environment.store.write_run(run).err();
+        // What fails here fails again behind the cell, and is told then.
+        let _ = environment.store.write_run(run);
         environment.observer.cell_started(&run.cells[number], number, before_ns);
         let done = cell::run(environment, plan, cell, &mut run.cells[number]);
         if let Err(error) = done {
