@@ -71,6 +71,7 @@ pub struct Recorder {
     /// Position of the current block's slot in the ring.
     position: usize,
     published: u64,
+    late_pushed: u64,
     epoch: u64,
     limits: Limits,
     worst: Worst,
@@ -109,6 +110,7 @@ impl Recorder {
             block_start: 0,
             position: 0,
             published: 0,
+            late_pushed: 0,
             epoch: 0,
             limits,
             worst: Worst::new(),
@@ -130,8 +132,7 @@ impl Recorder {
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
         self.histogram = SignedHistogram::new();
-        self.shared.blocks.clear_current();
-        while self.shared.late.take(0).is_some() {}
+        self.shared.blocks.clear_first();
         self.block = Moments::EMPTY;
         self.worst = Worst::new();
         self.above.clear();
@@ -153,7 +154,7 @@ impl Recorder {
     /// Whether the block that is due can be published; a simulation waits for the collector here.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.shared.blocks.has_room()
+        self.shared.blocks.has_room(self.published)
     }
 
     /// When the current block ends, ns of the probe's clock.
@@ -208,7 +209,7 @@ impl Recorder {
     fn next_block(&mut self, now: u64) {
         let elapsed = now.saturating_sub(self.epoch) / BLOCK_NS;
         let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
-        if self.block.count == 0 || self.shared.blocks.publish(index, &self.block) {
+        if self.block.count == 0 || self.shared.blocks.publish(self.published, index, &self.block) {
             if self.block.count > 0 {
                 self.published += 1;
                 self.position = self.shared.blocks.position(self.published);
@@ -224,7 +225,14 @@ impl Recorder {
     #[inline(never)]
     fn late(&mut self, now: u64, latency: u64, missed: u64) {
         self.block.missed += missed;
-        if !self.shared.late.push(now.saturating_sub(self.epoch), latency, missed) {
+        // The collector sees nothing of the warm-up.
+        if self.block_end == u64::MAX {
+            return;
+        }
+        let at = now.saturating_sub(self.epoch);
+        if self.shared.late.push(self.late_pushed, at, latency, missed) {
+            self.late_pushed += 1;
+        } else {
             self.late_lost = true;
         }
     }
@@ -244,7 +252,7 @@ impl Recorder {
     pub fn finish(mut self) -> Recording {
         if self.block.count > 0 {
             let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
-            self.shared.blocks.close(index, &self.block);
+            self.shared.blocks.close(self.published, index, &self.block);
             self.total.merge(&self.block);
         }
         let mut outliers = self.worst.kept;
@@ -354,7 +362,7 @@ mod tests {
             recorder.record(1_000 + at, *latency, 0);
         }
         let recording = recorder.finish();
-        let blocks = std::iter::from_fn(|| shared.blocks.take(0)).collect();
+        let blocks = (0..).map_while(|taken| shared.blocks.take(taken, 0)).collect();
         (recording, blocks)
     }
 

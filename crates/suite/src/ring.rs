@@ -6,7 +6,8 @@
 //! writes a dozen words and moves `head` with Release. The collector reads with
 //! Acquire, clears the slot, and gives it back by moving `tail`. Counters are
 //! plain loads and stores: with one writer a read-modify-write would only cost a
-//! locked instruction (on aarch64 a call).
+//! locked instruction (on aarch64 a call). Each side keeps its own cursor and
+//! hands it in: neither ever loads the word that it stores.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -86,26 +87,25 @@ impl<const BINS: usize> BlockRing<BINS> {
         counter.store(counter.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
     }
 
-    /// Writer: whether there is a slot for the block after this one.
+    /// Writer, with `published` blocks behind it: whether there is a slot for the block
+    /// after the current one.
     #[must_use]
-    pub fn has_room(&self) -> bool {
-        let published = self.head.0.load(Ordering::Relaxed);
+    pub fn has_room(&self, published: u64) -> bool {
         published + 1 - self.tail.0.load(Ordering::Acquire) < self.slots.len() as u64
     }
 
     /// Writer: publishes the current block where there is room for another one.
     /// Without room the block goes on, and false comes back.
-    pub fn publish(&self, index: u64, moments: &Moments) -> bool {
-        if !self.has_room() {
+    pub fn publish(&self, published: u64, index: u64, moments: &Moments) -> bool {
+        if !self.has_room(published) {
             return false;
         }
-        self.close(index, moments);
+        self.close(published, index, moments);
         true
     }
 
     /// Writer: publishes the last block; no other follows.
-    pub fn close(&self, index: u64, moments: &Moments) {
-        let published = self.head.0.load(Ordering::Relaxed);
+    pub fn close(&self, published: u64, index: u64, moments: &Moments) {
         let slot = self.slot(published);
         for (word, value) in slot.words.iter().zip(to_words(index, moments)) {
             word.store(value, Ordering::Relaxed);
@@ -113,14 +113,13 @@ impl<const BINS: usize> BlockRing<BINS> {
         self.head.0.store(published + 1, Ordering::Release);
     }
 
-    /// Writer, before anything is published: clears the current slot (the warm-up's counts).
-    pub fn clear_current(&self) {
-        clear(self.slot(self.head.0.load(Ordering::Relaxed)));
+    /// Writer, before anything is published: clears the first slot (the warm-up's counts).
+    pub fn clear_first(&self) {
+        self.slot(0).coarse.iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
-    /// Reader: takes the oldest published block.
-    pub fn take(&self, thread: u32) -> Option<Block> {
-        let taken = self.tail.0.load(Ordering::Relaxed);
+    /// Reader, with `taken` blocks behind it: takes the oldest published block.
+    pub fn take(&self, taken: u64, thread: u32) -> Option<Block> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
@@ -139,10 +138,6 @@ impl<const BINS: usize> BlockRing<BINS> {
         self.tail.0.store(taken + 1, Ordering::Release);
         Some(Block { thread, index, moments, coarse })
     }
-}
-
-fn clear<const BINS: usize>(slot: &Slot<BINS>) {
-    slot.coarse.iter().for_each(|count| count.store(0, Ordering::Relaxed));
 }
 
 #[inline(always)]
@@ -238,9 +233,8 @@ impl LateRing {
         &self.entries[usize::try_from(number).unwrap_or(0) % self.entries.len()]
     }
 
-    /// Writer: pushes a sample; false where the ring is full.
-    pub fn push(&self, at: u64, latency: u64, missed: u64) -> bool {
-        let pushed = self.head.0.load(Ordering::Relaxed);
+    /// Writer, with `pushed` samples behind it: pushes a sample; false where the ring is full.
+    pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
         if pushed - self.tail.0.load(Ordering::Acquire) == self.entries.len() as u64 {
             return false;
         }
@@ -251,9 +245,8 @@ impl LateRing {
         true
     }
 
-    /// Reader: takes the oldest sample.
-    pub fn take(&self, thread: u32) -> Option<Late> {
-        let taken = self.tail.0.load(Ordering::Relaxed);
+    /// Reader, with `taken` samples behind it: takes the oldest sample.
+    pub fn take(&self, taken: u64, thread: u32) -> Option<Late> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
@@ -292,30 +285,30 @@ mod tests {
             ring.count(position, usize::try_from(number).unwrap());
             ring.count(position, COARSE_BINS + 1);
             ring.count(position, COARSE_BINS + 1);
-            assert!(ring.publish(number + 10, &one(value)));
-            let block = ring.take(2).unwrap();
+            assert!(ring.publish(number, number + 10, &one(value)));
+            let block = ring.take(number, 2).unwrap();
             assert_eq!((block.thread, block.index, block.moments), (2, number + 10, one(value)));
             assert_eq!(block.coarse, [(-2, 2), (i16::try_from(number).unwrap(), 1)]);
-            assert_eq!(ring.take(2), None);
+            assert_eq!(ring.take(number + 1, 2), None);
         }
     }
 
     #[test]
     fn a_full_ring_keeps_what_it_holds() {
         let ring = BlockRing::<2>::new(3);
-        assert!(ring.publish(0, &one(1)) && ring.publish(1, &one(2)));
-        assert!(!ring.publish(2, &one(3)));
-        assert_eq!(ring.take(0).unwrap().index, 0);
-        assert!(ring.publish(4, &one(3)));
-        assert_eq!([ring.take(0).unwrap().index, ring.take(0).unwrap().index], [1, 4]);
+        assert!(ring.publish(0, 0, &one(1)) && ring.publish(1, 1, &one(2)));
+        assert!(!ring.publish(2, 2, &one(3)));
+        assert_eq!(ring.take(0, 0).unwrap().index, 0);
+        assert!(ring.publish(2, 4, &one(3)));
+        assert_eq!([ring.take(1, 0).unwrap().index, ring.take(2, 0).unwrap().index], [1, 4]);
     }
 
     #[test]
     fn a_full_late_ring_says_so() {
         let ring = LateRing::new(2);
-        assert!(ring.push(1, 10, 3) && ring.push(2, 20, 4) && !ring.push(3, 30, 5));
-        assert_eq!(ring.take(1), Some(Late { thread: 1, at: 1, latency: 10, missed: 3 }));
-        assert!(ring.push(4, 40, 6));
+        assert!(ring.push(0, 1, 10, 3) && ring.push(1, 2, 20, 4) && !ring.push(2, 3, 30, 5));
+        assert_eq!(ring.take(0, 1), Some(Late { thread: 1, at: 1, latency: 10, missed: 3 }));
+        assert!(ring.push(2, 4, 40, 6));
     }
 }
 
@@ -333,29 +326,30 @@ mod loom_tests {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
                     let mut published = 0;
-                    for _ in 0..2 {
+                    for _ in 0..3 {
                         ring.count(ring.position(published), 0);
                         let moments = Moments { count: published + 1, ..Moments::EMPTY };
-                        if ring.publish(published, &moments) {
-                            published += 1;
+                        if !ring.publish(published, published, &moments) {
+                            break;
                         }
+                        published += 1;
                     }
                     published
                 })
             };
-            let mut seen = Vec::new();
-            seen.extend(ring.take(0));
-            seen.extend(ring.take(0));
-            let published = writer.join().unwrap();
-            while let Some(block) = ring.take(0) {
-                seen.push(block);
-            }
-            assert_eq!(seen.len() as u64, published);
-            for (number, block) in seen.iter().enumerate() {
-                assert_eq!(block.index, number as u64);
-                assert_eq!(block.moments.count, number as u64 + 1);
+            let mut taken = 0;
+            let mut take = || {
+                let block = ring.take(taken, 0)?;
+                assert_eq!(block.index, taken);
+                assert_eq!(block.moments.count, taken + 1);
                 assert_eq!(block.coarse, [(0, 1)]);
-            }
+                taken += 1;
+                Some(())
+            };
+            let _ = (take(), take());
+            let published = writer.join().unwrap();
+            while take().is_some() {}
+            assert_eq!(taken, published);
         });
     }
 
@@ -365,16 +359,21 @@ mod loom_tests {
             let ring = Arc::new(LateRing::new(1));
             let writer = {
                 let ring = Arc::clone(&ring);
-                thread::spawn(move || [ring.push(1, 1, 1), ring.push(2, 2, 2)])
+                thread::spawn(move || {
+                    (1..=2).fold(0, |pushed, n| pushed + u64::from(ring.push(pushed, n, n, n)))
+                })
             };
-            let mut seen = Vec::new();
-            seen.extend(ring.take(0));
+            let mut taken = 0;
+            let mut take = || {
+                let late = ring.take(taken, 0)?;
+                assert!(late.at > 0 && late.at == late.latency && late.at == late.missed);
+                taken += 1;
+                Some(())
+            };
+            let _ = take();
             let pushed = writer.join().unwrap();
-            while let Some(late) = ring.take(0) {
-                seen.push(late);
-            }
-            assert_eq!(seen.len(), pushed.iter().filter(|done| **done).count());
-            assert!(seen.iter().all(|late| late.at == late.latency && late.at == late.missed));
+            while take().is_some() {}
+            assert_eq!(taken, pushed);
         });
     }
 }

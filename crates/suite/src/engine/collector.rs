@@ -13,6 +13,8 @@ use crate::recorder::{Behind, Limits, Shared};
 #[derive(Debug)]
 pub struct Collected {
     shared: Arc<Shared>,
+    blocks_taken: u64,
+    late_taken: u64,
     /// Releases behind late samples.
     pub behind: Behind,
     /// All blocks so far.
@@ -40,6 +42,8 @@ impl Collector {
             .into_iter()
             .map(|shared| Collected {
                 shared,
+                blocks_taken: 0,
+                late_taken: 0,
                 behind: Behind::default(),
                 moments: Moments::EMPTY,
                 clusters: 0,
@@ -54,12 +58,14 @@ impl Collector {
         let mut any = false;
         for (number, thread) in self.threads.iter_mut().enumerate() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
-            while let Some(late) = thread.shared.late.take(number) {
+            while let Some(late) = thread.shared.late.take(thread.late_taken, number) {
+                thread.late_taken += 1;
                 thread.behind.add(late.latency, late.missed, self.interval_ns, &self.limits);
                 files.push(&Record::Late(late));
                 any = true;
             }
-            while let Some(block) = thread.shared.blocks.take(number) {
+            while let Some(block) = thread.shared.blocks.take(thread.blocks_taken, number) {
+                thread.blocks_taken += 1;
                 thread.moments.merge(&block.moments);
                 thread.seconds = block.index + 1;
                 thread.clusters += u64::from(block.moments.exceeded > 0);
