@@ -1,0 +1,289 @@
+//! Runs that are killed, stopped and interrupted: what they leave, and what reads back.
+
+mod support;
+
+use std::fs;
+use std::ops::AddAssign;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use support::processes::{
+    age_of_probe, assert_no_load, load_processes, signal, wait_at_most, wait_for_probe,
+};
+use support::{Folder, count, need, release, root, text};
+
+const INTERVAL_NS: u64 = 1_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+const WARMUP: Duration = Duration::from_millis(200);
+
+/// From the birth of the probe's thread until its releases begin and, at the other end,
+/// from the end of a second until the collector has written its block: under a load the
+/// collector waits for a CPU like everything else.
+const DELAYS: Duration = Duration::from_millis(600);
+
+/// How long a process of a load may outlive punctual.
+const SURVIVAL: Duration = Duration::from_secs(2);
+
+/// Grandchildren in sessions of their own, which neither a process group nor the death
+/// of their parent ends.
+const SETSID: &str = "cmd:setsid sleep 1000 & setsid sh -c 'while :; do :; done' & sleep 0.5";
+
+/// Loads of a run that is killed; the last one leaves a folder for `punctual restore`.
+const LOADS: [&str; 4] = ["hackbench", SETSID, "hackbench+disk:size=4M", SETSID];
+
+/// A run of an hour under a load, in a folder of a test.
+struct Victim<'f> {
+    folder: &'f Folder,
+    binary: PathBuf,
+    child: Child,
+}
+
+impl<'f> Victim<'f> {
+    fn start(folder: &'f Folder, binary: &Path, load: &str, more: &[&str]) -> Self {
+        fs::create_dir(folder.path("scratch")).unwrap();
+        let warmup = format!("{}ms", WARMUP.as_millis());
+        let line = ["run", "wakeup", "-i", "1000", "-D", "1h", "--warmup", &warmup, "--out", "r"];
+        let output = |name: &str| fs::File::create(folder.path(name)).unwrap();
+        let child = Command::new(binary)
+            .args([&line, more, &["--load", load]].concat())
+            .current_dir(folder.path(""))
+            .env("TMPDIR", folder.path("scratch"))
+            .stdin(Stdio::null())
+            .stdout(output("stdout"))
+            .stderr(output("stderr"))
+            .spawn()
+            .unwrap();
+        Self { folder, binary: binary.to_owned(), child }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn end(&mut self, limit: Duration) -> ExitStatus {
+        wait_at_most(&mut self.child, limit, "punctual after a signal")
+    }
+
+    /// Journals of settings and folders that this process has left.
+    fn journals(&self) -> Vec<PathBuf> {
+        let own = format!("{}-", self.pid());
+        let folders = ["/run/punctual", "/tmp/punctual-0"].into_iter().map(fs::read_dir);
+        let entries = folders.flatten().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&own))
+            .map(|entry| entry.path())
+            .collect()
+    }
+
+    /// Folders of loads.
+    fn scratch(&self) -> usize {
+        fs::read_dir(self.folder.path("scratch")).unwrap().count()
+    }
+
+    /// Undoes what the killed process has left; returns whether there was anything.
+    fn assert_restored(&self, what: &str) -> bool {
+        let left = self.scratch() > 0 || !self.journals().is_empty();
+        self.folder.run(&self.binary, &["restore"]);
+        assert_eq!(self.journals(), Vec::<PathBuf>::new(), "{what}");
+        assert_eq!(self.scratch(), 0, "{what}");
+        left
+    }
+}
+
+impl Drop for Victim<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Numbers as random as the test needs (splitmix64, Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    /// From `PUNCTUAL_SEED`, to repeat a test, else from the time.
+    fn new() -> Self {
+        let named = std::env::var("PUNCTUAL_SEED").ok().map(|seed| seed.parse().unwrap());
+        let time = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos().into();
+        let seed = named.unwrap_or_else(time);
+        println!("PUNCTUAL_SEED={seed}");
+        Self(seed)
+    }
+
+    fn up_to(&mut self, most: Duration) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        most.mul_f64(f64::from(u32::try_from(mixed >> 32).unwrap()) / f64::from(u32::MAX))
+    }
+}
+
+/// What the kills met.
+#[derive(Debug, Default)]
+struct Met {
+    before_the_run_was_recorded: u32,
+    before_the_first_block: u32,
+    with_blocks: u32,
+    seconds_read_back: u64,
+    restored: u32,
+    longest_survival: Duration,
+}
+
+fn each_release_is_counted_once(cell: &Value) {
+    assert_eq!(count(cell, "scheduled"), count(cell, "samples") + count(cell, "missed"), "{cell}");
+    let corrected = count(&cell["corrected"], "samples");
+    assert_eq!(corrected, count(cell, "scheduled"), "{cell}");
+}
+
+/// A killed run reads back, with all seconds that were over.
+fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, what: &str) {
+    let shown = victim.folder.try_run(&victim.binary, &["show", "r", "--json"]);
+    let said = text(&shown.stderr);
+    if !victim.folder.path("r/run.json").exists() {
+        assert_eq!(shown.status.code(), Some(2), "{what}: {said}");
+        assert!(said.starts_with("punctual: ") && said.contains('r'), "{what}: {said:?}");
+        assert_eq!(age, None, "{what}: measured before there was a run.json");
+        met.before_the_run_was_recorded.add_assign(1);
+        return;
+    }
+    assert_eq!(shown.status.code(), Some(0), "{what}: {said}");
+    let run: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(run["state"], "running", "{what}: a run that is over and was not ended");
+    let table = victim.folder.run(&victim.binary, &["show", "r", "--summary"]);
+    assert!(text(&table.stdout).contains("cut short"), "{what}: {}", text(&table.stdout));
+
+    let cell = &run["cells"][0];
+    let over = age.unwrap_or_default().saturating_sub(WARMUP + DELAYS).as_secs();
+    let began = age.unwrap_or_default().as_secs();
+    let blocks = cell["state"] == "recovered";
+    let seconds = if blocks { count(cell, "duration_ns") / SECOND_NS } else { 0 };
+    assert!(seconds >= over, "{what}: {seconds} s of the {over} s that were over: {cell}");
+    assert!(seconds <= began, "{what}: {seconds} s of {began} s");
+    if !blocks {
+        met.before_the_first_block.add_assign(1);
+        return;
+    }
+    each_release_is_counted_once(cell);
+    // A block is closed by the first sample behind it: with the releases that this one missed.
+    let late = cell["max_ns"].as_i64().unwrap().unsigned_abs() / INTERVAL_NS + 1;
+    let scheduled = count(cell, "scheduled");
+    let expected = seconds * SECOND_NS / INTERVAL_NS;
+    assert!(scheduled.abs_diff(expected) <= late, "{what}: {scheduled} releases in {seconds} s");
+    met.with_blocks.add_assign(1);
+    met.seconds_read_back.add_assign(seconds);
+}
+
+#[test]
+fn killed_at_random_moments() {
+    const KILLS: usize = 50;
+    let binary = need!(release());
+    need!(root());
+    let mut random = Random::new();
+    let mut met = Met::default();
+    for number in 0..KILLS {
+        let folder = Folder::new("killed");
+        let load = LOADS[number % LOADS.len()];
+        // Every fifth one dies while it starts.
+        let most = if number % 5 == 0 { 300 } else { 4_000 };
+        let moment = random.up_to(Duration::from_millis(most));
+        let what = format!("kill {number} after {moment:?} under {load}");
+        let mut victim = Victim::start(&folder, &binary, load, &["--no-report", "-q"]);
+        std::thread::sleep(moment);
+        let age = age_of_probe(victim.pid());
+        victim.kill();
+        let survival = assert_no_load(victim.pid(), SURVIVAL, &what);
+        met.longest_survival = met.longest_survival.max(survival);
+        assert_reads_back(&victim, age, &mut met, &what);
+        met.restored.add_assign(u32::from(victim.assert_restored(&what)));
+    }
+    println!("{KILLS} kills: {met:#?}");
+    assert!(met.with_blocks >= 20 && met.restored >= 5, "the kills came too early: {met:?}");
+}
+
+#[test]
+fn stopped_for_a_second() {
+    let binary = need!(release());
+    need!(root());
+    let folder = Folder::new("stopped");
+    let mut victim = Victim::start(&folder, &binary, "none", &["-l", "4000", "--json"]);
+    wait_for_probe(&mut victim.child, WARMUP + Duration::from_millis(1_500));
+    signal(&victim.child, "STOP");
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&victim.child, "CONT");
+    let status = victim.end(Duration::from_secs(20));
+    assert_eq!(status.code(), Some(0));
+    let run = folder.json("stdout");
+    let cell = &run["cells"][0];
+    each_release_is_counted_once(cell);
+    let (missed, scheduled) = (count(cell, "missed"), count(cell, "scheduled"));
+    let (raw, corrected) = (count(cell, "p99_ns"), count(&cell["corrected"], "p99_ns"));
+    println!("stopped for a second: {missed} missed of {scheduled}");
+    println!("p99 {raw} ns, corrected for missed releases {corrected} ns");
+    assert!((800..=1_200).contains(&missed), "{missed} missed");
+    assert_eq!(count(cell, "samples"), 4_000);
+    assert!(count(cell, "max_ns") > 900_000_000, "{cell}");
+    // One in a hundred of all releases is later than the corrected p99: of those of the
+    // stop, which were late by everything between a second and nothing.
+    let expected = count(cell, "max_ns") - scheduled / 100 * INTERVAL_NS;
+    assert!(corrected.abs_diff(expected) < SECOND_NS / 20, "{corrected}, expected {expected}");
+    assert!(raw < corrected / 2, "{raw} without the correction, {corrected} with it");
+}
+
+/// Waits until a run measures under its load.
+fn measures(victim: &mut Victim<'_>) {
+    wait_for_probe(&mut victim.child, WARMUP + Duration::from_millis(1_300));
+    assert!(!load_processes(victim.pid()).is_empty(), "there is no load");
+}
+
+fn assert_nothing_left(victim: &Victim<'_>, what: &str) {
+    assert_no_load(victim.pid(), SURVIVAL, what);
+    assert_eq!(victim.journals(), Vec::<PathBuf>::new(), "{what}");
+    assert_eq!(victim.scratch(), 0, "{what}");
+}
+
+#[test]
+fn interrupted() {
+    let binary = need!(release());
+    need!(root());
+    for name in ["INT", "TERM"] {
+        for load in ["hackbench+disk:size=4M", SETSID] {
+            let what = format!("{name} under {load}");
+            let folder = Folder::new("interrupted");
+            let mut victim = Victim::start(&folder, &binary, load, &["--json"]);
+            measures(&mut victim);
+            signal(&victim.child, name);
+            let status = victim.end(Duration::from_secs(10));
+            assert_eq!(status.code(), Some(130), "{what}");
+            let run = folder.json("stdout");
+            assert_eq!(run["state"], "interrupted", "{what}");
+            each_release_is_counted_once(&run["cells"][0]);
+            assert!(count(&run["cells"][0], "samples") >= 500, "{what}: {run}");
+            assert_nothing_left(&victim, &what);
+        }
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let binary = need!(release());
+    need!(root());
+    for name in ["INT", "TERM"] {
+        let folder = Folder::new("twice");
+        let mut victim = Victim::start(&folder, &binary, "hackbench+disk:size=4M", &["-q"]);
+        measures(&mut victim);
+        signal(&victim.child, name);
+        signal(&victim.child, name);
+        let status = victim.end(Duration::from_secs(1));
+        assert!(!status.success(), "{name}: {status}");
+        assert_nothing_left(&victim, name);
+    }
+}
