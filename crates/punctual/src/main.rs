@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     match ending {
         Ok(ending) => ExitCode::from(ending.status()),
         Err(error) => {
-            eprintln!("punctual: {error:#}");
+            output::complain(&format!("{error:#}"));
             ExitCode::from(ending::ERROR)
         }
     }

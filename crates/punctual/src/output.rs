@@ -21,6 +21,12 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Says what went wrong on stderr, behind the program's name. A stderr that cannot
+/// be written to (its reader went away) leaves nobody to tell: not a reason to panic.
+pub fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "punctual: {text}");
+}
+
 /// Writes a value as JSON, indented, to stdout.
 ///
 /// # Errors

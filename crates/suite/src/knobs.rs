@@ -173,6 +173,14 @@ impl Journal {
         failed
     }
 
+    /// [`Journal::undo`] that says on stderr what failed. It may be called while a
+    /// panic unwinds: a stderr that nobody reads must not make that an abort.
+    pub fn undo_or_complain(&mut self) {
+        for message in self.undo() {
+            let _ = writeln!(io::stderr(), "punctual: {message}");
+        }
+    }
+
     /// Puts an entry on disk, then in memory.
     fn add(&mut self, entry: Entry) -> io::Result<()> {
         let line = |value: serde_json::Result<String>| value.map_err(io::Error::other);
@@ -211,9 +219,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        for message in self.undo() {
-            eprintln!("punctual: {message}");
-        }
+        self.undo_or_complain();
     }
 }
 

@@ -24,7 +24,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let mut load = match LoadSet::start(&spec, &mut LoadContext::new(&mut journal)) {
         Ok(load) => load,
         Err(error) => {
-            eprintln!("punctual: SKIPPED: load {error}");
+            output::complain(&format!("SKIPPED: load {error}"));
             return Ok(Ending::Judged(Outcome::Skipped));
         }
     };

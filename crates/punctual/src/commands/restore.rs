@@ -27,7 +27,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::print(&text)?;
     }
     for line in &report.failed {
-        eprintln!("punctual: {line}");
+        output::complain(line);
     }
     Ok(if report.failed.is_empty() { Ending::Done } else { Ending::Failed })
 }

@@ -25,7 +25,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let Finished { run, dir, ended_by, not_written } = finished;
     let ending = Ending::of(&run, ended_by.is_some(), not_written.is_none());
     if let Some(reason) = &not_written {
-        eprintln!("punctual: run.json could not be written: {reason}; the result is below only");
+        output::complain(&format!(
+            "run.json could not be written: {reason}; the result is below only"
+        ));
     }
     if matches.get_flag("json") {
         output::print_json(&run)?;
@@ -39,7 +41,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             Ok(()) if matches.get_flag("json") => {}
             Ok(()) => output::print(&format!("      {}\n", path.display()))?,
             // The measurement stands without its report.
-            Err(error) => eprintln!("punctual: no report: {error:#}"),
+            Err(error) => output::complain(&format!("no report: {error:#}")),
         }
     }
     Ok(ending)

@@ -127,9 +127,7 @@ impl Environment<'_> {
 
     /// A second signal: nothing is waited for. Loads end with this process.
     fn end_at_once(&mut self, signal: Signal) {
-        for failure in self.journal.undo() {
-            eprintln!("punctual: {failure}");
-        }
+        self.journal.undo_or_complain();
         self.store.release_reserve();
         die_by_default(signal);
     }
@@ -208,9 +206,7 @@ pub fn run(
     let not_written = run_cells(&mut environment, plan, &prepared, &mut run);
     let ended_by = environment.ended_by;
     memory::unlock_all();
-    for failure in journal.undo() {
-        eprintln!("punctual: {failure}");
-    }
+    journal.undo_or_complain();
     Ok(Finished { run, dir, ended_by, not_written })
 }
 
