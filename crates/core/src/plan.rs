@@ -56,15 +56,15 @@ pub struct CellPlan {
 #[derive(Debug, Error)]
 pub enum PlanError {
     /// Not TOML, or keys that a plan does not have.
-    #[error("{0}")]
+    #[error(transparent)]
     Toml(#[from] toml::de::Error),
     /// A duration is wrong.
-    #[error("{key}: {source}")]
+    #[error("{key}: {reason}")]
     Unit {
         /// The key with the wrong value.
         key: &'static str,
         /// What is wrong.
-        source: UnitError,
+        reason: UnitError,
     },
     /// A probe's or load's text is wrong.
     #[error(transparent)]
@@ -133,7 +133,7 @@ impl Plan {
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
         let file: PlanFile = toml::from_str(text)?;
         let unit = |key: &'static str, text: &str, bare| {
-            parse_duration_ns(text, bare).map_err(|source| PlanError::Unit { key, source })
+            parse_duration_ns(text, bare).map_err(|reason| PlanError::Unit { key, reason })
         };
         let mut plan = Self::new(&file.name);
         plan.citation = file.citation;

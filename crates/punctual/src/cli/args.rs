@@ -20,7 +20,9 @@ pub fn positive_seconds(text: &str) -> Result<u64, String> {
 
 /// A deadline: its unit must be said. ns.
 fn deadline(text: &str) -> Result<u64, String> {
-    match duration(BareNumber::Refused)(text)? {
+    // Nothing is above zero in any unit: not one to be told to write one.
+    let bare_zero = text.trim() == "0";
+    match if bare_zero { 0 } else { duration(BareNumber::Refused)(text)? } {
         0 => Err("must be above zero".to_owned()),
         ns if i64::try_from(ns).is_err() => Err("must be at most 292 years".to_owned()),
         ns => Ok(ns),

@@ -60,7 +60,11 @@ impl RunDir {
             format!("cannot make the run directory {}: {}; {hint}", path.display(), plain(error))
         };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(|error| say(&error))?;
+            fs::create_dir_all(parent).map_err(|error| match error.kind() {
+                // A file stands where a folder above the run should be.
+                io::ErrorKind::AlreadyExists => say(&io::ErrorKind::NotADirectory.into()),
+                _ => say(&error),
+            })?;
         }
         fs::create_dir(path).map_err(|error| say(&error))?;
         let mut dir = Self { path: path.to_owned(), reserve: None };
