@@ -158,7 +158,7 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
     assert_eq!(shown.status.code(), Some(0), "{what}: {said}");
     let run: Value = serde_json::from_slice(&shown.stdout).unwrap();
     assert_eq!(run["state"], "running", "{what}: a run that is over and was not ended");
-    let table = victim.folder.run(&victim.binary, &["show", "r", "--summary"]);
+    let table = victim.folder.run(&victim.binary, &["show", "r"]);
     assert!(text(&table.stdout).contains("cut short"), "{what}: {}", text(&table.stdout));
 
     let cell = &run["cells"][0];
