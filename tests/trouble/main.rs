@@ -1,0 +1,12 @@
+//! Bad input and trouble, each for real: a full disk, a control group without
+//! budget, a user without rights, a load that dies. A clear error or label, the
+//! right exit status, and nothing measured is lost.
+
+mod boards;
+mod damage;
+mod folders;
+mod loads;
+mod requests;
+mod rights;
+#[path = "../support/trouble.rs"]
+mod support;

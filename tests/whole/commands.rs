@@ -1,0 +1,155 @@
+//! Every command on real runs, and the examples of the README's first page.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::leftovers::Before;
+use crate::schema::validate;
+use crate::support::{Place, end_of, has_program, run_json};
+
+#[test]
+fn runs_are_measured_shown_reported_and_compared() {
+    let place = Place::new();
+    let before = Before::look();
+    for out in ["r1", "r2"] {
+        let line = format!("run wakeup clock --load none,paper -D 2s --deadline 5ms --out {out}");
+        let ended = place.run(&line);
+        assert!(matches!(ended.status, Some(0 | 1 | 3)), "{ended:#?}");
+        assert!(!ended.stderr.contains("panicked"), "{ended:#?}");
+        let run = run_json(&place.path.join(out));
+        validate(&run);
+        assert_eq!(run["cells"].as_array().unwrap().len(), 4);
+        let outcome = run["verdict"]["outcome"].as_str().unwrap().to_owned();
+        ended.says(&[&outcome, "wakeup", "paper", &format!("{out}/report.html")]);
+        assert!(place.path.join(out).join("report.html").metadata().unwrap().len() > 10_000);
+    }
+    before.still(&place);
+
+    let run = run_json(&place.path.join("r1"));
+    assert_eq!(place.run("show r1 --json").with(0).json(), run);
+    for cell in run["cells"].as_array().unwrap() {
+        let key = cell["key"].as_str().unwrap();
+        place.run("show r1 --all").with(0).says(&[cell["probe"].as_str().unwrap()]);
+        place.run("compare r1 r2 --json").with(0).says(&[key]);
+    }
+    place.run("compare r1 r2").with(0).says(&["wakeup", "What may not be concluded"]);
+    place.run("report r1 r2 -o both.html --figures figures --title Both").with(0);
+    let page = fs::read_to_string(place.path.join("both.html")).unwrap();
+    assert!(page.contains("<title>Both</title>"));
+    let figures: Vec<_> = fs::read_dir(place.path.join("figures")).unwrap().collect();
+    assert_eq!(figures.len(), page.matches("<figure>").count(), "each figure as a file too");
+    assert!(figures.len() >= 8, "{figures:?}");
+
+    // A deadline may be judged later.
+    place.run("show r1 --deadline 1ns").with(1).says(&["FAIL"]);
+}
+
+#[test]
+fn json_of_a_run_is_for_any_program() {
+    if !has_program("python3") {
+        return;
+    }
+    let place = Place::new();
+    let line = ["run", "wakeup", "-t", "per-cpu", "-p", "80", "-i", "1000", "-D", "2s"];
+    let more = ["--load", "hackbench", "--json"];
+    let mut child =
+        place.command(&[&line[..], &more].concat()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut python = Command::new("python3");
+    python.args(["-m", "json.tool"]).stdin(child.stdout.take().unwrap());
+    let read = end_of(python).with(0).json();
+    assert!(child.wait().unwrap().success());
+    validate(&read);
+    let threads = read["cells"][0]["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), thread::available_parallelism().unwrap().get());
+}
+
+/// A process that is stopped for a second wakes up to a thousand missed periods.
+#[test]
+fn a_stop_of_one_second_is_a_thousand_missed_periods() {
+    if !has_program("kill") {
+        return;
+    }
+    let place = Place::new();
+    let line = ["run", "wakeup", "-i", "1000", "-D", "5", "--no-warmup", "--no-report", "--json"];
+    let child = place.command(&line).stdout(Stdio::piped()).spawn().unwrap();
+    let signal = |name: &str| {
+        let mut kill = Command::new("kill");
+        kill.args([name, &child.id().to_string()]);
+        end_of(kill).with(0);
+    };
+    thread::sleep(Duration::from_millis(2_500));
+    signal("-STOP");
+    thread::sleep(Duration::from_secs(1));
+    signal("-CONT");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cell = &run["cells"][0];
+    let of = |key: &str| cell[key].as_u64().unwrap();
+    assert_eq!(of("scheduled"), 5_000);
+    assert_eq!(of("scheduled"), of("samples") + of("missed"));
+    // A busy machine misses some of its own.
+    assert!((990..1_300).contains(&of("missed")), "{cell}");
+    assert!(of("max_ns") >= 990_000_000, "{cell}");
+    let corrected = cell["corrected"]["p99_ns"].as_u64().unwrap();
+    assert!((900_000_000..1_100_000_000).contains(&corrected), "{corrected}");
+    assert!(of("p99_ns") < 100_000_000, "the raw distribution hides it: {cell}");
+}
+
+#[test]
+fn manuals_and_completions_know_every_command() {
+    let place = Place::new();
+    let help = place.run("--help").with(0).stdout;
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() >= 9, "{commands:?}");
+    place.run("man pages").with(0);
+    for name in &commands {
+        let page = fs::read_to_string(place.path.join(format!("pages/punctual-{name}.1"))).unwrap();
+        assert!(page.contains(".TH"), "{name}");
+    }
+    let page = fs::read_to_string(place.path.join("pages/punctual-run.1")).unwrap();
+    let plain = page.replace('\\', "");
+    for word in ["--deadline", "--interval", "--dma-latency", "--tolerate"] {
+        assert!(plain.contains(word), "{word} is not in the page of run");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&format!("completions {shell}")).with(0).stdout;
+        for name in &commands {
+            assert!(script.contains(name), "{name} is not completed by {shell}");
+        }
+        assert!(script.contains("deadline"), "{shell}");
+        if shell == "bash" {
+            fs::write(place.path.join("complete"), script).unwrap();
+            let mut check = Command::new("bash");
+            check.args(["-n", &place.at("complete")]);
+            end_of(check).with(0);
+        }
+    }
+}
+
+#[test]
+fn everything_in_the_registry_is_explained() {
+    let place = Place::new();
+    let list = place.run("list --json").with(0).json();
+    let text = place.run("list").with(0).stdout;
+    for kind in ["probes", "loads", "plans"] {
+        for entry in list[kind].as_array().unwrap() {
+            let name = entry["name"].as_str().unwrap();
+            assert!(text.contains(name), "{name} is not listed");
+            let about = place.run(&format!("list {name}")).with(0).says(&[name]);
+            for param in entry["parameters"].as_array().into_iter().flatten() {
+                let param = param["name"].as_str().unwrap();
+                assert!(about.stdout.contains(param), "{name}: {param} is not explained");
+            }
+        }
+    }
+}

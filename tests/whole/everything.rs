@@ -1,0 +1,128 @@
+//! One real second of every probe, every timer and every load that there is.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::leftovers::Before;
+use crate::schema::validate;
+use crate::support::{Ended, Place};
+
+/// The registry as programs read it.
+fn registry(place: &Place, kind: &str) -> Vec<Value> {
+    place.run("list --json").with(0).json()[kind].as_array().unwrap().clone()
+}
+
+fn name(entry: &Value) -> &str {
+    entry["name"].as_str().unwrap()
+}
+
+/// Needs that this machine does not meet.
+fn unmet(entry: &Value) -> bool {
+    let needs = entry["needs"].as_array().unwrap();
+    needs.iter().any(|need| need["with"].is_null() && need["met"] == false)
+}
+
+/// One second of a probe under a load.
+fn second_of(place: &Place, probe: &str, load: &str, more: &[&str]) -> Ended {
+    let line = ["run", probe, "-D", "1", "--load", load, "--no-warmup", "--no-report", "--json"];
+    place.words(&[&line[..], more].concat())
+}
+
+#[track_caller]
+fn check_counts(cell: &Value) {
+    let of = |key: &str| cell[key].as_u64().unwrap();
+    assert_eq!(cell["state"], "complete", "{cell}");
+    assert!(of("samples") > 0, "{cell}");
+    assert_eq!(of("scheduled"), of("samples") + of("missed"));
+    let threads = cell["threads"].as_array().unwrap();
+    let sum: u64 = threads.iter().map(|thread| thread["samples"].as_u64().unwrap()).sum();
+    assert_eq!(sum, of("samples"));
+    let ns = |key: &str| cell[key].as_i64().unwrap();
+    assert!(ns("min_ns") <= ns("p50_ns") && ns("p50_ns") <= ns("p99_ns"), "{cell}");
+    assert!(ns("p99_ns") <= ns("max_ns"), "{cell}");
+}
+
+#[test]
+fn every_probe_measures_a_second_and_leaves_nothing() {
+    let place = Place::new();
+    let before = Before::look();
+    let probes = registry(&place, "probes");
+    assert!(probes.len() >= 3, "{probes:?}");
+    for probe in probes.iter().filter(|probe| !unmet(probe)) {
+        let start = Instant::now();
+        let run = second_of(&place, name(probe), "none", &[]).with(0).json();
+        validate(&run);
+        check_counts(&run["cells"][0]);
+        assert_eq!(run["cells"][0]["probe"], name(probe));
+        let simulated = name(probe) == "sim";
+        assert!(simulated || start.elapsed().as_millis() >= 1_000, "{}", name(probe));
+    }
+    before.still(&place);
+}
+
+#[test]
+fn every_timer_serves_every_release() {
+    let place = Place::new();
+    let help = place.run("list wakeup").with(0).stdout;
+    for timer in ["nanosleep", "posix", "timerfd", "relative"] {
+        assert!(help.contains(timer), "{timer} is not in: {help}");
+        let run = second_of(&place, "wakeup", "none", &["--timer", timer]).with(0).json();
+        let cell = &run["cells"][0];
+        check_counts(cell);
+        assert_eq!(cell["params"]["timer"], timer);
+        assert_eq!(cell["scheduled"], 1_000, "{timer}: every release of a second is accounted for");
+    }
+    place.run("list clock").with(0).says(&["monotonic", "realtime", "monotonic_raw", "tsc"]);
+    for clock in ["monotonic", "realtime", "monotonic_raw"] {
+        let probe = format!("clock:clock={clock}");
+        check_counts(&second_of(&place, &probe, "none", &[]).with(0).json()["cells"][0]);
+    }
+}
+
+/// The load with what must be given.
+fn called(load: &Value) -> String {
+    match name(load) {
+        // Longer than it takes to be believed that it has started.
+        "cmd" => "cmd:sleep 0.4".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[test]
+fn every_load_works_for_a_second_and_leaves_nothing() {
+    let place = Place::new();
+    let before = Before::look();
+    let loads = registry(&place, "loads");
+    assert!(loads.len() >= 10, "{loads:?}");
+    for load in loads.iter().filter(|load| !unmet(load)) {
+        let text = called(load);
+        let run = second_of(&place, "wakeup", &text, &[]).with(0).json();
+        validate(&run);
+        let cell = &run["cells"][0];
+        check_counts(cell);
+        let work = cell["load_work"].as_array().unwrap();
+        assert!(!work.is_empty(), "{text}: {cell}");
+        for part in work.iter().filter(|part| part["load"] != "none") {
+            assert_eq!(part["trouble"], Value::Null, "{text}: {part}");
+            let counters = part["counters"].as_array().unwrap();
+            let worked = counters.iter().any(|counter| counter["total"].as_u64().unwrap() > 0);
+            assert!(worked, "{text}: no work in {part}");
+        }
+        before.still(&place);
+    }
+}
+
+#[test]
+fn a_load_alone_reports_its_work() {
+    let place = Place::new();
+    let before = Before::look();
+    let ended = place.run("load copy+hackbench -D 2 --json").with(0);
+    let report = ended.json().to_string();
+    for part in ["copy", "hackbench", "bytes"] {
+        assert!(report.contains(part), "{report}");
+    }
+    let text = place.run("load copy -D 2").with(0).stdout;
+    assert!(text.lines().count() >= 2, "a line each second: {text}");
+    before.still(&place);
+}

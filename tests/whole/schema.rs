@@ -1,0 +1,52 @@
+//! docs/run.schema.json, against real runs.
+
+use std::fs;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::support::{Place, sources};
+
+fn validator() -> Validator {
+    let path = sources().join("docs/run.schema.json");
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
+/// Checks that a `run.json` is as its schema says.
+#[track_caller]
+pub fn validate(run: &Value) {
+    let validator = validator();
+    let errors = validator.iter_errors(run).take(5);
+    let errors: Vec<_> =
+        errors.map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// A schema that takes anything would prove nothing.
+#[test]
+fn the_schema_refuses_what_is_no_run() {
+    let place = Place::new();
+    let run = place.run("run sim -D 1 --json --no-report").with(0).json();
+    validate(&run);
+    let validator = validator();
+    for (pointer, value) in [
+        ("/schema", json!(1)),
+        ("/state", json!("sleeping")),
+        ("/cells/0/samples", json!(-1)),
+        ("/cells/0/max_ns", json!("20 us")),
+        ("/cells/0/threads/0/policy", json!(null)),
+        ("/verdict/outcome", json!("MAYBE")),
+        ("/plan_hash", json!("xyz")),
+        ("/started/monotonic_ns", json!(12)),
+    ] {
+        let mut wrong = run.clone();
+        *wrong.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+        assert!(!validator.is_valid(&wrong), "{pointer} may be anything");
+    }
+    for key in ["schema", "run_id", "cells", "verdict", "board", "kernel", "privileged"] {
+        let mut wrong = run.clone();
+        wrong.as_object_mut().unwrap().remove(key);
+        assert!(!validator.is_valid(&wrong), "{key} may be missing");
+    }
+}
