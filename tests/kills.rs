@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use support::processes::{
@@ -33,7 +33,7 @@ const SETSID: &str = "cmd:setsid sleep 1000 & setsid sh -c 'while :; do :; done'
 /// Loads of a run that is killed; the last one leaves a folder for `punctual restore`.
 const LOADS: [&str; 4] = ["hackbench", SETSID, "hackbench+disk:size=4M", SETSID];
 
-/// A run of an hour under a load, in a folder of a test.
+/// A run under a load, in a folder of a test.
 struct Victim<'f> {
     folder: &'f Folder,
     binary: PathBuf,
@@ -41,10 +41,11 @@ struct Victim<'f> {
 }
 
 impl<'f> Victim<'f> {
-    fn start(folder: &'f Folder, binary: &Path, load: &str, more: &[&str]) -> Self {
+    fn start(folder: &'f Folder, binary: &Path, load: &str, duration: &str, more: &[&str]) -> Self {
         fs::create_dir(folder.path("scratch")).unwrap();
         let warmup = format!("{}ms", WARMUP.as_millis());
-        let line = ["run", "wakeup", "-i", "1000", "-D", "1h", "--warmup", &warmup, "--out", "r"];
+        let line =
+            ["run", "wakeup", "-i", "1000", "-D", duration, "--warmup", &warmup, "--out", "r"];
         let output = |name: &str| fs::File::create(folder.path(name)).unwrap();
         let child = Command::new(binary)
             .args([&line, more, &["--load", load]].concat())
@@ -150,7 +151,7 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
     let said = text(&shown.stderr);
     if !victim.folder.path("r/run.json").exists() {
         assert_eq!(shown.status.code(), Some(2), "{what}: {said}");
-        assert!(said.starts_with("punctual: ") && said.contains('r'), "{what}: {said:?}");
+        assert!(said.starts_with("punctual: r: ") && said.contains(" run"), "{what}: {said:?}");
         assert_eq!(age, None, "{what}: measured before there was a run.json");
         met.before_the_run_was_recorded.add_assign(1);
         return;
@@ -193,10 +194,10 @@ fn killed_at_random_moments() {
         let folder = Folder::new("killed");
         let load = LOADS[number % LOADS.len()];
         // Every fifth one dies while it starts.
-        let most = if number % 5 == 0 { 300 } else { 4_000 };
+        let most = if number % 5 == 0 { 300 } else { 6_000 };
         let moment = random.up_to(Duration::from_millis(most));
         let what = format!("kill {number} after {moment:?} under {load}");
-        let mut victim = Victim::start(&folder, &binary, load, &["--no-report", "-q"]);
+        let mut victim = Victim::start(&folder, &binary, load, "1h", &["--no-report", "-q"]);
         std::thread::sleep(moment);
         let age = age_of_probe(victim.pid());
         victim.kill();
@@ -206,7 +207,7 @@ fn killed_at_random_moments() {
         met.restored.add_assign(u32::from(victim.assert_restored(&what)));
     }
     println!("{KILLS} kills: {met:#?}");
-    assert!(met.with_blocks >= 20 && met.restored >= 5, "the kills came too early: {met:?}");
+    assert!(met.with_blocks >= 15 && met.restored >= 5, "the kills came too early: {met:?}");
 }
 
 #[test]
@@ -214,26 +215,32 @@ fn stopped_for_a_second() {
     let binary = need!(release());
     need!(root());
     let folder = Folder::new("stopped");
-    let mut victim = Victim::start(&folder, &binary, "none", &["-l", "4000", "--json"]);
+    let mut victim = Victim::start(&folder, &binary, "none", "4s", &["--json"]);
     wait_for_probe(&mut victim.child, WARMUP + Duration::from_millis(1_500));
+    let before = Instant::now();
     signal(&victim.child, "STOP");
     std::thread::sleep(Duration::from_secs(1));
     signal(&victim.child, "CONT");
+    let stopped = before.elapsed();
     let status = victim.end(Duration::from_secs(20));
     assert_eq!(status.code(), Some(0));
     let run = folder.json("stdout");
     let cell = &run["cells"][0];
     each_release_is_counted_once(cell);
-    let (missed, scheduled) = (count(cell, "missed"), count(cell, "scheduled"));
+    assert_eq!(count(cell, "scheduled"), 4_000, "releases of 4 s");
+    let (missed, max) = (count(cell, "missed"), count(cell, "max_ns"));
     let (raw, corrected) = (count(cell, "p99_ns"), count(&cell["corrected"], "p99_ns"));
-    println!("stopped for a second: {missed} missed of {scheduled}");
+    println!("stopped for {stopped:?}: {missed} of 4000 releases missed, the latest {max} ns late");
     println!("p99 {raw} ns, corrected for missed releases {corrected} ns");
-    assert!((800..=1_200).contains(&missed), "{missed} missed");
-    assert_eq!(count(cell, "samples"), 4_000);
-    assert!(count(cell, "max_ns") > 900_000_000, "{cell}");
+    // A busy machine is slow to send the signals, and slow to let the probe go on.
+    let longest = stopped.as_nanos() + u128::from(SECOND_NS) / 10;
+    assert!(max > 950_000_000 && u128::from(max) < longest, "{max} ns late in {stopped:?}");
+    assert!((800..=1_200).contains(&(max / INTERVAL_NS)) && missed >= max / INTERVAL_NS);
+    // What else is missed on a busy machine: little beside the stop.
+    assert!(missed - max / INTERVAL_NS < 400, "{missed} missed by {max} ns");
     // One in a hundred of all releases is later than the corrected p99: of those of the
     // stop, which were late by everything between a second and nothing.
-    let expected = count(cell, "max_ns") - scheduled / 100 * INTERVAL_NS;
+    let expected = max - 40 * INTERVAL_NS;
     assert!(corrected.abs_diff(expected) < SECOND_NS / 20, "{corrected}, expected {expected}");
     assert!(raw < corrected / 2, "{raw} without the correction, {corrected} with it");
 }
@@ -258,7 +265,7 @@ fn interrupted() {
         for load in ["hackbench+disk:size=4M", SETSID] {
             let what = format!("{name} under {load}");
             let folder = Folder::new("interrupted");
-            let mut victim = Victim::start(&folder, &binary, load, &["--json"]);
+            let mut victim = Victim::start(&folder, &binary, load, "1h", &["--json"]);
             measures(&mut victim);
             signal(&victim.child, name);
             let status = victim.end(Duration::from_secs(10));
@@ -278,7 +285,7 @@ fn a_second_signal_ends_at_once() {
     need!(root());
     for name in ["INT", "TERM"] {
         let folder = Folder::new("twice");
-        let mut victim = Victim::start(&folder, &binary, "hackbench+disk:size=4M", &["-q"]);
+        let mut victim = Victim::start(&folder, &binary, "hackbench+disk:size=4M", "1h", &["-q"]);
         measures(&mut victim);
         signal(&victim.child, name);
         signal(&victim.child, name);
