@@ -30,7 +30,7 @@ pub fn complain(text: &str) {
 /// Writes a value as JSON, indented, to stdout.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
