@@ -48,7 +48,7 @@ impl Named {
         }
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {
             let (key, value) = match part.split_once('=') {
-                Some((key, value)) if !key.is_empty() => (key.trim(), value.trim()),
+                Some((key, value)) if !key.trim().is_empty() => (key.trim(), value.trim()),
                 None if i == 0 && !main_key.is_empty() => (main_key, part.trim()),
                 _ => return Err(ParamError::NotKeyValue(part.to_owned())),
             };
