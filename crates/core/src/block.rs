@@ -44,10 +44,11 @@ impl Moments {
 
     /// Adds the samples of `other`, which come later.
     pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.missed += other.missed;
-        self.early += other.early;
-        self.exceeded += other.exceeded;
+        // Saturating, since blocks come from files that may be damaged.
+        self.count = self.count.saturating_add(other.count);
+        self.missed = self.missed.saturating_add(other.missed);
+        self.early = self.early.saturating_add(other.early);
+        self.exceeded = self.exceeded.saturating_add(other.exceeded);
         self.min = self.min.min(other.min);
         if other.max > self.max {
             self.max = other.max;
