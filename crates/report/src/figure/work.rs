@@ -27,7 +27,9 @@ pub struct Strips {
 /// `seconds` is the width of a column of the timeline.
 pub fn strips(cell: &Cell, data: &CellData, top: f64, time: &Scale, seconds: u64) -> Strips {
     let mut parts: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-    for (second, part, totals) in &data.work {
+    // A second behind the end of the axis is damage, and would make a column of its own.
+    let within = data.work.iter().filter(|(second, _, _)| *second as f64 <= time.high());
+    for (second, part, totals) in within {
         let total = totals.first().copied().unwrap_or(0);
         parts.entry(*part).or_default().push((*second, total));
     }
@@ -70,10 +72,13 @@ fn rates(totals: &[(u64, u64)], seconds: u64) -> BTreeMap<u64, Rate> {
     for (second, total) in totals {
         let gap = before.map_or(1, |(s, _)| second.saturating_sub(s)).max(1);
         let done = before.map_or(*total, |(_, t)| total.checked_sub(t).unwrap_or(*total));
-        for s in (second + 1).saturating_sub(gap)..=*second {
-            let column = columns.entry(s / seconds.max(1)).or_default();
-            column.sum += done as f64 / gap as f64;
-            column.seconds += 1.0;
+        let (first, width) = ((second + 1).saturating_sub(gap), seconds.max(1));
+        for number in first / width..=second / width {
+            let from = first.max(number * width);
+            let held = ((number + 1) * width).min(second + 1).saturating_sub(from) as f64;
+            let column = columns.entry(number).or_default();
+            column.sum += done as f64 / gap as f64 * held;
+            column.seconds += held;
             column.hole |= done == 0;
         }
         before = Some((*second, *total));
@@ -142,5 +147,9 @@ mod tests {
         let columns = rates(&[(0, 10), (4, 50), (5, 3)], 1);
         assert_eq!(columns[&2].sum, 10.0);
         assert_eq!(columns[&5].sum, 3.0);
+        // A gap of a century takes no longer than its columns, which it covers whole.
+        let columns = rates(&[(0, 0), (4_000_000_000, 1_000)], 1_000_000_000);
+        let seconds: Vec<_> = columns.values().map(|rate| rate.seconds).collect();
+        assert_eq!(seconds, [1e9, 1e9, 1e9, 1e9, 1.0]);
     }
 }
