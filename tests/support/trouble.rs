@@ -2,11 +2,12 @@
 //! binary in a folder of its own, and everything that is put back at the end.
 #![allow(dead_code, reason = "each of the three test programs uses a part of it")]
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -95,6 +96,8 @@ impl Ended {
 pub struct Place {
     pub path: PathBuf,
     binary: PathBuf,
+    /// Process numbers of what was run: names of what they make hold them.
+    started: RefCell<Vec<u32>>,
 }
 
 impl Place {
@@ -110,7 +113,7 @@ impl Place {
         fs::copy(&from, &binary).unwrap_or_else(|error| {
             panic!("{}: {error}; build it (make build) or set PUNCTUAL_RELEASE", from.display())
         });
-        Self { path, binary }
+        Self { path, binary, started: RefCell::default() }
     }
 
     /// A path below the folder, as text.
@@ -156,7 +159,20 @@ impl Place {
 
     /// Runs the binary with these words.
     pub fn words(&self, words: &[&str]) -> Ended {
-        end_of(self.command(words))
+        let child = spawned(self.command(words));
+        self.started.borrow_mut().push(child.id());
+        waited(child)
+    }
+
+    /// The number of the process that was run last.
+    pub fn last_started(&self) -> u32 {
+        *self.started.borrow().last().unwrap()
+    }
+
+    /// Whether a name holds the number of a process that was run here.
+    pub fn has_made(&self, name: &str) -> bool {
+        let mut numbers = name.split(|c: char| !c.is_ascii_digit()).flat_map(str::parse::<u32>);
+        numbers.any(|number| self.started.borrow().contains(&number))
     }
 
     /// The processes that this test has started and that live.
@@ -181,8 +197,17 @@ impl Drop for Place {
 }
 
 /// Runs a command to its end.
-pub fn end_of(mut command: Command) -> Ended {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+pub fn end_of(command: Command) -> Ended {
+    waited(spawned(command))
+}
+
+fn spawned(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn waited(child: Child) -> Ended {
+    let output = child.wait_with_output().unwrap();
     Ended {
         status: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -10,49 +10,69 @@ use crate::support::{Place, until};
 
 /// A machine before a test.
 pub struct Before {
-    things: BTreeSet<String>,
+    mounts: BTreeSet<String>,
     settings: BTreeMap<PathBuf, String>,
 }
 
 impl Before {
     pub fn look() -> Self {
-        Self { things: things(), settings: settings() }
+        Self { mounts: mounts(), settings: settings() }
     }
 
     /// Checks that a test has left nothing, within two seconds after its end.
     #[track_caller]
     pub fn still(&self, place: &Place) {
-        let left = || -> Vec<String> {
-            let new = things().difference(&self.things).cloned().collect::<Vec<_>>();
-            [place.living(), new].concat()
-        };
-        until(Duration::from_secs(2), || left().is_empty());
-        assert_eq!(left(), Vec::<String>::new(), "left behind");
+        until(Duration::from_secs(2), || self.left(place).is_empty());
+        assert_eq!(self.left(place), Vec::<String>::new(), "left behind");
         for (path, now) in settings() {
             if let Some(before) = self.settings.get(&path) {
                 assert_eq!(&now, before, "{} was changed", path.display());
             }
         }
     }
+
+    fn left(&self, place: &Place) -> Vec<String> {
+        let mounts = mounts().difference(&self.mounts).cloned().collect::<Vec<_>>();
+        [place.living(), mounts, made(place)].concat()
+    }
 }
 
-/// Mounts, and everything that has the name of punctual where it may make things.
-fn things() -> BTreeSet<String> {
+/// A check that sees nothing would prove nothing.
+#[test]
+fn what_is_left_is_seen() {
+    let place = Place::new();
+    let before = Before::look();
+    let mut child = place.through(&["sh", "-c", "exec sleep 60"], &[]).spawn().unwrap();
+    place.run("list plans").with(0);
+    let number = place.last_started();
+    let folder = PathBuf::from(format!("/var/tmp/punctual-load-{number}-0"));
+    fs::create_dir(&folder).unwrap();
+    let left = before.left(&place);
+    fs::remove_dir(&folder).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(left.len(), 2, "a process and a folder: {left:?}");
+    assert!(left[0].contains("sleep") && left[1].contains("punctual-load"), "{left:?}");
+    assert!(settings().len() > 50, "{}", settings().len());
+    before.still(&place);
+}
+
+fn mounts() -> BTreeSet<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let mut all: BTreeSet<String> = mounts.lines().map(str::to_owned).collect();
+    mounts.lines().map(str::to_owned).collect()
+}
+
+/// Folders, journals and control groups of the processes of a test.
+fn made(place: &Place) -> Vec<String> {
     let folders = ["/tmp", "/var/tmp", "/run", "/run/punctual", "/dev/shm"].map(PathBuf::from);
-    for folder in folders.into_iter().chain(groups(Path::new("/sys/fs/cgroup"), 3)) {
-        for path in entries(&folder) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The folders of tests, this one's too, are theirs to remove.
-            if (name.contains("punctual") && !name.starts_with("punctual-test"))
-                || name.ends_with(".journal")
-            {
-                all.insert(path.display().to_string());
-            }
-        }
-    }
-    all
+    let groups = groups(Path::new("/sys/fs/cgroup"), 3);
+    let all = folders.into_iter().chain(groups).flat_map(|folder| entries(&folder));
+    all.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        (name.contains("punctual") || name.ends_with(".journal")) && place.has_made(&name)
+    })
+    .map(|path| path.display().to_string())
+    .collect()
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
