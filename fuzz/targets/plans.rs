@@ -1,0 +1,21 @@
+//! Plans in TOML: what is accepted can be checked, named and stored.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use punctual_core::plan::Plan;
+
+fuzz_target!(|text: &str| {
+    match Plan::from_toml(text) {
+        Ok(plan) => {
+            let _ = plan.check();
+            for (number, cell) in plan.cells.iter().enumerate() {
+                let _ = cell.key();
+                let dir = cell.dir(number);
+                assert!(!dir.contains('/') && dir != "." && dir != "..", "{dir}");
+            }
+            let stored = serde_json::to_string(&plan).unwrap();
+            assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
