@@ -40,7 +40,7 @@ loom:
 
 # One after the other: they measure.
 e2e: build
-	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --tests -- --test-threads=1
+	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --tests -- --test-threads=1 --show-output
 
 # Fuzzes every parser of foreign input for a while (nightly features of the installed compiler).
 fuzz:
