@@ -96,11 +96,10 @@ fn cpus_that_are_offline_are_refused() {
     if !is_root() || !has_two_cpus() {
         return;
     }
-    // It moves every thread on the machine that is bound to the CPU.
-    let allowed =
-        ["CI", "PUNCTUAL_TEST_HOTPLUG"].iter().any(|name| std::env::var_os(name).is_some());
-    if !switch.exists() || !allowed {
-        return skip("takes CPU 1 offline for a moment: set PUNCTUAL_TEST_HOTPLUG=1 to allow it");
+    // It moves every thread on the machine that is bound to the CPU, and whether the
+    // CPU comes back is known only afterwards: not without being asked, CI or not.
+    if !switch.exists() || std::env::var_os("PUNCTUAL_TEST_HOTPLUG").is_none() {
+        return println!("skipped: takes CPU 1 offline: set PUNCTUAL_TEST_HOTPLUG=1 to allow it");
     }
     let place = Place::new();
     {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::leftovers::Before;
 use crate::schema::validate;
@@ -80,9 +80,11 @@ fn a_stop_of_one_second_is_a_thousand_missed_periods() {
         end_of(kill).with(0);
     };
     thread::sleep(Duration::from_millis(2_500));
+    let start = Instant::now();
     signal("-STOP");
     thread::sleep(Duration::from_secs(1));
     signal("-CONT");
+    let stopped = u64::try_from(start.elapsed().as_millis()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -90,11 +92,11 @@ fn a_stop_of_one_second_is_a_thousand_missed_periods() {
     let of = |key: &str| cell[key].as_u64().unwrap();
     assert_eq!(of("scheduled"), 5_000);
     assert_eq!(of("scheduled"), of("samples") + of("missed"));
-    // A busy machine misses some of its own.
-    assert!((990..1_300).contains(&of("missed")), "{cell}");
-    assert!(of("max_ns") >= 990_000_000, "{cell}");
+    // A busy machine misses some of its own, and stops a little longer than told.
+    assert!((990..stopped + 300).contains(&of("missed")), "{stopped} ms: {cell}");
+    assert!((990..stopped + 300).contains(&(of("max_ns") / 1_000_000)), "{stopped} ms: {cell}");
     let corrected = cell["corrected"]["p99_ns"].as_u64().unwrap();
-    assert!((900_000_000..1_100_000_000).contains(&corrected), "{corrected}");
+    assert!((900..stopped + 300).contains(&(corrected / 1_000_000)), "{corrected}");
     assert!(of("p99_ns") < 100_000_000, "the raw distribution hides it: {cell}");
 }
 
