@@ -34,10 +34,9 @@ fn instructions_per_sample() {
     need!(root());
     need!(programs(&["valgrind", "cyclictest"]));
     let folder = Folder::new("instructions");
-    // Without the page that is drawn once in the end, which is no part of recording.
     let ours = instructions_each(|samples| {
         let line = ["run", "wakeup", "-i", "1000", "-p", "80", "-l", samples];
-        let line = [&line[..], &["--no-report", "--out", samples]].concat();
+        let line = [&line[..], &["--out", samples]].concat();
         instructions(&folder, &binary, &line)
     });
     let theirs = instructions_each(|samples| {
