@@ -43,6 +43,9 @@ fn what_is_left_is_seen() {
     let place = Place::new();
     let before = Before::look();
     let mut child = place.through(&["sh", "-c", "exec sleep 60"], &[]).spawn().unwrap();
+    // While it changes from one program to the next its environment cannot be read.
+    let sleeps = |line: &String| line.contains("sleep\u{0}60");
+    until(Duration::from_secs(5), || place.living().iter().any(sleeps));
     place.run("list plans").with(0);
     let number = place.last_started();
     let folder = PathBuf::from(format!("/var/tmp/punctual-load-{number}-0"));
