@@ -139,6 +139,47 @@ fn decimal(value: u64, unit: u64, places: u32) -> String {
     format!("{}.{:0width$}", scaled / power, scaled % power)
 }
 
+/// A date and time of day, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Civil {
+    /// Year, as 2026.
+    pub year: u64,
+    /// Month, 1 to 12.
+    pub month: u64,
+    /// Day of the month, 1 to 31.
+    pub day: u64,
+    /// Hour, 0 to 23.
+    pub hour: u64,
+    /// Minute, 0 to 59.
+    pub minute: u64,
+    /// Second, 0 to 59: leap seconds are not counted since 1970.
+    pub second: u64,
+}
+
+/// The date and time of day at `realtime_ns` since 1970. Howard Hinnant, "chrono-compatible
+/// low-level date algorithms": civil_from_days, with years that begin in March so that the
+/// leap day is the last.
+#[must_use]
+pub fn civil(realtime_ns: u64) -> Civil {
+    let seconds = realtime_ns / SECOND_NS;
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    Civil {
+        year: year_of_era + era * 400 + u64::from(month <= 2),
+        month,
+        day: day_of_year - (153 * march_month + 2) / 5 + 1,
+        hour: time / 3_600,
+        minute: time / 60 % 60,
+        second: time % 60,
+    }
+}
+
 /// Writes a count with a comma every three digits: `1,024,000`.
 #[must_use]
 pub fn grouped(count: u64) -> String {

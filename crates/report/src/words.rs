@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, LoadWork, Outcome, Run, RunState, Thread};
-use punctual_core::units::{SECOND_NS, exact_duration, grouped, human_ns};
+use punctual_core::units::{Civil, SECOND_NS, civil, exact_duration, grouped, human_ns};
 
 /// Text from a board without control characters: names and command lines come
 /// from elsewhere, and must neither steer a terminal nor break XML.
@@ -323,21 +323,8 @@ pub fn utc(realtime_ns: u64) -> Option<String> {
     if realtime_ns == 0 {
         return None;
     }
-    let seconds = realtime_ns / SECOND_NS;
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Howard Hinnant, "chrono-compatible low-level date algorithms": civil_from_days,
-    // with years that begin in March so that the leap day is the last.
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    Some(format!("{year}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC"))
+    let Civil { year, month, day, hour, minute, second } = civil(realtime_ns);
+    Some(format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"))
 }
 
 #[cfg(test)]

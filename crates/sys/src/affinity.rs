@@ -154,13 +154,6 @@ pub fn reachable() -> io::Result<CpuSet> {
     reachable
 }
 
-/// The CPU that the calling thread runs on now.
-#[must_use]
-pub fn current_cpu() -> Option<u32> {
-    // SAFETY: takes no argument.
-    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

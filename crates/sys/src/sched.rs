@@ -131,16 +131,6 @@ pub fn timer_slack() -> Option<u64> {
     u64::try_from(slack).ok()
 }
 
-/// Sets the nice value of the calling thread, -20 to 19.
-///
-/// # Errors
-/// What setpriority(2) says.
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: takes numbers only; who = 0 is the calling thread.
-    let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

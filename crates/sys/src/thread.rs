@@ -1,6 +1,5 @@
 //! Threads: waking one from its sleep so that it sees that it is to end.
 
-use std::io;
 use std::os::unix::thread::{JoinHandleExt, RawPthread};
 use std::sync::Once;
 use std::thread::JoinHandle;
@@ -43,16 +42,4 @@ pub fn wake<T>(thread: &JoinHandle<T>) {
 pub fn id() -> i32 {
     // SAFETY: takes no argument.
     unsafe { libc::gettid() }
-}
-
-/// Names the calling thread (15 bytes at most are kept), as shown by ps and in traces.
-///
-/// # Errors
-/// EINVAL where the name holds a NUL byte.
-pub fn set_name(name: &str) -> io::Result<()> {
-    let name =
-        std::ffi::CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    // SAFETY: a valid C string, of which the kernel reads 16 bytes at most.
-    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-    Ok(())
 }

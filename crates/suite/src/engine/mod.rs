@@ -10,6 +10,7 @@ use punctual_core::plan::Plan;
 use punctual_core::schema::{
     Cell, CellState, Condition, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
 };
+use punctual_core::units::{Civil, civil};
 use punctual_core::verdict::judge_run;
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
@@ -411,20 +412,10 @@ fn time_base() -> TimeBase {
     }
 }
 
-/// `20261120T170000Z` from nanoseconds since 1970 (civil-from-days, Howard Hinnant).
+/// `20261120T170000Z` from nanoseconds since 1970.
 fn utc(realtime_ns: u64) -> String {
-    let seconds = realtime_ns / 1_000_000_000;
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", time / 3_600, time / 60 % 60, time % 60)
+    let Civil { year, month, day, hour, minute, second } = civil(realtime_ns);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
 #[cfg(test)]
