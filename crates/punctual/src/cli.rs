@@ -78,6 +78,7 @@ fn report() -> Command {
                 .value_hint(ValueHint::DirPath),
         )
         .arg(Arg::new("title").long("title").value_name("TEXT").help("Title of the report"))
+        .arg(json("Print what was written as JSON"))
 }
 
 fn compare() -> Command {

@@ -9,15 +9,23 @@ use punctual_core::run::LoadedRun;
 use punctual_report::{Options, figures, html};
 
 use crate::ending::Ending;
-use crate::store;
+use crate::{output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let runs = runs(matches)?;
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         write(&runs, path, matches.get_one::<String>("title").cloned())?;
     }
-    if let Some(folder) = matches.get_one::<PathBuf>("figures") {
-        write_figures(&runs, folder)?;
+    let figures = match matches.get_one::<PathBuf>("figures") {
+        Some(folder) => write_figures(&runs, folder)?,
+        None => Vec::new(),
+    };
+    if matches.get_flag("json") {
+        output::print_json(&serde_json::json!({
+            "report": matches.get_one::<PathBuf>("output"),
+            "figures": figures,
+            "runs": runs.iter().map(|run| &run.run.run_id).collect::<Vec<_>>(),
+        }))?;
     }
     Ok(Ending::Done)
 }
@@ -33,13 +41,16 @@ pub fn write(runs: &[LoadedRun], path: &Path, title: Option<String>) -> anyhow::
     fs::write(path, html(runs, &Options { title })).with_context(|| cannot_write(path))
 }
 
-fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<()> {
+/// Returns the paths of the figures.
+fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
+    let mut written = Vec::new();
     for (name, svg) in figures(runs) {
         let path = folder.join(name);
         fs::write(&path, svg).with_context(|| cannot_write(&path))?;
+        written.push(path);
     }
-    Ok(())
+    Ok(written)
 }
 
 pub fn cannot_write(path: &Path) -> String {
