@@ -73,6 +73,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
             cpu_model: String::new(),
             cpus: 2,
             hypervisor: None,
+            lab: None,
         },
         kernel: Kernel {
             release: format!("6.1.0-{preemption}"),

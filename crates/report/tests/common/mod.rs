@@ -326,6 +326,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
                 cpu_model: "AMD Geode LX".to_owned(),
                 cpus: 2,
                 hypervisor: None,
+                lab: None,
             },
             kernel: Kernel {
                 release: kernel.to_owned(),

@@ -122,6 +122,7 @@ impl Facts {
             cpu_model: self.cpu.model.clone(),
             cpus: self.cpu.online_count(),
             hypervisor: self.virtualisation.name(),
+            lab: None,
         }
     }
 

@@ -1,0 +1,2 @@
+//! Virtual boards: kernels by name, what they boot with, and the guest while it runs.
+#![forbid(unsafe_code)]
