@@ -9,6 +9,7 @@
 pub mod block;
 pub mod compare;
 pub mod format;
+pub mod guest;
 pub mod histogram;
 pub mod params;
 pub mod plan;

@@ -3,6 +3,8 @@
 
 use std::process::ExitCode;
 
+use punctual_suite::guest;
+
 mod cli;
 mod commands;
 mod ending;
@@ -20,6 +22,16 @@ fn main() -> ExitCode {
     {
         let status = punctual_suite::loads::supervisor_main(order);
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
+    }
+    // Supervisors are process 1 too, of their namespaces: they are known by now.
+    if guest::is_init() {
+        guest::init_main();
+        return ExitCode::FAILURE;
+    }
+    if let [_, command] = &arguments[..]
+        && command == guest::MEASURE
+    {
+        return ExitCode::from(u8::try_from(guest::measure_main()).unwrap_or(1));
     }
     let ending = match cli::command().try_get_matches() {
         Ok(matches) => commands::execute(&matches),

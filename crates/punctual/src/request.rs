@@ -84,6 +84,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
         force: matches.get_flag("force"),
+        lab: None,
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod engine;
 pub mod facts;
+pub mod guest;
 pub mod knobs;
 pub mod loads;
 pub mod probes;

@@ -8,7 +8,9 @@
 
 pub mod affinity;
 pub mod alloc;
+pub mod boot;
 pub mod clock;
+pub mod emulator;
 pub mod memory;
 pub mod process;
 pub mod sched;

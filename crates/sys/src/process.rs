@@ -50,6 +50,12 @@ impl fmt::Display for Exit {
 }
 
 impl Exit {
+    /// Whether it ended by itself with status 0.
+    #[must_use]
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+
     fn from_status(status: libc::c_int) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal(libc::WTERMSIG(status))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
-    Cell, CellState, Condition, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
+    Cell, CellState, Condition, Lab, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
 };
 use punctual_core::units::{Civil, civil};
 use punctual_core::verdict::judge_run;
@@ -61,6 +61,8 @@ pub struct Options {
     pub phase_ns: u64,
     /// Allows priority 99.
     pub force: bool,
+    /// The virtual board that this machine is; none elsewhere.
+    pub lab: Option<Lab>,
 }
 
 /// What is wrong with what was asked for; nothing was measured.
@@ -285,6 +287,10 @@ fn describe(plan: &Plan, options: &Options, facts: &Facts, prepared: &[Prepared]
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
     }
+    if let Some(lab) = &options.lab {
+        board.kind = "virtual".to_owned();
+        board.lab = Some(lab.clone());
+    }
     let plan_hash = facts::sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
     Run {
@@ -344,6 +350,11 @@ fn conditions(
         dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
     };
     let mut conditions = facts::conditions(facts, &measurement);
+    if let Some(lab) = &options.lab {
+        // The host is no part of a virtual board whose time is counted; what it is says more.
+        conditions.retain(|condition| condition.id != "virtual-machine");
+        conditions.insert(0, facts::virtual_board(lab));
+    }
     for condition in &mut conditions {
         let reason = match condition.id.as_str() {
             "unprivileged" => &privileges.real_time,

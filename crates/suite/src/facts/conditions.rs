@@ -1,7 +1,7 @@
 //! What makes the numbers suspect, each in one line that ends in what it does
 //! to them.
 
-use punctual_core::schema::Condition;
+use punctual_core::schema::{Condition, Lab};
 
 use super::Facts;
 use super::cpu_list::CpuList;
@@ -72,6 +72,28 @@ const RULES: [(&str, Rule); 24] = [
     ("numa-balancing", numa_balancing),
     ("tainted", tainted),
 ];
+
+/// What a virtual board's numbers are, and are not.
+#[must_use]
+pub fn virtual_board(lab: &Lab) -> Condition {
+    if !lab.counted {
+        return Condition {
+            id: "free-running".to_owned(),
+            text: "plumbing, not a measurement: the guest runs freely, and its latencies are the \
+                   host's noise"
+                .to_owned(),
+        };
+    }
+    let mut text = format!(
+        "a virtual board: time is counted, {} instructions a microsecond; latencies are lengths of \
+         code paths, without caches, buses and devices' delays",
+        lab.mips
+    );
+    for reason in &lab.not_exact {
+        text.push_str(&format!("; not exact: {reason}"));
+    }
+    Condition { id: "counted-instructions".to_owned(), text }
+}
 
 /// Judges the facts; an unknown fact makes no condition.
 #[must_use]

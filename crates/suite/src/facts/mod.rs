@@ -27,7 +27,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use conditions::{Measurement, conditions};
+pub use conditions::{Measurement, conditions, virtual_board};
 pub use cpu_times::{CpuTimes, Share, Ticks};
 pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};

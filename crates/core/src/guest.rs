@@ -1,0 +1,300 @@
+//! What a virtual board and its host say to each other: the [`Order`] goes in with the
+//! initramfs, [`Message`]s come out over a channel of bytes while the run goes on.
+//!
+//! A message is a frame: `0xF5`, its kind, the length of its payload and the CRC-32 of
+//! the payload (both 32 bits, the low byte first), the payload. The payload of an event
+//! is JSON; that of a file begins with the length of its path (16 bits) and the path.
+
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::plan::Plan;
+use crate::schema::Lab;
+
+/// Where the guest finds its order.
+pub const ORDER_PATH: &str = "/punctual/order.json";
+
+/// The folder of the guest that holds the modules it is to load.
+pub const MODULES_PATH: &str = "/punctual/modules";
+
+/// Longest payload: more than any file that a run sends at once.
+const LONGEST: usize = 64 << 20;
+
+const MARK: u8 = 0xF5;
+const HEADER: usize = 10;
+
+/// What a guest is to do: everything that its numbers follow from is in here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The plan to run.
+    pub plan: Plan,
+    /// Name of the board.
+    pub board: String,
+    /// What the host knows of the board; the hash of the initramfs is filled in there.
+    pub lab: Lab,
+    /// Name of the experiment.
+    pub group: Option<String>,
+    /// Number within it.
+    pub replicate: Option<u32>,
+    /// Delay before the first release, ns.
+    pub phase_ns: u64,
+    /// Files of the modules below [`MODULES_PATH`], in the order of their loading.
+    pub modules: Vec<Module>,
+    /// What to write where once the modules are there, as a PCI ID to its driver.
+    #[serde(default)]
+    pub writes: Vec<(String, String)>,
+    /// Files that must be there then: the devices that were asked for.
+    #[serde(default)]
+    pub expects: Vec<String>,
+    /// Longest time that the plan may take, ns of the guest's time.
+    pub limit_ns: u64,
+    /// Ends init, which makes the kernel panic: for tests of what follows.
+    #[serde(default)]
+    pub crash: bool,
+}
+
+/// A module to load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Name of its file.
+    pub file: String,
+    /// Its parameters, as `hrtimer=1`.
+    #[serde(default)]
+    pub parameters: String,
+}
+
+/// What a guest tells; instants and times are in ns of the guest's time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// Init runs.
+    Booted {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+    },
+    /// The plan begins.
+    Started {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+        /// What the plan takes, warm-ups included.
+        plan_ns: u64,
+        /// Cells.
+        cells: usize,
+    },
+    /// A cell begins.
+    Cell {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+        /// Its number, from 0.
+        number: usize,
+        /// Its key.
+        key: String,
+        /// How much of the plan lies behind.
+        before_ns: u64,
+    },
+    /// Once a second within a cell.
+    Progress {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+        /// Measured so far.
+        measured_ns: u64,
+        /// Largest sample so far.
+        max_ns: Option<i64>,
+    },
+    /// Something failed; the guest goes on where it can.
+    Trouble {
+        /// What, on what, and why.
+        text: String,
+    },
+    /// The plan has ended, and the guest ends next.
+    Ended {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+        /// Whether the whole run came out.
+        whole: bool,
+    },
+}
+
+/// One message of a guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// Something happened.
+    Event(Event),
+    /// More of a file of the run directory.
+    Append(String, Vec<u8>),
+    /// A file of the run directory, whole.
+    Whole(String, Vec<u8>),
+}
+
+/// Why what came over the channel is no message.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ChannelError {
+    /// No frame begins here.
+    #[error("byte {0} of the channel begins no message")]
+    NoMark(u64),
+    /// A length that no message has.
+    #[error("a message of {0} bytes")]
+    TooLong(usize),
+    /// The checksum is another one.
+    #[error("a damaged message at byte {0}")]
+    Damaged(u64),
+    /// A payload that cannot be read, or a path outside the run directory.
+    #[error("a message that says nothing: {0}")]
+    Senseless(String),
+}
+
+/// The bytes of a message.
+#[must_use]
+pub fn encode(message: &Message) -> Vec<u8> {
+    let file = |path: &str, bytes: &[u8]| {
+        let length = u16::try_from(path.len()).unwrap_or(u16::MAX);
+        let mut payload = Vec::with_capacity(bytes.len() + path.len() + 2);
+        payload.extend_from_slice(&length.to_le_bytes());
+        payload.extend_from_slice(&path.as_bytes()[..usize::from(length)]);
+        payload.extend_from_slice(bytes);
+        payload
+    };
+    let (kind, payload) = match message {
+        Message::Event(event) => (b'E', serde_json::to_vec(event).unwrap_or_default()),
+        Message::Append(path, bytes) => (b'A', file(path, bytes)),
+        Message::Whole(path, bytes) => (b'W', file(path, bytes)),
+    };
+    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let mut frame = Vec::with_capacity(payload.len() + HEADER);
+    frame.extend_from_slice(&[MARK, kind]);
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(&crc32fast::hash(&payload).to_le_bytes());
+    frame.extend_from_slice(&payload);
+    frame
+}
+
+/// Finds the messages in what comes over the channel, however it is cut.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    bytes: Vec<u8>,
+    /// Bytes of `bytes` that are done with.
+    done: usize,
+    /// Bytes of the channel before `bytes`.
+    before: u64,
+}
+
+impl Decoder {
+    /// Takes what has come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.done);
+        self.before += self.done as u64;
+        self.done = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message; `None` until the rest of it has come.
+    ///
+    /// # Errors
+    /// [`ChannelError`]; what follows cannot be trusted.
+    pub fn take(&mut self) -> Result<Option<Message>, ChannelError> {
+        let here = self.before + self.done as u64;
+        let rest = &self.bytes[self.done..];
+        if rest.first().is_some_and(|mark| *mark != MARK) {
+            return Err(ChannelError::NoMark(here));
+        }
+        let Some((header, rest)) = rest.split_at_checked(HEADER) else {
+            return Ok(None);
+        };
+        let word = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let length = usize::try_from(word(2)).unwrap_or(usize::MAX);
+        if length > LONGEST {
+            return Err(ChannelError::TooLong(length));
+        }
+        let Some(payload) = rest.get(..length) else {
+            return Ok(None);
+        };
+        if crc32fast::hash(payload) != word(6) {
+            return Err(ChannelError::Damaged(here));
+        }
+        let message = read(header[1], payload)?;
+        self.done += HEADER + length;
+        Ok(Some(message))
+    }
+}
+
+fn read(kind: u8, payload: &[u8]) -> Result<Message, ChannelError> {
+    let senseless = |what: &str| ChannelError::Senseless(what.to_owned());
+    if kind == b'E' {
+        let event = serde_json::from_slice(payload);
+        return event.map(Message::Event).map_err(|error| senseless(&error.to_string()));
+    }
+    let (length, rest) = payload.split_at_checked(2).ok_or_else(|| senseless("no path"))?;
+    let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
+    let (path, bytes) = rest.split_at_checked(length).ok_or_else(|| senseless("no path"))?;
+    let path = std::str::from_utf8(path).map_err(|error| senseless(&error.to_string()))?;
+    let inside = |part| matches!(part, Component::Normal(_));
+    if path.is_empty() || !Path::new(path).components().all(inside) {
+        return Err(senseless(&format!("\"{path}\" is no path within a run directory")));
+    }
+    match kind {
+        b'A' => Ok(Message::Append(path.to_owned(), bytes.to_vec())),
+        b'W' => Ok(Message::Whole(path.to_owned(), bytes.to_vec())),
+        _ => Err(senseless("of an unknown kind")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages() -> Vec<Message> {
+        vec![
+            Message::Event(Event::Booted { at_ns: 6_000_000_000 }),
+            Message::Whole("run.json".to_owned(), b"{}\n".to_vec()),
+            Message::Append("cells/00-x/blocks".to_owned(), vec![0, MARK, 255, MARK]),
+            Message::Append("cells/00-x/blocks".to_owned(), Vec::new()),
+            Message::Event(Event::Progress { at_ns: 7, measured_ns: 1, max_ns: Some(-3) }),
+            Message::Event(Event::Ended { at_ns: 9, whole: true }),
+        ]
+    }
+
+    #[test]
+    fn messages_come_out_however_they_are_cut() {
+        let bytes: Vec<u8> = messages().iter().flat_map(encode).collect();
+        for cut in [1, 2, 7, 64, bytes.len()] {
+            let mut decoder = Decoder::default();
+            let mut found = Vec::new();
+            for part in bytes.chunks(cut) {
+                decoder.push(part);
+                while let Some(message) = decoder.take().unwrap() {
+                    found.push(message);
+                }
+            }
+            assert_eq!(found, messages(), "in parts of {cut}");
+        }
+    }
+
+    #[test]
+    fn damage_is_found() {
+        let bytes: Vec<u8> = messages().iter().flat_map(encode).collect();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x20;
+            let mut decoder = Decoder::default();
+            decoder.push(&damaged);
+            let mut found = Vec::new();
+            while let Ok(Some(message)) = decoder.take() {
+                found.push(message);
+            }
+            assert_ne!(found, messages(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_outside_the_run_directory() {
+        for path in ["../x", "/etc/passwd", "", "a/../../b", "."] {
+            let mut decoder = Decoder::default();
+            decoder.push(&encode(&Message::Whole(path.to_owned(), Vec::new())));
+            assert!(matches!(decoder.take(), Err(ChannelError::Senseless(_))), "{path}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What only the init process of a machine does: mounts, kernel modules, the end.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Whether this process is the machine's init.
+#[must_use]
+pub fn is_init() -> bool {
+    std::process::id() == 1
+}
+
+/// Mounts a file system of the kernel's own (`proc`, `sysfs`, `tmpfs`, …) on a folder
+/// (mount(2)), without set-user-ID programs.
+///
+/// # Errors
+/// The errno of `mount(2)`; `InvalidInput` for a path that holds a NUL.
+pub fn mount(kind: &str, on: &Path, options: &str) -> io::Result<()> {
+    let kind = CString::new(kind)?;
+    let on = CString::new(on.as_os_str().as_encoded_bytes())?;
+    let options = CString::new(options)?;
+    // SAFETY: four strings that end with a NUL and outlive the call.
+    let done = unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            on.as_ptr(),
+            kind.as_ptr(),
+            libc::MS_NOSUID,
+            options.as_ptr().cast(),
+        )
+    };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Loads a module from its file (finit_module(2)); one that is loaded already is none.
+///
+/// # Errors
+/// The errno of `finit_module(2)`: `ENOEXEC` for a module of another kernel, `ENOENT`
+/// for a symbol that no loaded module has; `InvalidInput` for a NUL in the parameters.
+pub fn load_module(file: &File, parameters: &str) -> io::Result<()> {
+    let parameters = CString::new(parameters)?;
+    // SAFETY: an open file, a string that ends with a NUL and outlives the call, no flags.
+    let done =
+        unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0) };
+    if done != 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) };
+    }
+    Ok(())
+}
+
+/// Writes everything to the disks and restarts the machine (reboot(2)); an emulator that
+/// was told not to restart ends.
+///
+/// # Errors
+/// The errno of `reboot(2)`; it returns only then.
+pub fn restart() -> io::Result<()> {
+    // SAFETY: neither call takes memory of this process.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_AUTOBOOT);
+    }
+    Err(io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_the_kernels() {
+        assert!(!is_init());
+        let nowhere = Path::new("/proc/self/no-such-folder");
+        assert!(mount("proc", nowhere, "").is_err());
+        assert_eq!(
+            mount("proc", Path::new("a\0b"), "").unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
+        let file = File::open("/proc/self/exe").unwrap();
+        assert!(load_module(&file, "").is_err());
+    }
+}
