@@ -3,3 +3,8 @@
 
 pub mod arch;
 pub mod initramfs;
+pub mod kernel;
+pub mod modules;
+
+mod decompress;
+mod elf;

@@ -1,0 +1,120 @@
+//! Compressed kernels and modules, with a bound on what comes out.
+
+use std::io::Read;
+
+use anyhow::{Context, Result, ensure};
+use flate2::read::GzDecoder;
+use lzma_rust2::XzReader;
+use ruzstd::decoding::StreamingDecoder;
+
+/// The most that a kernel or module may hold, unpacked, bytes.
+pub(crate) const MOST: u64 = 512 << 20;
+
+/// The most memory that decoding may take besides, bytes. Kernels are packed
+/// with dictionaries of up to 128 MiB (`scripts/xz_wrap.sh`, `zstd -22`).
+const MOST_WORKING: u32 = 136 << 20;
+
+/// A way to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Gzip,
+    Xz,
+    Zstd,
+}
+
+impl Compression {
+    /// By the first bytes; `None` for what is not compressed, or not in one of these ways.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        const MAGIC: [(Compression, &[u8]); 3] = [
+            (Compression::Gzip, b"\x1f\x8b"),
+            (Compression::Xz, b"\xfd7zXZ\0"),
+            (Compression::Zstd, b"\x28\xb5\x2f\xfd"),
+        ];
+        MAGIC
+            .iter()
+            .find(|(_, magic)| bytes.starts_with(magic))
+            .map(|&(compression, _)| compression)
+    }
+
+    /// Its usual name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// Unpacks one stream, of at most so many bytes; what follows it is left alone.
+    ///
+    /// # Errors
+    /// The stream is damaged or cut short, holds more than `most` or asks for more
+    /// than [`MOST_WORKING`].
+    pub(crate) fn unpack(self, packed: &[u8], most: u64) -> Result<Vec<u8>> {
+        let mut reader: Box<dyn Read + '_> = match self {
+            Self::Gzip => Box::new(GzDecoder::new(packed)),
+            Self::Xz => Box::new(XzReader::new_mem_limit(packed, false, MOST_WORKING / 1024)),
+            Self::Zstd => Box::new(
+                StreamingDecoder::new_with_max_window_size(packed, MOST_WORKING.into())
+                    .context("bad zstd data")?,
+            ),
+        };
+        let mut bytes = Vec::new();
+        (&mut reader)
+            .take(most.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("bad {} data", self.name()))?;
+        ensure!(bytes.len() as u64 <= most, "it holds more than {most} bytes, unpacked");
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// `printf 'a kernel a kernel a kernel\n' | xz --x86 --lzma2=dict=1MiB`.
+    pub(crate) const XZ: &[u8] = include_bytes!("../tests/data/text.xz");
+    /// `printf 'a kernel a kernel a kernel\n' | zstd -19`.
+    pub(crate) const ZSTD: &[u8] = include_bytes!("../tests/data/text.zst");
+    pub(crate) const TEXT: &[u8] = b"a kernel a kernel a kernel\n";
+
+    #[test]
+    fn each_is_known_by_its_first_bytes_and_unpacked() {
+        for (packed, compression) in
+            [(&gzip(TEXT)[..], Compression::Gzip), (XZ, Compression::Xz), (ZSTD, Compression::Zstd)]
+        {
+            assert_eq!(Compression::of(packed), Some(compression));
+            let trailed = [packed, &[27, 0, 0, 0]].concat();
+            assert_eq!(compression.unpack(&trailed, 27).unwrap(), TEXT, "{compression:?}");
+        }
+        assert_eq!(Compression::of(b"\x04\x22\x4d\x18"), None);
+    }
+
+    #[test]
+    fn what_is_cut_short_is_refused_by_name() {
+        for packed in [&gzip(TEXT)[..], XZ, ZSTD] {
+            let compression = Compression::of(packed).unwrap();
+            for length in 6..packed.len() - 13 {
+                let error = compression.unpack(&packed[..length], MOST).unwrap_err();
+                assert_eq!(error.to_string(), format!("bad {} data", compression.name()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_is_refused() {
+        for packed in [&gzip(TEXT)[..], XZ, ZSTD] {
+            let error = Compression::of(packed).unwrap().unpack(packed, 26).unwrap_err();
+            assert_eq!(error.to_string(), "it holds more than 26 bytes, unpacked");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Where fetched packages and unpacked kernels are kept.
+//!
+//! ```text
+//! kernels/.lock                        held by whoever adds to it
+//! kernels/debian/PACKAGE_VERSION/      an unpacked package
+//! kernels/vmlinux/SHA256               the ELF file in the bzImage of this hash
+//! kernels/partial-NAME/                on its way to one of the above
+//! ```
+//!
+//! What has its final name is whole: it got it by a rename. Readers take no lock.
+
+use std::env;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+const PARTIAL: &str = "partial-";
+
+/// The cache; on disk with the first thing that it keeps.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) folder: PathBuf,
+}
+
+/// The right to add to the cache, until it is dropped.
+pub(super) struct Writer<'a> {
+    cache: &'a Cache,
+    lock: File,
+}
+
+impl Cache {
+    /// Below `$PUNCTUAL_CACHE`, else `$XDG_CACHE_HOME/punctual`, else `~/.cache/punctual`.
+    pub(super) fn of_user() -> Result<Self> {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // The XDG Base Directory Specification has relative paths ignored.
+        let base = set("PUNCTUAL_CACHE")
+            .or_else(|| {
+                let xdg = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
+                Some(xdg.or_else(|| Some(set("HOME")?.join(".cache")))?.join("punctual"))
+            })
+            .context("no folder for kernels: set PUNCTUAL_CACHE to one (HOME is not set)")?;
+        Ok(Self { folder: base.join("kernels") })
+    }
+
+    /// Packages that are here: name, version, folder.
+    pub(super) fn packages(&self) -> Result<Vec<(String, String, PathBuf)>> {
+        let folder = self.folder.join("debian");
+        let cannot = || format!("cannot read {}", folder.display());
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).with_context(cannot),
+        };
+        let mut packages = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(cannot)?;
+            let name = entry.file_name();
+            if let Some((name, version)) = name.to_str().and_then(|name| name.split_once('_')) {
+                packages.push((name.to_owned(), version.to_owned(), entry.path()));
+            }
+        }
+        Ok(packages)
+    }
+
+    /// Where a package of this version is, once it is here.
+    pub(super) fn package(&self, name: &str, version: &str) -> PathBuf {
+        self.folder.join("debian").join(format!("{name}_{version}"))
+    }
+
+    /// Where the ELF file in the image of this hash is, once it is here.
+    pub(super) fn vmlinux(&self, sha256: &str) -> PathBuf {
+        self.folder.join("vmlinux").join(sha256)
+    }
+
+    /// Waits for others to finish and removes what killed ones left half.
+    pub(super) fn writer(&self, say: &mut dyn FnMut(&str)) -> Result<Writer<'_>> {
+        fs::create_dir_all(&self.folder).map_err(|error| self.explained(error, &self.folder))?;
+        let path = self.folder.join(".lock");
+        let lock = File::create(&path).map_err(|error| self.explained(error, &path))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                say(&format!(
+                    "waiting for another punctual, which adds to {}",
+                    self.folder.display()
+                ));
+                lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
+        }
+        let writer = Writer { cache: self, lock };
+        writer.clean()?;
+        Ok(writer)
+    }
+
+    fn explained(&self, error: io::Error, path: &Path) -> anyhow::Error {
+        let full = error.kind() == io::ErrorKind::StorageFull;
+        let advice = if full { "make room there, or set" } else { "set" };
+        anyhow::Error::new(error).context(format!(
+            "cannot write {} ({advice} PUNCTUAL_CACHE to a folder that can take kernels)",
+            path.display()
+        ))
+    }
+}
+
+impl Writer<'_> {
+    /// An empty folder for what is on its way.
+    pub(super) fn partial(&self, name: &str) -> Result<Partial> {
+        let folder = self.cache.folder.join(format!("{PARTIAL}{name}"));
+        fs::create_dir(&folder).map_err(|error| self.cache.explained(error, &folder))?;
+        Ok(Partial(folder))
+    }
+
+    /// Gives a file or folder its final name.
+    pub(super) fn keep(&self, from: &Path, to: &Path) -> Result<()> {
+        let parent = to.parent().context("nothing is kept at /")?;
+        fs::create_dir_all(parent)
+            .and_then(|()| fs::rename(from, to))
+            .map_err(|error| self.cache.explained(error, to))
+    }
+
+    /// Keeps the ELF file in the image of this hash.
+    pub(super) fn keep_vmlinux(&self, sha256: &str, bytes: &[u8]) -> Result<()> {
+        let partial = self.partial("vmlinux")?;
+        let path = partial.0.join(sha256);
+        // On disk before its name is: a power cut leaves no empty file with that name.
+        File::create(&path)
+            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+            .map_err(|error| self.cache.explained(error, &path))?;
+        self.keep(&path, &self.cache.vmlinux(sha256))
+    }
+
+    fn clean(&self) -> Result<()> {
+        let folder = &self.cache.folder;
+        for entry in
+            fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+        {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default();
+            if name.as_encoded_bytes().starts_with(PARTIAL.as_bytes())
+                && let Err(error) = fs::remove_dir_all(&path)
+            {
+                bail!("cannot remove {}, which a killed fetch left: {error}", path.display());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that has not reached its exec yet has the file open too.
+        let _ = self.lock.unlock();
+    }
+}
+
+/// A folder that goes when it is dropped.
+pub(super) struct Partial(pub(super) PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // What cannot be removed now, the next writer removes.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::tests::Folder;
+
+    #[test]
+    fn leftovers_go_and_what_is_whole_stays() {
+        let folder = Folder::new();
+        let cache = Cache { folder: folder.0.join("kernels") };
+        assert_eq!(cache.packages().unwrap(), []);
+        folder.write("kernels/partial-old/x.deb", b"half");
+        folder.write("kernels/debian/linux-image-6.1.0-56-amd64_6.1.192-2/boot/x", b"");
+        let writer = cache.writer(&mut |_| panic!("nobody else is there")).unwrap();
+        assert!(!folder.0.join("kernels/partial-old").exists());
+        writer.keep_vmlinux("abc", b"elf").unwrap();
+        assert_eq!(fs::read(cache.vmlinux("abc")).unwrap(), b"elf");
+        assert!(!folder.0.join("kernels/partial-vmlinux").exists());
+        let path = cache.package("linux-image-6.1.0-56-amd64", "6.1.192-2");
+        let expected = ("linux-image-6.1.0-56-amd64".to_owned(), "6.1.192-2".to_owned(), path);
+        assert_eq!(cache.packages().unwrap(), [expected]);
+    }
+
+    #[test]
+    fn a_second_writer_waits_and_says_so() {
+        let folder = Folder::new();
+        let cache = Cache { folder: folder.0.join("kernels") };
+        let first = cache.writer(&mut |_| panic!("nobody else is there")).unwrap();
+        let _half = first.partial("a").unwrap();
+        let (said, heard) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let second = scope
+                .spawn(|| cache.writer(&mut |text| said.send(text.to_owned()).unwrap()).map(drop));
+            let text = heard.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+            assert!(text.starts_with("waiting for another punctual"), "{text}");
+            assert!(folder.0.join("kernels/partial-a").exists());
+            drop(first);
+            second.join().unwrap().unwrap();
+        });
+        assert!(!folder.0.join("kernels/partial-a").exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_named_with_what_to_do() {
+        let folder = Folder::new();
+        folder.write("file", b"");
+        let cache = Cache { folder: folder.0.join("file/kernels") };
+        let error = cache.writer(&mut |_| ()).map(drop).unwrap_err().to_string();
+        assert!(error.contains("file/kernels") && error.contains("PUNCTUAL_CACHE"), "{error}");
+    }
+}
