@@ -8,7 +8,7 @@
 mod words;
 
 use crate::plan::Plan;
-use crate::schema::{Cell, CellState, Outcome, Stats, Thread, Verdict};
+use crate::schema::{Board, Cell, CellState, Outcome, Stats, Thread, Verdict};
 use crate::stats::{clopper_pearson_lower, clopper_pearson_upper, cluster_bound};
 use crate::units::{SECOND_NS, grouped, human_ns};
 
@@ -28,22 +28,28 @@ pub struct Rule {
     /// The board is a deterministic virtual one: its runs are the whole
     /// population, and a bound would claim chance where there is none.
     pub deterministic: bool,
+    /// The board is a virtual one that ran freely: nothing is judged, since its
+    /// latencies are those of the host.
+    pub plumbing: bool,
 }
 
-impl From<&Plan> for Rule {
-    /// The rule of a plan, for a board that is not deterministic.
-    fn from(plan: &Plan) -> Self {
+const PLUMBING: &str = "plumbing, not a measurement: the guest ran freely, and its latencies are \
+the host's noise";
+
+impl Rule {
+    /// The rule of a plan on a board.
+    #[must_use]
+    pub fn of(plan: &Plan, board: &Board) -> Self {
         Self {
             deadline_ns: plan.deadline_ns,
             tolerate: plan.tolerate,
             probability: plan.probability,
             confidence: plan.confidence,
-            deterministic: false,
+            deterministic: board.is_deterministic(),
+            plumbing: board.is_plumbing(),
         }
     }
-}
 
-impl Rule {
     /// The rule for each of `judgements`, at which all of them hold together at
     /// the confidence asked for (Bonferroni).
     #[must_use]
@@ -73,7 +79,8 @@ impl Rule {
 /// Hard deadline: FAIL at any exceedance; else PASS where the upper bound is at
 /// most `rule.probability`. Soft: FAIL where the lower bound is above
 /// `rule.tolerate`, PASS where the upper bound is at most that. Otherwise
-/// INCONCLUSIVE, with how much longer to run.
+/// INCONCLUSIVE, with how much longer to run. A guest that ran freely is
+/// INCONCLUSIVE whatever it did.
 #[must_use]
 pub fn judge_thread(
     stats: &Stats,
@@ -84,10 +91,16 @@ pub fn judge_thread(
 ) -> Verdict {
     let (n, k) = (stats.scheduled, exceedances);
     let interval_ns = interval_ns.filter(|interval| *interval > 0);
-    let maximum = stats.max_ns.map(|max| words::maximum(max, n, interval_ns));
+    // What the next releases do is a matter of chance on neither kind of virtual board.
+    let by_chance = !rule.deterministic && !rule.plumbing;
+    let maximum = stats.max_ns.filter(|_| by_chance).map(|max| words::maximum(max, n, interval_ns));
     let Some(deadline_ns) = rule.deadline_ns else {
         return rule.verdict(Outcome::None, maximum.into_iter().collect());
     };
+    if rule.plumbing {
+        let verdict = rule.verdict(Outcome::Inconclusive, vec![PLUMBING.to_owned()]);
+        return Verdict { exceedances: k, ..verdict };
+    }
     if stats.samples == 0 {
         let reason = "no samples: nothing is known about the deadline".to_owned();
         return rule.verdict(Outcome::Inconclusive, vec![reason]);
@@ -215,7 +228,7 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     };
     let judged = judgements(cell);
     let mut because = worst.because.clone();
-    if judged > 1 {
+    if judged > 1 && !rule.plumbing {
         because.push(format!("the worst of {judged} judgements, one a thread: {}", name(thread)));
     }
     because.extend(cut_short(cell));
@@ -238,7 +251,9 @@ fn not_measured(cell: &Cell, rule: &Rule) -> Verdict {
         (None, CellState::Pending) => "the run ended before it",
         (None, _) => "no samples",
     };
-    rule.verdict(Outcome::Inconclusive, vec![format!("not measured: {why}")])
+    let plumbing = rule.plumbing.then(|| PLUMBING.to_owned());
+    let because = plumbing.into_iter().chain([format!("not measured: {why}")]).collect();
+    rule.verdict(Outcome::Inconclusive, because)
 }
 
 fn cut_short(cell: &Cell) -> Option<String> {
@@ -263,14 +278,15 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
     else {
         return Verdict::default();
     };
-    let judged: usize = cells.iter().map(judgements).sum();
+    let bounds = cells.iter().flat_map(|cell| &cell.threads);
+    let bounds = bounds.filter(|thread| thread.verdict.upper_bound.is_some()).count();
     let mut because = worst.because.clone();
     if worst.outcome != Outcome::None && cells.len() > 1 {
         because.push(format!("the worst of {} cells: {}", cells.len(), cell.key));
     }
-    if judged > 1 {
+    if bounds > 1 {
         because.push(format!(
-            "{judged} judgements, one a thread and cell, each at {} confidence; \
+            "{bounds} judgements, one a thread and cell, each at {} confidence; \
              no correction for their number",
             words::confidence(worst.confidence)
         ));

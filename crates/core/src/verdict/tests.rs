@@ -1,4 +1,5 @@
 use super::*;
+use crate::schema::Lab;
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -7,8 +8,24 @@ fn stats(n: u64, max: i64) -> Stats {
     Stats { scheduled: n, samples: n, max_ns: Some(max), ..Stats::default() }
 }
 
+fn board(lab: Option<Lab>) -> Board {
+    Board {
+        name: String::new(),
+        kind: String::new(),
+        fingerprint: String::new(),
+        cpu_model: String::new(),
+        cpus: 1,
+        hypervisor: None,
+        lab,
+    }
+}
+
+fn virtual_board(counted: bool) -> Board {
+    board(Some(Lab { counted, ..Lab::default() }))
+}
+
 fn hard() -> Rule {
-    Rule { deadline_ns: Some(200_000), ..Rule::from(&Plan::new("test")) }
+    Rule { deadline_ns: Some(200_000), ..Rule::of(&Plan::new("test"), &board(None)) }
 }
 
 fn soft(tolerated: f64) -> Rule {
@@ -104,8 +121,48 @@ fn without_a_deadline_the_maximum_is_put_in_its_place() {
 }
 
 #[test]
+fn the_rule_is_that_of_the_board() {
+    let kind = |board| {
+        let rule = Rule::of(&Plan::new("test"), &board);
+        (rule.deterministic, rule.plumbing)
+    };
+    assert_eq!(kind(board(None)), (false, false));
+    assert_eq!(kind(virtual_board(true)), (true, false));
+    assert_eq!(kind(virtual_board(false)), (false, true));
+}
+
+#[test]
+fn a_guest_that_ran_freely_is_not_judged() {
+    let plan = Plan { deadline_ns: Some(200_000), ..Plan::new("test") };
+    let rule = Rule::of(&plan, &virtual_board(false));
+    let threads = vec![judge(100_000, 0, &rule), judge(100_000, 7, &rule)];
+    for (verdict, exceedances) in threads.iter().zip([0, 7]) {
+        assert_eq!((verdict.outcome, verdict.upper_bound), (Outcome::Inconclusive, None));
+        assert_eq!(verdict.exceedances, exceedances);
+    }
+    let mut measured = cell(CellState::Complete, threads);
+    measured.verdict = judge_cell(&measured, &rule);
+    let mut pending = cell(CellState::Pending, vec![]);
+    pending.verdict = judge_cell(&pending, &rule);
+    let run = judge_run(&[pending.clone(), measured.clone()]);
+    for verdict in [&measured.verdict, &pending.verdict, &run] {
+        assert_eq!(verdict.outcome, Outcome::Inconclusive);
+        assert_eq!(
+            verdict.because[0],
+            "plumbing, not a measurement: the guest ran freely, and its latencies are the host's \
+             noise"
+        );
+        assert!(!verdict.because.iter().any(|s| s.contains("judgements")), "{verdict:?}");
+    }
+    let open = judge(1_000, 0, &Rule { deadline_ns: None, ..rule });
+    assert_eq!((open.outcome, &open.because[..]), (Outcome::None, &[][..]));
+}
+
+#[test]
 fn a_deterministic_board_gets_no_bound() {
     let rule = Rule { deterministic: true, ..hard() };
+    let of_two = judge_run(&[cell(CellState::Complete, vec![judge(100, 0, &rule); 2])]);
+    assert!(!of_two.because.iter().any(|s| s.contains("confidence")), "{of_two:?}");
     let pass = judge(100, 0, &rule);
     assert_eq!((pass.outcome, pass.upper_bound), (Outcome::Pass, None));
     assert!(pass.because[1].starts_with("deterministic"));

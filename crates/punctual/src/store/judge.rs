@@ -12,7 +12,7 @@ use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_thread};
 /// so that they are never too few.
 pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
     let same_deadline = plan.deadline_ns == loaded.run.plan.deadline_ns;
-    let rule = Rule::from(&plan);
+    let rule = Rule::of(&plan, &loaded.run.board);
     for (cell, data) in loaded.run.cells.iter_mut().zip(&loaded.cells) {
         if !same_deadline {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));

@@ -5,7 +5,6 @@
 //! last of them, quantiles come from the blocks' coarse bins.
 
 use punctual_core::block::{BLOCK_NS, Late};
-use punctual_core::plan::Plan;
 use punctual_core::run::{CellData, LoadedRun, ThreadData};
 use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread, WorkCounter};
 use punctual_core::stats::{Recorded, clusters, summarise};
@@ -18,13 +17,13 @@ const NOT_KNOWN: &str = "unknown";
 
 /// Rebuilds the cells that were under way, and judges the run by what there is.
 pub fn rebuild(loaded: &mut LoadedRun) {
-    let plan = loaded.run.plan.clone();
+    let rule = Rule::of(&loaded.run.plan, &loaded.run.board);
     for (cell, data) in loaded.run.cells.iter_mut().zip(&mut loaded.cells) {
         if !matches!(cell.state, CellState::Pending | CellState::Running) {
             continue;
         }
         if data.threads.iter().any(|thread| !thread.blocks.is_empty()) {
-            rebuild_cell(&plan, cell, data);
+            rebuild_cell(&rule, cell, data);
         } else {
             cell.state = CellState::Pending;
             cell.reason = Some("punctual was killed before the cell's first block".to_owned());
@@ -33,17 +32,16 @@ pub fn rebuild(loaded: &mut LoadedRun) {
     super::judge::judge_cells(&mut loaded.run);
 }
 
-fn rebuild_cell(plan: &Plan, cell: &mut Cell, data: &mut CellData) {
+fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData) {
     cell.state = CellState::Recovered;
     cell.reason = Some("punctual was killed".to_owned());
     cell.threads.clear();
     let limits = Limits {
-        deadline: plan.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX),
+        deadline: rule.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX),
         ..Limits::NONE
     };
-    let rule = Rule::from(plan);
     for (number, thread) in (0..).zip(&mut data.threads) {
-        let rebuilt = rebuild_thread(number, cell, thread, &limits, &rule);
+        let rebuilt = rebuild_thread(number, cell, thread, &limits, rule);
         cell.threads.push(rebuilt);
     }
     let moments: Vec<_> = data.threads.iter().map(ThreadData::moments).collect();
@@ -57,7 +55,7 @@ fn rebuild_cell(plan: &Plan, cell: &mut Cell, data: &mut CellData) {
     let measured = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
     cell.duration_ns = measured.min(cell.duration_ns);
     cell.load_work = load_work(&cell.load, data);
-    cell.verdict = judge_cell(cell, &rule);
+    cell.verdict = judge_cell(cell, rule);
 }
 
 fn rebuild_thread(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use punctual_core::plan::{CellPlan, Plan};
 use punctual_core::schema::{Cell, CellState, Series, Stats, Verdict};
-use punctual_core::verdict::{Rule, judge_cell};
+use punctual_core::verdict::judge_cell;
 use punctual_sys::affinity;
 use punctual_sys::clock::{monotonic_ns, tsc};
 
@@ -111,7 +111,6 @@ pub fn run(
     prepared: &Prepared,
     cell: &mut Cell,
 ) -> std::io::Result<()> {
-    let rule = Rule::from(plan);
     let missing = prepared.needs.iter().find(|need| !has(**need));
     let outcome = match missing {
         Some(need) => Err(format!("needs {}", need.text())),
@@ -121,7 +120,7 @@ pub fn run(
         cell.state = CellState::Skipped;
         cell.reason = Some(reason);
     }
-    cell.verdict = judge_cell(cell, &rule);
+    cell.verdict = judge_cell(cell, &environment.rule);
     Ok(())
 }
 
@@ -191,7 +190,7 @@ fn measure(
     } else if team_broken(&ends, prepared) {
         cell.reason = Some("a sample was above the break value".to_owned());
     }
-    let records = assemble(plan, prepared, cell, &ends, collector, limits);
+    let records = assemble(&environment.rule, prepared, cell, &ends, collector, limits);
     write(cell, files, &records, environment.store);
     Ok(Ok(()))
 }

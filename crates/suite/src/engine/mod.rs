@@ -11,7 +11,7 @@ use punctual_core::schema::{
     Cell, CellState, Condition, Lab, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
 };
 use punctual_core::units::{Civil, civil};
-use punctual_core::verdict::judge_run;
+use punctual_core::verdict::{Rule, judge_run};
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
@@ -110,6 +110,7 @@ struct Environment<'a> {
     signals: &'a Signals,
     journal: &'a mut Journal,
     observer: &'a mut dyn Observer,
+    rule: Rule,
     privileges: Privileges,
     cpu_times: Option<CpuTimes>,
     threshold_ns: i64,
@@ -198,6 +199,7 @@ pub fn run(
         signals: &signals,
         journal: &mut journal,
         observer,
+        rule: Rule::of(plan, &run.board),
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         threshold_ns: limit(options.threshold_ns),

@@ -2,7 +2,6 @@
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::Histogram;
-use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use punctual_core::stats::{Counts, Recorded, summarise};
 use punctual_core::verdict::{Rule, judge_thread};
@@ -17,7 +16,7 @@ use crate::recorder::{Behind, Limits};
 /// Everything that the threads and the collector leave: as `run.json` has it, in `cell`, and as
 /// the records that come back.
 pub(super) fn assemble(
-    plan: &Plan,
+    rule: &Rule,
     prepared: &Prepared,
     cell: &mut Cell,
     ends: &[Option<ThreadEnd>],
@@ -47,7 +46,7 @@ pub(super) fn assemble(
         };
         push_records(&mut records, number, end, &behind.counts);
         let recorded = recorded(end, behind);
-        let thread = thread_of(prepared, number, end, behind, *clusters, &recorded, plan, cell);
+        let thread = thread_of(prepared, number, end, behind, *clusters, &recorded, rule, cell);
         cell.threads.push(thread);
         all.push(recorded);
     }
@@ -109,14 +108,13 @@ fn thread_of(
     behind: &Behind,
     clusters: u64,
     recorded: &Recorded<'_>,
-    plan: &Plan,
+    rule: &Rule,
     cell: &Cell,
 ) -> Thread {
     let effective = &end.before;
     let stats = summarise(std::slice::from_ref(recorded));
     let exceedances = end.recording.moments.exceeded + behind.exceeded;
-    let rule = Rule::from(plan);
-    let verdict = judge_thread(&stats, exceedances, clusters, cell.interval_ns, &rule);
+    let verdict = judge_thread(&stats, exceedances, clusters, cell.interval_ns, rule);
     let mut cpus = effective.affinity.iter();
     Thread {
         thread: number,
