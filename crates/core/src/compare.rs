@@ -6,6 +6,7 @@
 //! So one pair of runs gets ratios and caveats; intervals need replicates.
 
 mod differences;
+pub mod exact;
 mod replicates;
 
 use std::collections::{BTreeMap, BTreeSet};

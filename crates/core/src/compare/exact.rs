@@ -1,0 +1,259 @@
+//! Whether two runs of a virtual board are the same, byte for byte, and if not,
+//! where they first differ.
+//!
+//! On a board whose time is counted in instructions a repeated run gives the
+//! same nanoseconds. That can be said only of equal boards with equal plans, so
+//! that everything else is refused rather than compared.
+
+mod records;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::schema::{Lab, Run, RunState};
+
+/// One of the two runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'a> {
+    /// What it is called in the result; run ids of equal runs can be equal.
+    pub name: &'a str,
+    /// `run.json`, and neither repaired nor judged again.
+    pub run: &'a Run,
+    /// The same as it was read, with keys that this version does not know.
+    pub json: &'a Value,
+    /// The files of `run.cells`, in the same order.
+    pub files: &'a [Files],
+}
+
+/// The bytes of a cell's files; none where there is no such file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// `blocks`.
+    pub blocks: Option<Vec<u8>>,
+    /// `histograms`.
+    pub histograms: Option<Vec<u8>>,
+}
+
+impl Files {
+    fn by_name<'a>(&'a self, other: &'a Self) -> [(&'static str, [&'a Option<Vec<u8>>; 2]); 2] {
+        [
+            ("blocks", [&self.blocks, &other.blocks]),
+            ("histograms", [&self.histograms, &other.histograms]),
+        ]
+    }
+
+    fn bytes(&self) -> usize {
+        [&self.blocks, &self.histograms].into_iter().flatten().map(Vec::len).sum()
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The measured parts are the same.
+    Identical,
+    /// They are not.
+    NotIdentical,
+    /// Nothing was compared: the runs need not be the same.
+    Refused,
+}
+
+/// Two runs, compared exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Exact {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Why it was refused, one reason each, every one of them.
+    pub refused: Vec<String>,
+    /// Where the runs first differ, in the order of the plan.
+    pub first: Option<First>,
+    /// Cells of the first run.
+    pub cells: usize,
+    /// Those of them that are the same in the second one.
+    pub cells_identical: usize,
+    /// Bytes in the files of the first run's cells.
+    pub bytes: usize,
+    /// Those of them in files that are the same in the second one.
+    pub bytes_identical: usize,
+    /// What else is to be known, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// The first difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct First {
+    /// Key of the cell; none where it is of the whole run.
+    pub cell: Option<String>,
+    /// `blocks`, `histograms` or `run.json`.
+    pub file: &'static str,
+    /// What differs, with both values.
+    pub what: String,
+}
+
+/// Compares what two runs measured: the files of their cells, the entries of
+/// the cells in `run.json`, and the interrupts meanwhile where both have them.
+/// Refuses runs that need not be the same.
+#[must_use]
+pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
+    let mut exact = Exact {
+        outcome: Outcome::Refused,
+        refused: refusals(a, b),
+        first: None,
+        cells: 0,
+        cells_identical: 0,
+        bytes: 0,
+        bytes_identical: 0,
+        notes: [a, b].into_iter().flat_map(notes).collect(),
+    };
+    if !exact.refused.is_empty() {
+        return exact;
+    }
+    let mut found = Vec::new();
+    for number in 0..a.run.cells.len().max(b.run.cells.len()) {
+        let before = found.len();
+        compare_cells(number, a, b, &mut exact, &mut found);
+        exact.cells_identical += usize::from(found.len() == before);
+    }
+    exact.cells = a.run.cells.len();
+    exact.bytes = a.files.iter().map(Files::bytes).sum();
+    found.extend(interrupts(a.json, b.json));
+    exact.outcome = if found.is_empty() { Outcome::Identical } else { Outcome::NotIdentical };
+    exact.first = found.into_iter().next();
+    exact
+}
+
+/// Compares the cells with this number; adds up to one difference for each file.
+fn compare_cells<'a>(
+    number: usize,
+    a: Recorded<'a>,
+    b: Recorded<'a>,
+    exact: &mut Exact,
+    found: &mut Vec<First>,
+) {
+    let (of_a, of_b) = (a.run.cells.get(number), b.run.cells.get(number));
+    let key = of_a.or(of_b).map(|cell| cell.key.clone());
+    let first = |file, what| First { cell: key.clone(), file, what };
+    let none = Files::default();
+    let files = a.files.get(number).unwrap_or(&none);
+    for (name, [left, right]) in files.by_name(b.files.get(number).unwrap_or(&none)) {
+        match (left, right) {
+            (left, right) if left == right => {
+                exact.bytes_identical += left.as_ref().map_or(0, Vec::len);
+            }
+            (Some(left), Some(right)) => {
+                found.push(first(name, records::first_difference(left, right)));
+            }
+            (left, _) => {
+                let without = if left.is_none() { a.name } else { b.name };
+                found.push(first(name, format!("the file {name} is missing in {without}")));
+            }
+        }
+    }
+    let entry = |json: &'a Value| json.get("cells")?.get(number);
+    let difference = json_difference(&format!("cells[{number}]"), entry(a.json), entry(b.json));
+    found.extend(difference.map(|what| first("run.json", what)));
+}
+
+/// Everything that stands in the way of two runs being the same.
+fn refusals(a: Recorded<'_>, b: Recorded<'_>) -> Vec<String> {
+    let (Some(of_a), Some(of_b)) = (counted(a), counted(b)) else {
+        return [a, b].into_iter().filter(|side| counted(*side).is_none()).map(not_exact).collect();
+    };
+    let mut found = Vec::new();
+    for (what, read) in BOARD {
+        found.extend(unlike(what, &read(of_a), &read(of_b)));
+    }
+    found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
+    let phase = |side: Recorded<'_>| side.run.phase_ns.to_string();
+    found.extend(unlike("phase_ns", &phase(a), &phase(b)));
+    found
+}
+
+fn counted(side: Recorded<'_>) -> Option<&Lab> {
+    side.run.board.lab.as_ref().filter(|_| side.run.board.is_deterministic())
+}
+
+fn not_exact(side: Recorded<'_>) -> String {
+    let board = &side.run.board;
+    let what = if board.is_plumbing() {
+        "of a virtual board that ran freely".to_owned()
+    } else {
+        format!("of a {} board", board.kind)
+    };
+    format!(
+        "{} is {what}: only a virtual board with counted instructions repeats exactly",
+        side.name
+    )
+}
+
+type Field = (&'static str, fn(&Lab) -> String);
+
+/// What the numbers of a virtual board follow from, as `board.lab` has it.
+const BOARD: &[Field] = &[
+    ("qemu", |lab| lab.qemu.clone()),
+    ("options", |lab| lab.options.join(" ")),
+    ("arch", |lab| lab.arch.clone()),
+    ("cpus", |lab| lab.cpus.to_string()),
+    ("memory_mib", |lab| lab.memory_mib.to_string()),
+    ("mips", |lab| lab.mips.to_string()),
+    ("seed", |lab| lab.seed.to_string()),
+    ("devices", |lab| lab.devices.join(" ")),
+    ("kernel_sha256", |lab| lab.kernel_sha256.clone()),
+    ("modules", |lab| lab.modules.join(" ")),
+    ("initramfs_sha256", |lab| lab.initramfs_sha256.clone()),
+    ("punctual_sha256", |lab| lab.punctual_sha256.clone()),
+];
+
+fn unlike(what: &str, a: &str, b: &str) -> Option<String> {
+    let named = |text: &str| if text.is_empty() { "none" } else { text }.to_owned();
+    (a != b).then(|| format!("{what}: {} against {}", named(a), named(b)))
+}
+
+fn notes(side: Recorded<'_>) -> Vec<String> {
+    let name = side.name;
+    let how = match side.run.state {
+        RunState::Complete => None,
+        RunState::Running => Some("was cut short"),
+        RunState::Interrupted => Some("was interrupted"),
+        RunState::Failed => Some("ended by an error"),
+    };
+    let how = how.map(|how| format!("{name} {how}: what it holds is compared"));
+    let why = side.run.board.lab.iter().flat_map(|lab| &lab.not_exact);
+    how.into_iter().chain(why.map(|why| format!("{name} need not repeat exactly: {why}"))).collect()
+}
+
+fn interrupts<'a>(a: &'a Value, b: &'a Value) -> Option<First> {
+    let of = |run: &'a Value| {
+        run.pointer("/facts/interrupts_during").filter(|interrupts| !interrupts.is_null())
+    };
+    let what = json_difference("facts.interrupts_during", Some(of(a)?), Some(of(b)?))?;
+    Some(First { cell: None, file: "run.json", what })
+}
+
+/// The path of the first value that differs, with both values.
+fn json_difference(path: &str, a: Option<&Value>, b: Option<&Value>) -> Option<String> {
+    match (a, b) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let mut keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.find_map(|key| json_difference(&format!("{path}.{key}"), a.get(key), b.get(key)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => (0..a.len().max(b.len()))
+            .find_map(|n| json_difference(&format!("{path}[{n}]"), a.get(n), b.get(n))),
+        _ => (a != b).then(|| format!("{path}: {} against {}", shown(a), shown(b))),
+    }
+}
+
+/// Characters of a value that are shown; whole objects can be long.
+const SHOWN: usize = 80;
+
+fn shown(value: Option<&Value>) -> String {
+    let text = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

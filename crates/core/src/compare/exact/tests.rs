@@ -1,0 +1,278 @@
+use super::*;
+use crate::block::{Block, Late, Moments, Outlier};
+use crate::compare::tests::{cell, run};
+use crate::format::{Part, Record, encode};
+use crate::histogram::Histogram;
+
+/// A run of a counted virtual board with two cells, and what their files hold.
+struct Fixture {
+    run: Run,
+    files: Vec<Files>,
+    facts: Value,
+}
+
+fn block(index: u64, max: i64) -> Record {
+    let moments = Moments {
+        count: 1_000,
+        min: 14_000,
+        max,
+        max_at: index * 1_000_000_000 + 7,
+        sum: 1_000 * 14_000 + i128::from(max),
+        sum_sq: 196_000_000_000,
+        ..Moments::EMPTY
+    };
+    Record::Block(Block { thread: 0, index, moments, coarse: vec![(48, 999), (50, 1)] })
+}
+
+fn bytes(records: &[Record]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    records.iter().for_each(|record| encode(record, &mut out));
+    Some(out)
+}
+
+fn histogram(values: &[u64]) -> Record {
+    let mut counts = Histogram::new();
+    values.iter().for_each(|value| counts.record(*value));
+    Record::Histogram { thread: 0, series: 0, part: Part::Positive, counts }
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let mut run =
+            run("r", "rt", vec![cell("w @ none @ 2s", 1, 2), cell("w @ tree @ 2s", 3, 4)]);
+        run.board.kind = "virtual".to_owned();
+        run.board.lab = Some(Lab { counted: true, qemu: "7.2".to_owned(), ..Lab::default() });
+        let files = Files {
+            blocks: bytes(&[block(0, 20_000), block(1, 21_024)]),
+            histograms: bytes(&[histogram(&[14_000, 21_024])]),
+        };
+        Self { run, files: vec![files; 2], facts: serde_json::json!({"7": {"total": 40}}) }
+    }
+
+    fn changed(change: impl FnOnce(&mut Self)) -> Self {
+        let mut fixture = Self::new();
+        change(&mut fixture);
+        fixture
+    }
+
+    fn against(&self, other: &Self) -> Exact {
+        let json = |fixture: &Self| {
+            let mut json = serde_json::to_value(&fixture.run).unwrap();
+            json["facts"]["interrupts_during"] = fixture.facts.clone();
+            json
+        };
+        let (a, b) = (json(self), json(other));
+        compare(
+            Recorded { name: "A", run: &self.run, json: &a, files: &self.files },
+            Recorded { name: "B", run: &other.run, json: &b, files: &other.files },
+        )
+    }
+}
+
+/// The first difference of two runs of which one is changed.
+fn first(change: impl FnOnce(&mut Fixture)) -> (Exact, String) {
+    let exact = Fixture::new().against(&Fixture::changed(change));
+    assert_eq!(exact.outcome, Outcome::NotIdentical);
+    let First { cell, file, what } = exact.first.clone().unwrap();
+    let cell = cell.map_or_else(String::new, |cell| format!("{cell}: "));
+    (exact, format!("{cell}{what} [{file}]"))
+}
+
+#[test]
+fn what_was_measured_is_compared_and_names_and_times_are_not() {
+    let again = Fixture::changed(|other| {
+        other.run.run_id = "another".to_owned();
+        other.run.started.realtime_ns = 7;
+        other.run.board.name = "another".to_owned();
+        other.run.kernel.command_line = "another".to_owned();
+    });
+    let exact = Fixture::new().against(&again);
+    assert_eq!((exact.outcome, &exact.first), (Outcome::Identical, &None));
+    let whole = again.files.iter().map(Files::bytes).sum();
+    assert!(whole > 100, "{whole}");
+    assert_eq!((exact.cells, exact.cells_identical), (2, 2));
+    assert_eq!((exact.bytes, exact.bytes_identical), (whole, whole));
+}
+
+#[test]
+fn the_first_difference_is_said_in_the_words_of_its_record() {
+    let blocks = |records: &[Record]| {
+        let blocks = bytes(records);
+        first(|other| other.files[1].blocks = blocks)
+    };
+    let (exact, text) = blocks(&[block(0, 20_000), block(1, 21_034)]);
+    assert_eq!(
+        text,
+        "w @ tree @ 2s: thread 0, second 1: largest 21,024 ns against 21,034 ns [blocks]"
+    );
+    assert_eq!((exact.cells, exact.cells_identical), (2, 1));
+    assert_eq!(
+        exact.bytes - exact.bytes_identical,
+        Fixture::new().files[1].blocks.as_ref().unwrap().len()
+    );
+
+    let (_, text) = blocks(&[block(0, 20_000)]);
+    assert_eq!(text, "w @ tree @ 2s: thread 0, second 1: only in the first run [blocks]");
+    let (_, text) = blocks(&[block(0, 20_000), block(2, 21_024)]);
+    assert_eq!(text, "w @ tree @ 2s: thread 0, second 1 against thread 0, second 2 [blocks]");
+    let late = Record::Late(Late { thread: 3, at: 1, latency: 2, missed: 1 });
+    let (_, text) = blocks(&[block(0, 20_000), block(1, 21_024), late]);
+    assert_eq!(text, "w @ tree @ 2s: thread 3, late sample: only in the second run [blocks]");
+}
+
+#[test]
+fn every_kind_of_record_is_told_apart() {
+    let late = |latency| Record::Late(Late { thread: 0, at: 5, latency, missed: 1 });
+    let work = |total| Record::Work { second: 3, part: 1, totals: vec![7, total] };
+    let system = |steal| Record::System { second: 3, busy: 100, steal };
+    let worst = |samples: &[i64]| Record::Outliers {
+        thread: 0,
+        samples: samples.iter().map(|latency| Outlier { at: 9, latency: *latency }).collect(),
+    };
+    let coarse = |bin| match block(0, 20_000) {
+        Record::Block(block) => Record::Block(Block { coarse: vec![(bin, 1)], ..block }),
+        other => other,
+    };
+    for (a, b, text) in [
+        (late(1_200), late(1_201), "thread 0, late sample: latency 1,200 ns against 1,201 ns"),
+        (work(10), work(1_011), "second 3, part 1 of the load: counter 1: 10 against 1,011"),
+        (system(0), system(4), "second 3, CPUs' time: steal 0/1000 against 4/1000"),
+        (
+            worst(&[9_000]),
+            worst(&[9_000, -20]),
+            "thread 0, worst samples: sample 1: none against -20 ns at 9 ns",
+        ),
+        (
+            histogram(&[200, 21_024]),
+            histogram(&[200, 201, 21_024]),
+            "thread 0, histogram: 201 ns: 0 against 1 samples",
+        ),
+        (
+            histogram(&[21_024]),
+            histogram(&[30_000]),
+            "thread 0, histogram: 20,992 ns to 21,119 ns: 1 against 0 samples",
+        ),
+        (coarse(0), coarse(-1), "thread 0, second 0: -31 ns to 0 ns: 0 against 1 samples"),
+    ] {
+        let file = |record| bytes(&[block(7, 1), record]).unwrap();
+        assert_eq!(records::first_difference(&file(a), &file(b)), text);
+    }
+}
+
+#[test]
+fn where_no_record_can_be_read_the_byte_is_said() {
+    let (_, text) = first(|other| other.files[0].histograms.as_mut().unwrap()[3] ^= 1);
+    assert!(text.starts_with("w @ none @ 2s: byte 3: 0x"), "{text}");
+    let (_, text) = first(|other| {
+        let file = other.files[0].blocks.as_mut().unwrap();
+        file.truncate(file.len() - 2);
+    });
+    assert!(text.ends_with("against the end of the file [blocks]"), "{text}");
+    let (_, text) = first(|other| other.files[0].histograms = None);
+    assert_eq!(text, "w @ none @ 2s: the file histograms is missing in B [histograms]");
+}
+
+#[test]
+fn a_difference_in_run_json_has_its_path() {
+    let (exact, text) = first(|other| other.run.cells[1].threads[0].policy = "rr".to_owned());
+    assert_eq!(
+        text,
+        "w @ tree @ 2s: cells[1].threads[0].policy: \"fifo\" against \"rr\" [run.json]"
+    );
+    assert_eq!((exact.cells_identical, exact.bytes_identical), (1, exact.bytes));
+    let (_, text) = first(|other| {
+        other.run.cells[0].started = Some(crate::schema::TimeBase::default());
+    });
+    assert!(text.starts_with("w @ none @ 2s: cells[0].started: null against {"), "{text}");
+    let (_, text) = first(|other| other.run.cells.truncate(1));
+    assert!(text.contains("w @ tree @ 2s: cells[1]: {"), "{text}");
+    assert!(text.contains("… against nothing"), "{text}");
+}
+
+#[test]
+fn interrupts_are_compared_where_both_have_them() {
+    let (exact, text) = first(|other| other.facts["7"]["total"] = 41.into());
+    assert_eq!(text, "facts.interrupts_during.7.total: 40 against 41 [run.json]");
+    assert_eq!(exact.cells_identical, 2);
+    let without = Fixture::changed(|other| other.facts = Value::Null);
+    assert_eq!(Fixture::new().against(&without).outcome, Outcome::Identical);
+}
+
+#[test]
+fn other_boards_are_refused_and_every_difference_is_listed() {
+    type Change = fn(&mut Run, &mut Lab);
+    let changes: [(&str, Change); 14] = [
+        ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
+        ("options: none against -cpu max", |_, lab| {
+            lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
+        }),
+        ("arch: none against aarch64", |_, lab| lab.arch = "aarch64".to_owned()),
+        ("cpus: 0 against 2", |_, lab| lab.cpus = 2),
+        ("memory_mib: 0 against 256", |_, lab| lab.memory_mib = 256),
+        ("mips: 0 against 250", |_, lab| lab.mips = 250),
+        ("seed: 0 against 1", |_, lab| lab.seed = 1),
+        ("devices: none against edu", |_, lab| lab.devices = vec!["edu".to_owned()]),
+        ("kernel_sha256: none against k", |_, lab| lab.kernel_sha256 = "k".to_owned()),
+        ("modules: none against brd", |_, lab| lab.modules = vec!["brd".to_owned()]),
+        ("initramfs_sha256: none against i", |_, lab| lab.initramfs_sha256 = "i".to_owned()),
+        ("punctual_sha256: none against p", |_, lab| lab.punctual_sha256 = "p".to_owned()),
+        ("plan_hash: none against h", |run, _| run.plan_hash = "h".to_owned()),
+        ("phase_ns: 0 against 5", |run, _| run.phase_ns = 5),
+    ];
+    let mut all = Fixture::new();
+    let mut expected = Vec::new();
+    for (text, change) in changes {
+        let apply = |fixture: &mut Fixture| {
+            let mut lab = fixture.run.board.lab.take().unwrap();
+            change(&mut fixture.run, &mut lab);
+            fixture.run.board.lab = Some(lab);
+        };
+        let exact = Fixture::new().against(&Fixture::changed(apply));
+        assert_eq!((exact.outcome, &exact.refused[..]), (Outcome::Refused, &[text.to_owned()][..]));
+        apply(&mut all);
+        expected.push(text);
+    }
+    let exact = Fixture::new().against(&all);
+    assert_eq!(
+        (exact.refused, exact.first),
+        (expected.iter().map(|s| s.to_string()).collect(), None)
+    );
+}
+
+#[test]
+fn only_counted_virtual_boards_are_compared() {
+    let local = Fixture::changed(|other| {
+        other.run.board.kind = "local".to_owned();
+        other.run.board.lab = None;
+    });
+    let free = Fixture::changed(|other| {
+        other.run.board.lab = Some(Lab::default());
+    });
+    let exact = local.against(&free);
+    assert_eq!(exact.outcome, Outcome::Refused);
+    assert_eq!(
+        exact.refused,
+        [
+            "A is of a local board: only a virtual board with counted instructions repeats exactly",
+            "B is of a virtual board that ran freely: only a virtual board with counted \
+             instructions repeats exactly"
+        ]
+    );
+}
+
+#[test]
+fn reasons_to_doubt_are_notes_and_refuse_nothing() {
+    let doubtful = Fixture::changed(|other| {
+        other.run.board.lab.as_mut().unwrap().not_exact = vec!["a peer outside".to_owned()];
+        other.run.state = RunState::Interrupted;
+    });
+    let exact = Fixture::new().against(&doubtful);
+    assert_eq!(exact.outcome, Outcome::Identical);
+    assert_eq!(
+        exact.notes,
+        [
+            "B was interrupted: what it holds is compared",
+            "B need not repeat exactly: a peer outside"
+        ]
+    );
+}
