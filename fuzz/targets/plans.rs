@@ -2,10 +2,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use punctual_core::plan::Plan;
+use punctual_core::plan::{Plan, PlanError};
 
 fuzz_target!(|text: &str| {
-    match Plan::from_toml(text) {
+    check(Plan::from_toml(text));
+    for variant in Plan::variants(text).unwrap_or_default() {
+        check(Plan::from_toml_variant(text, Some(&variant)));
+    }
+});
+
+fn check(read: Result<Plan, PlanError>) {
+    match read {
         Ok(plan) => {
             let _ = plan.check();
             for (number, cell) in plan.cells.iter().enumerate() {
@@ -18,4 +25,4 @@ fuzz_target!(|text: &str| {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-});
+}

@@ -11,14 +11,25 @@ use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_durat
 /// Upper bound of the probability of an exceedance that a PASS needs, unless the plan says otherwise.
 pub const DEFAULT_PROBABILITY: f64 = 1e-4;
 
+/// The preemption models that a plan may compare, as `kernel.preemption` of a run names them.
+pub const KERNELS: [&str; 5] = ["none", "voluntary", "full", "lazy", "rt"];
+
 /// The cells to run and how to judge them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Name of the plan, as `standard`.
+    /// Name of the plan, as `standard`; with a variant `NAME, variant VARIANT`.
     pub name: String,
+    /// The variant that was picked. Left out of records where there is none, so that
+    /// the hash of a plan without variants is what it was before there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// What the plan follows, where it follows a publication.
     #[serde(default)]
     pub citation: Option<String>,
+    /// Preemption models to compare, of [`KERNELS`]: advice for who boots kernels. A run
+    /// measures the kernel that is there and only records this. Left out where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<String>,
     /// Deadline, ns; none: nothing is judged.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
@@ -82,6 +93,16 @@ pub enum PlanError {
     /// No cell at all.
     #[error("the plan has no [[cell]]")]
     Empty,
+    /// A variant that the plan does not have.
+    #[error("the plan \"{plan}\" has no variant \"{variant}\"; it has: {known}")]
+    Variant {
+        /// Name of the plan.
+        plan: String,
+        /// What was asked for.
+        variant: String,
+        /// The variants there are, or `none`.
+        known: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -89,6 +110,8 @@ pub enum PlanError {
 struct PlanFile {
     name: String,
     citation: Option<String>,
+    #[serde(default)]
+    kernels: Vec<String>,
     deadline: Option<String>,
     tolerate: Option<f64>,
     probability: Option<f64>,
@@ -97,6 +120,17 @@ struct PlanFile {
     duration: Option<String>,
     #[serde(default)]
     cell: Vec<CellFile>,
+    #[serde(default)]
+    variant: BTreeMap<String, VariantFile>,
+}
+
+/// What replaces the plan's own; the duration is that of all cells.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VariantFile {
+    duration: Option<String>,
+    warmup: Option<String>,
+    probability: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -116,7 +150,9 @@ impl Plan {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            variant: None,
             citation: None,
+            kernels: Vec::new(),
             deadline_ns: None,
             tolerate: None,
             probability: DEFAULT_PROBABILITY,
@@ -126,45 +162,77 @@ impl Plan {
         }
     }
 
-    /// Reads a plan file.
+    /// Reads a plan file, as it is without a variant.
     ///
     /// # Errors
     /// [`PlanError`] names the key and what it must be.
     pub fn from_toml(text: &str) -> Result<Self, PlanError> {
+        Self::from_toml_variant(text, None)
+    }
+
+    /// Reads a plan file and lets `[variant.NAME]` replace what it says. Cells that a
+    /// common duration makes equal are one cell.
+    ///
+    /// # Errors
+    /// [`PlanError`] names the key and what it must be, or the variants there are.
+    pub fn from_toml_variant(text: &str, variant: Option<&str>) -> Result<Self, PlanError> {
         let file: PlanFile = toml::from_str(text)?;
-        let unit = |key: &'static str, text: &str, bare| {
-            parse_duration_ns(text, bare).map_err(|reason| PlanError::Unit { key, reason })
-        };
         let mut plan = Self::new(&file.name);
-        plan.citation = file.citation;
+        plan.citation.clone_from(&file.citation);
+        plan.kernels.clone_from(&file.kernels);
         plan.deadline_ns = file
             .deadline
             .as_deref()
-            .map(|t| unit("deadline", t, BareNumber::Refused))
+            .map(|t| duration_ns("deadline", t, BareNumber::Refused))
             .transpose()?;
         plan.tolerate = file.tolerate;
         plan.probability = file.probability.unwrap_or(plan.probability);
         plan.confidence = file.confidence.unwrap_or(plan.confidence);
         if let Some(text) = &file.warmup {
-            plan.warmup_ns = unit("warmup", text, BareNumber::Seconds)?;
+            plan.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
         }
-        let default_duration = file.duration.as_deref().unwrap_or("10s");
-        for cell in &file.cell {
-            let duration = cell.duration.as_deref().unwrap_or(default_duration);
-            let duration_ns = unit("duration", duration, BareNumber::Seconds)?;
-            let named = Named::parse(&cell.probe, "")?;
-            let none = ["none".to_owned()];
-            let loads = if cell.load.is_empty() { &none[..] } else { &cell.load };
-            plan.cells.extend(loads.iter().map(|load| CellPlan {
-                probe: named.name.clone(),
-                params: named.params.clone(),
-                load: load.clone(),
-                duration_ns,
-                samples: cell.samples,
-            }));
+        plan.cells = cells(&file)?;
+        if let Some(name) = variant {
+            plan.apply(name, &file)?;
         }
         plan.check()?;
         Ok(plan)
+    }
+
+    /// The names of the variants of a plan file, in order of the alphabet.
+    ///
+    /// # Errors
+    /// [`PlanError::Toml`] where it is no plan file.
+    pub fn variants(text: &str) -> Result<Vec<String>, PlanError> {
+        let file: PlanFile = toml::from_str(text)?;
+        Ok(file.variant.into_keys().collect())
+    }
+
+    fn apply(&mut self, name: &str, file: &PlanFile) -> Result<(), PlanError> {
+        let Some(variant) = file.variant.get(name) else {
+            let known: Vec<_> = file.variant.keys().map(String::as_str).collect();
+            return Err(PlanError::Variant {
+                plan: file.name.clone(),
+                variant: name.to_owned(),
+                known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+            });
+        };
+        self.name = format!("{}, variant {name}", file.name);
+        self.variant = Some(name.to_owned());
+        self.probability = variant.probability.unwrap_or(self.probability);
+        if let Some(text) = &variant.warmup {
+            self.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
+        }
+        if let Some(text) = &variant.duration {
+            let duration_ns = duration_ns("duration", text, BareNumber::Seconds)?;
+            for mut cell in std::mem::take(&mut self.cells) {
+                cell.duration_ns = duration_ns;
+                if !self.cells.contains(&cell) {
+                    self.cells.push(cell);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks what does not depend on the board.
@@ -176,6 +244,9 @@ impl Plan {
         let inside = |p: f64| p > 0.0 && p < 1.0;
         if self.cells.is_empty() {
             return Err(PlanError::Empty);
+        }
+        if let Some(unknown) = self.kernels.iter().find(|name| !KERNELS.contains(&name.as_str())) {
+            return range("kernels", unknown.clone(), "must be none, voluntary, full, lazy or rt");
         }
         if self.deadline_ns == Some(0) {
             return range("deadline", "0".to_owned(), "must be above zero");
@@ -209,6 +280,31 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+fn duration_ns(key: &'static str, text: &str, bare: BareNumber) -> Result<u64, PlanError> {
+    parse_duration_ns(text, bare).map_err(|reason| PlanError::Unit { key, reason })
+}
+
+/// Every probe under each of its loads, in the order of the file.
+fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
+    let default_duration = file.duration.as_deref().unwrap_or("10s");
+    let none = ["none".to_owned()];
+    let mut cells = Vec::new();
+    for cell in &file.cell {
+        let duration = cell.duration.as_deref().unwrap_or(default_duration);
+        let duration_ns = duration_ns("duration", duration, BareNumber::Seconds)?;
+        let named = Named::parse(&cell.probe, "")?;
+        let loads = if cell.load.is_empty() { &none[..] } else { &cell.load };
+        cells.extend(loads.iter().map(|load| CellPlan {
+            probe: named.name.clone(),
+            params: named.params.clone(),
+            load: load.clone(),
+            duration_ns,
+            samples: cell.samples,
+        }));
+    }
+    Ok(cells)
 }
 
 impl CellPlan {
@@ -286,5 +382,78 @@ mod tests {
             assert!(message.contains(error), "{message}");
         }
         assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
+    }
+
+    const VARIED: &str = r#"
+        name = "varied"
+        kernels = ["none", "rt"]
+        [[cell]]
+        probe = "wakeup"
+        load = ["none", "paper"]
+        duration = "1min"
+        [[cell]]
+        probe = "wakeup"
+        load = ["paper"]
+        duration = "24h"
+        [[cell]]
+        probe = "clock"
+        duration = "1min"
+        samples = 1000
+        [variant.virtual]
+        duration = "2s"
+        warmup = "200ms"
+        probability = 1e-3
+        [variant.night]
+    "#;
+
+    #[test]
+    fn a_variant_replaces_what_it_names() {
+        let plan = Plan::from_toml_variant(VARIED, Some("virtual")).unwrap();
+        let keys: Vec<_> = plan.cells.iter().map(CellPlan::key).collect();
+        assert_eq!(
+            keys,
+            ["wakeup @ none @ 2s", "wakeup @ paper @ 2s", "clock @ none @ 2s @ 1000 samples"]
+        );
+        assert_eq!(plan.name, "varied, variant virtual");
+        assert_eq!(plan.variant.as_deref(), Some("virtual"));
+        assert_eq!((plan.warmup_ns, plan.probability.to_bits()), (200_000_000, 1e-3_f64.to_bits()));
+
+        let night = Plan::from_toml_variant(VARIED, Some("night")).unwrap();
+        let plain = Plan::from_toml(VARIED).unwrap();
+        assert_eq!((&night.cells, night.warmup_ns), (&plain.cells, plain.warmup_ns));
+        assert_eq!((plain.name.as_str(), plain.variant), ("varied", None));
+        assert_eq!(Plan::variants(VARIED).unwrap(), ["night", "virtual"]);
+    }
+
+    #[test]
+    fn an_unknown_variant_is_refused_with_those_there_are() {
+        let message = |text| Plan::from_toml_variant(text, Some("x")).unwrap_err().to_string();
+        assert_eq!(
+            message(VARIED),
+            "the plan \"varied\" has no variant \"x\"; it has: night, virtual"
+        );
+        assert_eq!(message(STANDARD), "the plan \"small\" has no variant \"x\"; it has: none");
+        let wrong = VARIED.replacen("\"2s\"", "\"2parsec\"", 1);
+        assert!(Plan::from_toml(&wrong).is_ok());
+        assert!(Plan::from_toml_variant(&wrong, Some("virtual")).is_err());
+        let misspelt = VARIED.replacen("warmup", "warm-up", 1);
+        let error = Plan::from_toml(&misspelt).unwrap_err().to_string();
+        assert!(error.contains("unknown field `warm-up`"), "{error}");
+    }
+
+    #[test]
+    fn kernels_are_preemption_models_and_recorded_where_there_are_any() {
+        let plan = Plan::from_toml(VARIED).unwrap();
+        assert_eq!(plan.kernels, ["none", "rt"]);
+        let stored = serde_json::to_string(&plan).unwrap();
+        assert!(stored.contains(r#""kernels":["none","rt"]"#), "{stored}");
+        assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+        let error = Plan::from_toml(&VARIED.replacen("\"rt\"", "\"preempt\"", 1)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "kernels = preempt: must be none, voluntary, full, lazy or rt"
+        );
+        let plain = serde_json::to_string(&Plan::from_toml(STANDARD).unwrap()).unwrap();
+        assert!(!plain.contains("kernels") && !plain.contains("variant"), "{plain}");
     }
 }
