@@ -38,6 +38,16 @@ impl Need {
     }
 }
 
+/// A probe or load that a later version brings. Plans may name it already: its cells
+/// are SKIPPED until then, which is no usage error as a misspelt name is.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned {
+    /// Its name.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+}
+
 /// The parameters of one probe or load, checked against its registry entry.
 #[derive(Debug, Clone)]
 pub struct Values {

@@ -17,11 +17,82 @@ use super::thread::{Go, ThreadEnd};
 use super::threads::{Reach, ThreadsPlan};
 use super::watch::{Watch, keep_clear_of};
 use crate::loads::{LoadContext, LoadSet, LoadSpec};
-use crate::probes::{Common, Factory, Kind, ProbeEntry};
+use crate::probes::{Common, Factory, Kind, ProbeEntry, planned};
 use crate::recorder::Limits;
-use crate::registry::Need;
+use crate::registry::{Need, Planned};
 
 /// A cell whose names and parameters have been checked.
+pub enum Checked {
+    /// It can be measured, as far as that shows before the start.
+    Ready(Box<Prepared>),
+    /// Its probe is not in this version: it can only be skipped.
+    Later(CellPlan, &'static Planned),
+}
+
+impl Checked {
+    /// Checks the names and parameters of a cell. Those of a planned probe are not known
+    /// yet and taken as they are written.
+    ///
+    /// # Errors
+    /// A message that says what is wrong and what there is instead.
+    pub fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
+        if let Some(probe) = planned::find(&plan.probe) {
+            LoadSpec::parse(&plan.load).map_err(|error| error.to_string())?;
+            return Ok(Self::Later(plan.clone(), probe));
+        }
+        Prepared::new(plan, reach, break_ns).map(|prepared| Self::Ready(Box::new(prepared)))
+    }
+
+    /// The cell as it stands before it is run.
+    #[must_use]
+    pub fn pending(&self, number: usize) -> Cell {
+        match self {
+            Self::Later(plan, probe) => pending(plan, number, ("latency", probe.summary)),
+            Self::Ready(prepared) => {
+                let interval_ns = prepared.threads.interval_ns;
+                Cell {
+                    params: prepared.params.clone(),
+                    interval_ns: (interval_ns > 0).then_some(interval_ns),
+                    ..pending(&prepared.plan, number, prepared.entry.series)
+                }
+            }
+        }
+    }
+}
+
+fn pending(plan: &CellPlan, number: usize, (name, meaning): (&str, &str)) -> Cell {
+    Cell {
+        key: plan.key(),
+        dir: plan.dir(number),
+        kind: "latency".to_owned(),
+        state: CellState::Pending,
+        reason: None,
+        probe: plan.probe.clone(),
+        params: plan.params.clone(),
+        load: plan.load.clone(),
+        duration_ns: plan.duration_ns,
+        interval_ns: None,
+        stats: Stats::default(),
+        series: vec![Series {
+            name: name.to_owned(),
+            meaning: meaning.to_owned(),
+            unit: "ns".to_owned(),
+            stats: Stats::default(),
+        }],
+        parts: Vec::new(),
+        threads: Vec::new(),
+        load_work: Vec::new(),
+        cpu_utilisation: None,
+        steal: None,
+        warmup_max_ns: None,
+        started: None,
+        ended: None,
+        conditions: Vec::new(),
+        verdict: Verdict::default(),
+    }
+}
+
+/// A cell that can be measured.
 pub struct Prepared {
     /// As planned.
     pub plan: CellPlan,
@@ -35,11 +106,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks the names and parameters of a cell.
-    ///
-    /// # Errors
-    /// A message that says what is wrong and what there is instead.
-    pub fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
+    fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
         let (entry, values) = crate::probes::read(&plan.probe, &plan.params)?;
         let threads = ThreadsPlan::read(&values, entry.kind, reach)
             .map_err(|error| of_probe(entry.name, error))?;
@@ -64,41 +131,6 @@ impl Prepared {
     pub fn is_simulated(&self) -> bool {
         self.entry.kind == Kind::Simulated
     }
-
-    /// The cell as it stands before it is run.
-    #[must_use]
-    pub fn pending(&self, number: usize) -> Cell {
-        let (name, meaning) = self.entry.series;
-        Cell {
-            key: self.plan.key(),
-            dir: self.plan.dir(number),
-            kind: "latency".to_owned(),
-            state: CellState::Pending,
-            reason: None,
-            probe: self.entry.name.to_owned(),
-            params: self.params.clone(),
-            load: self.plan.load.clone(),
-            duration_ns: self.plan.duration_ns,
-            interval_ns: (self.threads.interval_ns > 0).then_some(self.threads.interval_ns),
-            stats: Stats::default(),
-            series: vec![Series {
-                name: name.to_owned(),
-                meaning: meaning.to_owned(),
-                unit: "ns".to_owned(),
-                stats: Stats::default(),
-            }],
-            parts: Vec::new(),
-            threads: Vec::new(),
-            load_work: Vec::new(),
-            cpu_utilisation: None,
-            steal: None,
-            warmup_max_ns: None,
-            started: None,
-            ended: None,
-            conditions: Vec::new(),
-            verdict: Verdict::default(),
-        }
-    }
 }
 
 /// Measures one cell; what it found is in `cell`. An error is one of the run directory.
@@ -108,13 +140,15 @@ impl Prepared {
 pub fn run(
     environment: &mut Environment<'_>,
     plan: &Plan,
-    prepared: &Prepared,
+    checked: &Checked,
     cell: &mut Cell,
 ) -> std::io::Result<()> {
-    let missing = prepared.needs.iter().find(|need| !has(**need));
-    let outcome = match missing {
-        Some(need) => Err(format!("needs {}", need.text())),
-        None => measure(environment, plan, prepared, cell)?,
+    let outcome = match checked {
+        Checked::Later(_, probe) => Err(format!("the probe {} is not in this version", probe.name)),
+        Checked::Ready(prepared) => match prepared.needs.iter().find(|need| !has(**need)) {
+            Some(need) => Err(format!("needs {}", need.text())),
+            None => measure(environment, plan, prepared, cell)?,
+        },
     };
     if let Err(reason) = outcome {
         cell.state = CellState::Skipped;

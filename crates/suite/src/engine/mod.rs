@@ -30,7 +30,7 @@ mod watch;
 pub use collector::Collected;
 pub use store::Sync;
 
-use cell::Prepared;
+use cell::Checked;
 use privileges::Privileges;
 use store::RunDir;
 use threads::Reach;
@@ -169,15 +169,15 @@ pub fn run(
         force: options.force,
     };
     let break_ns = limit(options.break_ns);
-    let prepared: Vec<Prepared> = plan
+    let checked: Vec<Checked> = plan
         .cells
         .iter()
-        .map(|cell| Prepared::new(cell, &reach, break_ns))
+        .map(|cell| Checked::new(cell, &reach, break_ns))
         .collect::<Result<_, _>>()
         .map_err(wrong)?;
 
     let facts = Facts::read(&FactsRoot::live());
-    let mut run = describe(plan, options, &facts, &prepared);
+    let mut run = describe(plan, options, &facts, &checked);
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&run));
     let mut store = RunDir::create(&dir).map_err(wrong)?;
 
@@ -208,7 +208,7 @@ pub fn run(
         interrupts,
         ended_by: None,
     };
-    let not_written = run_cells(&mut environment, plan, &prepared, &mut run);
+    let not_written = run_cells(&mut environment, plan, &checked, &mut run);
     let ended_by = environment.ended_by;
     memory::unlock_all();
     journal.undo_or_complain();
@@ -224,12 +224,12 @@ fn limit(ns: Option<u64>) -> i64 {
 fn run_cells(
     environment: &mut Environment<'_>,
     plan: &Plan,
-    prepared: &[Prepared],
+    checked: &[Checked],
     run: &mut Run,
 ) -> Option<String> {
     let mut not_written = None;
     let mut before_ns = 0;
-    for (number, cell) in prepared.iter().enumerate() {
+    for (number, cell) in checked.iter().enumerate() {
         run.cells[number].state = CellState::Running;
         // What fails here fails again behind the cell, and is told then.
         let _ = environment.store.write_run(run);
@@ -240,7 +240,7 @@ fn run_cells(
             run.cells[number].reason = Some(error.to_string());
             run.state = RunState::Failed;
         }
-        before_ns += cell.plan.duration_ns.saturating_add(plan.warmup_ns);
+        before_ns += plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
         environment.observer.cell_ended(&run.cells[number]);
         let state = run.cells[number].state;
         if state == CellState::Interrupted {
@@ -250,7 +250,7 @@ fn run_cells(
             run.state = RunState::Failed;
         }
         let over = matches!(run.state, RunState::Interrupted | RunState::Failed);
-        if over || number + 1 == prepared.len() {
+        if over || number + 1 == checked.len() {
             finish(run, &environment.interrupts);
         } else {
             run.verdict = judge_run(&run.cells[..=number]);
@@ -284,7 +284,7 @@ fn finish(run: &mut Run, interrupts: &Interrupts) {
     run.verdict = judge_run(&judged);
 }
 
-fn describe(plan: &Plan, options: &Options, facts: &Facts, prepared: &[Prepared]) -> Run {
+fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Checked]) -> Run {
     let mut board = facts.board();
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
@@ -320,7 +320,7 @@ fn describe(plan: &Plan, options: &Options, facts: &Facts, prepared: &[Prepared]
         ended: None,
         conditions: Vec::new(),
         facts: facts.groups(),
-        cells: prepared.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect(),
+        cells: checked.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect(),
         verdict: Verdict {
             outcome: Outcome::None,
             confidence: plan.confidence,

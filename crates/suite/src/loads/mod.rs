@@ -31,6 +31,7 @@ mod hackbench;
 mod none;
 mod paper;
 mod part;
+pub mod planned;
 mod process;
 mod procs;
 mod set;

@@ -110,9 +110,15 @@ impl LoadSet {
     /// a namespace the supervisors are killed when the starting *thread* ends.
     ///
     /// # Errors
-    /// The first part that cannot start; parts of a composite only where none of
-    /// them can. One that can not is in [`LoadWork::trouble`] otherwise.
+    /// A load that is not in this version, or the first part that cannot start; parts
+    /// of a composite only where none of them can. One that can not is in [`LoadWork::trouble`] otherwise.
     pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
+        if let Some(later) = spec.planned() {
+            return Err(LoadStartError {
+                load: later.name.to_owned(),
+                reason: "the load is not in this version".to_owned(),
+            });
+        }
         let machine = Machine {
             cpus: cpus(context.affinity.as_deref()),
             memory: available_memory(Path::new("/proc")),

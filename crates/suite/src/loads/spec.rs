@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-use punctual_core::params::Named;
+use punctual_core::params::{Named, ParamError};
 
-use super::{Form, LOADS, LoadEntry, find};
-use crate::registry::Values;
+use super::{Form, LOADS, LoadEntry, find, planned};
+use crate::registry::{Planned, Values};
 
 /// A load as it was asked for, checked against the registry.
 #[derive(Debug, Clone)]
 pub struct LoadSpec {
     text: String,
     parts: Vec<PartSpec>,
+    planned: Option<&'static Planned>,
 }
 
 /// One part of a load.
@@ -38,13 +39,21 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl LoadSpec {
-    /// Reads loads joined by `+`; all that is behind `cmd:` is one command.
+    /// Reads loads joined by `+`; all that is behind `cmd:` is one command. The
+    /// parameters of planned loads are taken as they are written.
     ///
     /// # Errors
     /// [`SpecError`] names the unknown load or parameter and lists the known ones.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let mut parts = Vec::new();
-        for element in split(text) {
+        let mut planned = None;
+        let elements = split(text);
+        for element in &elements {
+            if let Some(later) = planned::find(name_of(element)) {
+                Named::parse(element, "").map_err(|error| of_load(element, &error))?;
+                planned = planned.or(Some(later));
+                continue;
+            }
             let entry = lookup(element)?;
             if let Form::Composite(texts) = entry.form {
                 // Refuses parameters, of which a composite has none.
@@ -57,12 +66,12 @@ impl LoadSpec {
             }
         }
         let idle = |part: &PartSpec| matches!(part.entry.form, Form::Idle);
-        if parts.len() > 1 && parts.iter().any(idle) {
+        if elements.len() > 1 && parts.iter().any(idle) {
             return Err(SpecError(format!(
                 "\"{text}\": none is the absence of load and cannot be joined with others"
             )));
         }
-        Ok(Self { text: text.to_owned(), parts })
+        Ok(Self { text: text.to_owned(), parts, planned })
     }
 
     /// The text it was read from.
@@ -75,6 +84,12 @@ impl LoadSpec {
     #[must_use]
     pub fn parts(&self) -> &[PartSpec] {
         &self.parts
+    }
+
+    /// The first of its loads that is not in this version: the load cannot start.
+    #[must_use]
+    pub fn planned(&self) -> Option<&'static Planned> {
+        self.planned
     }
 }
 
@@ -100,14 +115,21 @@ fn part(
     entry: &'static LoadEntry,
     composite: Option<&'static str>,
 ) -> Result<PartSpec, SpecError> {
-    let named = Named::parse(text, entry.main_param)
-        .map_err(|error| SpecError(format!("load \"{text}\": {error}")))?;
+    let named = Named::parse(text, entry.main_param).map_err(|error| of_load(text, &error))?;
     let values = Values::check(&named, entry.params).map_err(SpecError)?;
     Ok(PartSpec { entry, values, composite })
 }
 
+fn of_load(text: &str, error: &ParamError) -> SpecError {
+    SpecError(format!("load \"{text}\": {error}"))
+}
+
+fn name_of(text: &str) -> &str {
+    text.split(':').next().unwrap_or("").trim()
+}
+
 fn lookup(text: &str) -> Result<&'static LoadEntry, SpecError> {
-    let name = text.split(':').next().unwrap_or("").trim();
+    let name = name_of(text);
     if let Some(entry) = find(name) {
         return Ok(entry);
     }
@@ -168,11 +190,21 @@ mod tests {
             ("flood:speed=1", "flood has no parameter \"speed\"; it has: proto"),
             ("paper:x=1", "paper has no parameter \"x\"; it has: none"),
             ("none+copy", "cannot be joined"),
+            ("none+untar", "cannot be joined"),
+            ("untar:files", "load \"untar:files\": \"files\" is not of the form key=value"),
             ("flood:x=1,x=2", "x is given twice"),
         ] {
             let error = LoadSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn planned_loads_are_taken_as_they_are_written() {
+        let spec = LoadSpec::parse("copy+untar:files=9+dohell").unwrap();
+        assert_eq!(spec.planned().map(|load| load.name), Some("untar"));
+        assert_eq!(names("copy+untar:files=9+dohell"), [("copy", None)]);
+        assert!(LoadSpec::parse("copy+cmd:untar + 2").unwrap().planned().is_none());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::recorder::Recorder;
 use crate::registry::{Need, Param, Values};
 
 mod clock;
+pub mod planned;
 mod sim;
 mod wakeup;
 
