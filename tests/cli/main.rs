@@ -4,5 +4,6 @@
 mod damage;
 mod ends;
 mod golden;
+mod planned;
 mod simulated;
 mod support;

@@ -30,15 +30,40 @@ pub static PLANS: &[BuiltIn] = &[
         summary: "25 hours: evidence for rare misses, one in ten million",
         text: include_str!("../../../plans/extended.toml"),
     },
+    BuiltIn {
+        name: "lab",
+        summary: "6 seconds: the frozen measurement of the virtual lab",
+        text: include_str!("../../../plans/lab.toml"),
+    },
+    BuiltIn {
+        name: "koolwal-geode",
+        summary: "two days: clock, wake-ups and parallel port, as the Geode paper",
+        text: include_str!("../../../plans/koolwal-geode.toml"),
+    },
+    BuiltIn {
+        name: "arthur-emde-mcguire",
+        summary: "5 minutes: the edges of a square wave under load",
+        text: include_str!("../../../plans/arthur-emde-mcguire.toml"),
+    },
+    BuiltIn {
+        name: "celf-rtwg",
+        summary: "20 hours: RealFeel and cyclictest, as the CE Linux Forum ran them",
+        text: include_str!("../../../plans/celf-rtwg.toml"),
+    },
+    BuiltIn {
+        name: "mitsubishi-celf",
+        summary: "40 minutes: interrupt and process latency in Mitsubishi's four scenarios",
+        text: include_str!("../../../plans/mitsubishi-celf.toml"),
+    },
 ];
 
 impl BuiltIn {
     /// Reads it.
     ///
     /// # Errors
-    /// Never for a plan that passed the tests.
-    pub fn plan(&self) -> anyhow::Result<Plan> {
-        Plan::from_toml(self.text).with_context(|| format!("built-in plan {}", self.name))
+    /// Where it has no such variant.
+    pub fn plan(&self, variant: Option<&str>) -> anyhow::Result<Plan> {
+        Ok(Plan::from_toml_variant(self.text, variant)?)
     }
 }
 
@@ -47,13 +72,14 @@ pub fn find(name: &str) -> Option<&'static BuiltIn> {
     PLANS.iter().find(|plan| plan.name == name)
 }
 
-/// The plan of a name that comes with punctual, or of a file.
+/// The plan of a name that comes with punctual, or of a file, in one of its variants.
 ///
 /// # Errors
-/// A message that names the file and what is wrong with it, or the plans there are.
-pub fn load(name: &str) -> anyhow::Result<Plan> {
+/// A message that names the file and what is wrong with it, or the plans or variants
+/// there are.
+pub fn load(name: &str, variant: Option<&str>) -> anyhow::Result<Plan> {
     if let Some(plan) = find(name) {
-        return plan.plan();
+        return plan.plan(variant);
     }
     let path = Path::new(name);
     if !path.exists() {
@@ -61,7 +87,7 @@ pub fn load(name: &str) -> anyhow::Result<Plan> {
         bail!("there is no plan or file \"{name}\"; plans: {}, or a TOML file", names.join(", "));
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("plan {name}"))?;
-    Plan::from_toml(&text).with_context(|| format!("plan {name}"))
+    Plan::from_toml_variant(&text, variant).with_context(|| format!("plan {name}"))
 }
 
 #[cfg(test)]
@@ -69,13 +95,20 @@ mod tests {
     use super::*;
     use punctual_core::stats::samples_needed;
     use punctual_core::units::SECOND_NS;
+    use punctual_suite::loads::LoadSpec;
+    use punctual_suite::probes;
 
-    /// Every periodic cell is long enough for a PASS.
+    /// Every periodic cell that is judged is long enough for a PASS. Plans that follow
+    /// a publication or the lab have no deadline: they end in no verdict.
     #[test]
-    fn built_in_plans_can_end_in_pass() {
+    fn built_in_plans_with_a_deadline_can_end_in_pass() {
+        let mut judged = Vec::new();
         for built_in in PLANS {
-            let plan = built_in.plan().unwrap();
-            assert_eq!(plan.name, built_in.name);
+            let plan = built_in.plan(None).unwrap();
+            if plan.deadline_ns.is_none() {
+                continue;
+            }
+            judged.push(built_in.name);
             let needed = samples_needed(plan.probability, 0, plan.confidence).unwrap();
             for cell in plan.cells.iter().filter(|cell| cell.probe == "wakeup") {
                 let per_second = if cell.params.contains_key("interval") { 10_000 } else { 1_000 };
@@ -83,5 +116,43 @@ mod tests {
                 assert!(releases >= needed, "{}: {releases} < {needed}", cell.key());
             }
         }
+        assert_eq!(judged, ["standard", "extended"]);
+    }
+
+    #[test]
+    fn built_in_plans_name_what_is_there_or_planned() {
+        for built_in in PLANS {
+            let plan = built_in.plan(None).unwrap();
+            assert_eq!(plan.name, built_in.name);
+            for cell in &plan.cells {
+                let known = probes::planned::find(&cell.probe).is_some()
+                    || probes::read(&cell.probe, &cell.params).is_ok();
+                assert!(known, "{}", cell.key());
+                LoadSpec::parse(&cell.load).unwrap();
+            }
+        }
+    }
+
+    /// The plans that follow a publication are found beside its figures, and have a
+    /// variant that a virtual board affords.
+    #[test]
+    fn plans_of_publications_have_figures_and_a_virtual_variant() {
+        let figures = include_str!("../../../published/latency.csv");
+        let mut followed = 0;
+        for built_in in PLANS {
+            if built_in.plan(None).unwrap().citation.is_none() {
+                continue;
+            }
+            followed += 1;
+            let name = built_in.name;
+            assert!(figures.contains(&format!("\n{name},")), "{name}");
+            let plan = built_in.plan(Some("virtual")).unwrap();
+            assert!(plan.cells.iter().all(|cell| cell.duration_ns <= 5 * SECOND_NS), "{name}");
+            assert!(!plan.kernels.is_empty(), "{name}");
+            let keys: std::collections::BTreeSet<_> =
+                plan.cells.iter().map(|cell| cell.key()).collect();
+            assert_eq!(keys.len(), plan.cells.len(), "{name}: two cells are one measurement");
+        }
+        assert_eq!(followed, 4);
     }
 }

@@ -31,9 +31,10 @@ pub fn plan(matches: &ArgMatches) -> anyhow::Result<Plan> {
         .flat_map(|text| split_list(text))
         .collect();
     let named_plan = matches.get_one::<String>("plan");
+    let variant = matches.get_one::<String>("variant").map(String::as_str);
     let mut plan = match named_plan {
-        Some(name) => plans::load(name)?,
-        None if probes.is_empty() => plans::load(plans::DEFAULT)?,
+        Some(name) => plans::load(name, variant)?,
+        None if probes.is_empty() => plans::load(plans::DEFAULT, None)?,
         None => Plan::new("command line"),
     };
     if probes.is_empty() {
@@ -115,7 +116,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     let probes = probes
         .iter()
         .map(|text| named(text))
-        .collect::<anyhow::Result<Vec<(Named, &ProbeEntry)>>>()?;
+        .collect::<anyhow::Result<Vec<(Named, Option<&ProbeEntry>)>>>()?;
     let given: BTreeMap<&str, String> = PROBE_OPTIONS
         .iter()
         .filter_map(|option| {
@@ -125,8 +126,8 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         })
         .collect();
     for name in given.keys() {
-        if !probes.iter().any(|(_, entry)| has(entry, name)) {
-            let list: Vec<_> = probes.iter().map(|(_, entry)| entry.name).collect();
+        if !probes.iter().any(|(_, entry)| takes(*entry, name)) {
+            let list: Vec<_> = probes.iter().map(|(named, _)| named.name.as_str()).collect();
             let knows = PROBES.iter().filter(|entry| has(entry, name)).map(|entry| entry.name);
             bail!(
                 "{}: {} has no parameter \"{name}\"; probes that have it: {}",
@@ -140,7 +141,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     let loads = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
     let mut cells = Vec::new();
     for (mut named, entry) in probes {
-        for (name, text) in given.iter().filter(|(name, _)| has(entry, name)) {
+        for (name, text) in given.iter().filter(|(name, _)| takes(entry, name)) {
             named.params.entry((*name).to_owned()).or_insert_with(|| text.clone());
         }
         let duration_ns = match matches.get_one::<u64>("duration") {
@@ -158,13 +159,23 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     Ok(cells)
 }
 
-fn named(text: &str) -> anyhow::Result<(Named, &'static ProbeEntry)> {
+/// A probe with its parameters; without an entry where a later version brings it.
+fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
+    if probes::planned::find(&named.name).is_some() {
+        return Ok((named, None));
+    }
     if probes::find(&named.name).is_none() && plans::find(&named.name).is_some() {
         bail!("\"{0}\" is a plan: write --plan {0}", named.name);
     }
     let (entry, _) = probes::read(&named.name, &named.params).map_err(|error| anyhow!(error))?;
-    Ok((named, entry))
+    Ok((named, Some(entry)))
+}
+
+/// Whether an option becomes a parameter of the probe; which a planned one will take
+/// is not known yet.
+fn takes(entry: Option<&ProbeEntry>, name: &str) -> bool {
+    entry.is_none_or(|entry| has(entry, name))
 }
 
 fn has(entry: &ProbeEntry, name: &str) -> bool {
@@ -173,12 +184,17 @@ fn has(entry: &ProbeEntry, name: &str) -> bool {
 
 /// Twice the time that the samples take where none is missed: `-l` alone means
 /// that number of samples, and a probe that is never served must end all the same.
-fn long_enough(samples: Option<u64>, entry: &ProbeEntry, params: &BTreeMap<String, String>) -> u64 {
+fn long_enough(
+    samples: Option<u64>,
+    entry: Option<&ProbeEntry>,
+    params: &BTreeMap<String, String>,
+) -> u64 {
     let interval = |param: Param| {
         let text = params.get("interval").map_or(param.default, String::as_str);
         parse_duration_ns(text, BareNumber::Microseconds).ok()
     };
-    let param = entry.all_params().into_iter().find(|param| param.name == "interval");
+    let params_known = entry.map(ProbeEntry::all_params).unwrap_or_default();
+    let param = params_known.into_iter().find(|param| param.name == "interval");
     let needed = samples
         .zip(param.and_then(interval))
         .map_or(0, |(samples, interval)| samples.saturating_mul(interval).saturating_mul(2));
@@ -256,6 +272,25 @@ mod tests {
                 "clock:affinity=0-1+3 @ none @ 10s",
             ]
         );
+    }
+
+    #[test]
+    fn planned_probes_are_taken_as_they_are_written() {
+        assert_eq!(
+            keys("rtc:rate=2048 wakeup -t 1 -D 1"),
+            ["rtc:rate=2048,threads=1 @ none @ 1s", "wakeup @ none @ 1s"]
+        );
+        assert_eq!(keys("rtc -l 9"), ["rtc @ none @ 10s @ 9 samples"]);
+        assert!(read("rtd").is_err());
+    }
+
+    #[test]
+    fn a_variant_is_one_of_the_plan() {
+        let plan = read("--plan koolwal-geode --variant virtual").unwrap();
+        assert_eq!(plan.name, "koolwal-geode, variant virtual");
+        let error = read("--plan koolwal-geode --variant x").unwrap_err();
+        assert!(format!("{error:#}").contains("it has: virtual"), "{error:#}");
+        assert!(read("--variant virtual").is_err(), "a variant needs a plan");
     }
 
     #[test]

@@ -106,10 +106,12 @@ fn what() -> Vec<Arg> {
             .long("plan")
             .value_name("FILE|NAME")
             .help(format!(
-                "The cells of a plan, before those of the probes given: a TOML file, or {}",
-                plans.join(" or ")
+                "The cells of a plan, before those of the probes given: a TOML file, or one of {}",
+                plans.join(", ")
             ))
             .value_hint(ValueHint::FilePath),
+        value("variant", "NAME", "A variant of the plan, which replaces its durations; `punctual list PLAN` names them")
+            .requires("plan"),
         value("load", "LIST", "Loads: , separates cells, + joins loads that run together [default: none]")
             .default_value("none")
         .hide_default_value(true),

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::bail;
 use clap::ArgMatches;
+use punctual_core::plan::Plan;
 use punctual_core::units::human_ns;
 use punctual_report::words;
-use punctual_suite::loads::{LOADS, LoadEntry};
+use punctual_suite::loads::{self, LOADS, LoadEntry};
 use punctual_suite::probes::{self, PROBES, ProbeEntry};
-use punctual_suite::registry::{Need, Param};
+use punctual_suite::registry::{Need, Param, Planned};
 use punctual_sys::clock::tsc;
 use punctual_sys::socket::LoopbackEcho;
 use serde::Serialize;
@@ -25,6 +26,16 @@ struct Entry {
     help: String,
     parameters: Vec<Parameter>,
     needs: Vec<NeedState>,
+    /// What only plans have.
+    #[serde(flatten)]
+    plan: Option<PlanParts>,
+}
+
+#[derive(Serialize)]
+struct PlanParts {
+    citation: Option<String>,
+    kernels: Vec<String>,
+    variants: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -49,22 +60,38 @@ type Lister = fn() -> Vec<Entry>;
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let json = matches.get_flag("json");
     let what = matches.get_one::<String>("what").map(String::as_str);
-    let kinds: [(&str, Lister); 4] =
-        [("probes", all_probes), ("loads", all_loads), ("plans", all_plans), ("runs", all_runs)];
-    let chosen: Vec<(&str, Vec<Entry>)> = match what {
-        None => kinds[..3].iter().map(|(kind, list)| (*kind, list())).collect(),
-        Some(name) => match kinds.iter().find(|(kind, _)| *kind == name) {
-            Some((kind, list)) => vec![(*kind, list())],
+    let kinds: [(&str, &[(&str, Lister)]); 4] = [
+        ("probes", &[("probes", all_probes), ("planned_probes", planned_probes)]),
+        ("loads", &[("loads", all_loads), ("planned_loads", planned_loads)]),
+        ("plans", &[("plans", all_plans)]),
+        ("runs", &[("runs", all_runs)]),
+    ];
+    let kinds = match what {
+        None => &kinds[..3],
+        Some(name) => match kinds.iter().position(|(kind, _)| *kind == name) {
+            Some(index) => &kinds[index..=index],
             None => return explain(name, json),
         },
     };
+    let sections = kinds.iter().flat_map(|(_, sections)| *sections);
+    let chosen: Vec<_> = sections.map(|(title, list)| (*title, list())).collect();
     if json {
         output::print_json(&chosen.into_iter().collect::<BTreeMap<_, _>>())?;
         return Ok(Ending::Done);
     }
-    let sections: Vec<_> = chosen.iter().map(|(kind, entries)| section(kind, entries)).collect();
+    let sections: Vec<_> =
+        chosen.iter().map(|(kind, entries)| section(title(kind), entries)).collect();
     output::print(&sections.join("\n"))?;
     Ok(Ending::Done)
+}
+
+/// The key of a list in JSON, in words.
+fn title(kind: &str) -> &str {
+    match kind {
+        "planned_probes" => "probes that are planned, not in this version",
+        "planned_loads" => "loads that are planned, not in this version",
+        kind => kind,
+    }
 }
 
 fn all_probes() -> Vec<Entry> {
@@ -75,37 +102,61 @@ fn all_loads() -> Vec<Entry> {
     LOADS.iter().map(load).collect()
 }
 
+fn planned_probes() -> Vec<Entry> {
+    probes::planned::PLANNED.iter().map(planned).collect()
+}
+
+fn planned_loads() -> Vec<Entry> {
+    loads::planned::PLANNED.iter().map(planned).collect()
+}
+
 fn all_plans() -> Vec<Entry> {
     plans::PLANS.iter().map(plan).collect()
 }
 
-fn probe(entry: &ProbeEntry) -> Entry {
+fn probe(probe: &ProbeEntry) -> Entry {
     Entry {
-        name: entry.name.to_owned(),
-        summary: entry.summary.to_owned(),
-        help: entry.help.to_owned(),
-        parameters: entry.all_params().iter().map(parameter).collect(),
-        needs: probe_needs(entry),
+        help: probe.help.to_owned(),
+        parameters: probe.all_params().iter().map(parameter).collect(),
+        needs: probe_needs(probe),
+        ..entry(probe.name, probe.summary)
     }
 }
 
-fn load(entry: &LoadEntry) -> Entry {
+fn load(load: &LoadEntry) -> Entry {
     Entry {
-        name: entry.name.to_owned(),
-        summary: entry.summary.to_owned(),
-        help: entry.help.to_owned(),
-        parameters: entry.params.iter().map(parameter).collect(),
-        needs: entry.needs.iter().map(|need| state(*need, None)).collect(),
+        help: load.help.to_owned(),
+        parameters: load.params.iter().map(parameter).collect(),
+        needs: load.needs.iter().map(|need| state(*need, None)).collect(),
+        ..entry(load.name, load.summary)
+    }
+}
+
+/// Something whose parameters and needs are not known yet.
+fn planned(planned: &Planned) -> Entry {
+    Entry {
+        help: "Planned, not in this version: a cell with it is SKIPPED.".to_owned(),
+        ..entry(planned.name, planned.summary)
     }
 }
 
 fn plan(built_in: &plans::BuiltIn) -> Entry {
+    let parts = built_in.plan(None).ok().map(|plan| PlanParts {
+        citation: plan.citation,
+        kernels: plan.kernels,
+        variants: Plan::variants(built_in.text).unwrap_or_default(),
+    });
+    Entry { help: built_in.text.to_owned(), plan: parts, ..entry(built_in.name, built_in.summary) }
+}
+
+fn entry(name: &str, summary: &str) -> Entry {
     Entry {
-        name: built_in.name.to_owned(),
-        summary: built_in.summary.to_owned(),
-        help: built_in.text.to_owned(),
+        name: name.to_owned(),
+        summary: summary.to_owned(),
+        help: String::new(),
         parameters: Vec::new(),
         needs: Vec::new(),
+        plan: None,
     }
 }
 
@@ -143,7 +194,7 @@ fn state(need: Need, with: Option<String>) -> NeedState {
 }
 
 fn all_runs() -> Vec<Entry> {
-    let entry = |path: &std::path::PathBuf| {
+    let of_run = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let summary = match store::read_run(path) {
             Ok(run) => {
@@ -160,10 +211,9 @@ fn all_runs() -> Vec<Entry> {
             }
             Err(error) => format!("{error:#}"),
         };
-        let (help, parameters, needs) = (String::new(), Vec::new(), Vec::new());
-        Entry { name, summary, help, parameters, needs }
+        entry(&name, &summary)
     };
-    store::all().iter().map(entry).collect()
+    store::all().iter().map(of_run).collect()
 }
 
 fn section(kind: &str, entries: &[Entry]) -> String {
@@ -177,8 +227,21 @@ fn section(kind: &str, entries: &[Entry]) -> String {
         for need in entry.needs.iter() {
             out.push_str(&format!("  {:width$}  {}\n", "", need_text(need)));
         }
+        for line in entry.plan.iter().flat_map(plan_lines) {
+            out.push_str(&wrapped(&line, &format!("  {:width$}    ", "")));
+        }
     }
     out
+}
+
+/// What a plan follows, compares and can be varied to, a line each.
+fn plan_lines(plan: &PlanParts) -> Vec<String> {
+    let list = |what: &str, names: &[String]| {
+        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+    };
+    let citation = plan.citation.as_ref().map(|text| format!("follows {text}"));
+    let lines = [citation, list("kernels", &plan.kernels), list("variants", &plan.variants)];
+    lines.into_iter().flatten().collect()
 }
 
 fn need_text(need: &NeedState) -> String {
@@ -192,7 +255,9 @@ fn explain(name: &str, json: bool) -> anyhow::Result<Ending> {
     let found: Vec<Entry> = probes::find(name)
         .map(probe)
         .into_iter()
-        .chain(punctual_suite::loads::find(name).map(load))
+        .chain(loads::find(name).map(load))
+        .chain(probes::planned::find(name).map(planned))
+        .chain(loads::planned::find(name).map(planned))
         .chain(plans::find(name).map(plan))
         .collect();
     if found.is_empty() {
@@ -209,6 +274,10 @@ fn explain(name: &str, json: bool) -> anyhow::Result<Ending> {
 
 fn details(entry: &Entry) -> String {
     let mut out = format!("{}: {}\n\n", entry.name, entry.summary);
+    let lines: String = entry.plan.iter().flat_map(plan_lines).map(|l| wrapped(&l, "")).collect();
+    if !lines.is_empty() {
+        out.push_str(&format!("{lines}\n"));
+    }
     // A plan's help is its file.
     let verbatim = entry.help.contains('\n');
     let help = if verbatim { entry.help.clone() } else { wrapped(&entry.help, "") };

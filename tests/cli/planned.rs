@@ -1,0 +1,93 @@
+//! What later versions bring is SKIPPED with a reason; what nobody knows is an error.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Scratch, json, stderr, stdout};
+
+const SKIPPED: i32 = 4;
+const USAGE: i32 = 2;
+
+fn reasons(run: &Value) -> Vec<(&str, Option<&str>)> {
+    let cells = run["cells"].as_array().unwrap().iter();
+    cells.map(|cell| (cell["state"].as_str().unwrap(), cell["reason"].as_str())).collect()
+}
+
+#[test]
+fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
+    let scratch = Scratch::new("planned");
+    let plan = r#"
+        name = "ahead"
+        kernels = ["none", "rt"]
+        duration = "1s"
+        [[cell]]
+        probe = "rtc:rate=2048"
+        load = ["none", "untar"]
+        [[cell]]
+        probe = "sim"
+        load = ["none", "copy+blockio:size=512"]
+        [variant.short]
+        duration = "500ms"
+    "#;
+    fs::write(scratch.path("ahead.toml"), plan).unwrap();
+    let output =
+        scratch.punctual("run --plan ahead.toml --variant short --no-report --out r --json");
+    assert_eq!(output.status.code(), Some(SKIPPED), "{}", stderr(&output));
+    let run = json(&output);
+    assert_eq!(
+        reasons(&run),
+        [
+            ("skipped", Some("the probe rtc is not in this version")),
+            ("skipped", Some("the probe rtc is not in this version")),
+            ("complete", None),
+            ("skipped", Some("blockio: the load is not in this version")),
+        ]
+    );
+    assert_eq!(run["cells"][0]["params"], json!({"rate": "2048"}));
+    assert_eq!(run["cells"][2]["scheduled"], 500);
+    assert_eq!(run["plan"]["name"], "ahead, variant short");
+    assert_eq!(run["plan"]["variant"], "short");
+    assert_eq!(run["plan"]["kernels"], json!(["none", "rt"]));
+}
+
+#[test]
+fn a_planned_probe_of_the_command_line_is_skipped_and_a_misspelt_one_an_error() {
+    let scratch = Scratch::new("planned-line");
+    let output = scratch.punctual("run rtc -D 1 -i 500 --out r");
+    assert_eq!(output.status.code(), Some(SKIPPED), "{}", stderr(&output));
+    assert!(stdout(&output).contains("the probe rtc is not in this version"), "{output:?}");
+    assert!(scratch.path("r/report.html").exists(), "{}", stderr(&output));
+    for (what, line) in [
+        ("probe", "run rtd -D 1"),
+        ("load of a planned probe", "run rtc -D 1 --load untarr"),
+        ("planned load's parameter", "run sim -D 1 --load untar:x"),
+    ] {
+        let output = scratch.punctual(&format!("{line} --out wrong"));
+        assert_eq!(output.status.code(), Some(USAGE), "{what}: {}", stderr(&output));
+        assert!(!scratch.path("wrong").exists(), "{what}");
+    }
+}
+
+#[test]
+fn lists_say_what_is_planned_apart_from_what_is_there() {
+    let scratch = Scratch::new("planned-list");
+    let text = stdout(&scratch.punctual("list probes"));
+    let (there, planned) =
+        text.split_once("\nprobes that are planned, not in this version\n").unwrap();
+    assert!(there.contains("  wakeup ") && !there.contains("  rtc "), "{text}");
+    assert!(planned.contains("  rtc ") && !planned.contains("  wakeup "), "{text}");
+    let lists = json(&scratch.punctual("list --json"));
+    let names = |list: &str| -> Vec<String> {
+        let entries = lists[list].as_array().unwrap().iter();
+        entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("planned_probes").contains(&"rtc".to_owned()));
+    assert!(!names("probes").contains(&"rtc".to_owned()));
+    assert!(names("planned_loads").contains(&"dohell".to_owned()));
+    let plans = lists["plans"].as_array().unwrap();
+    let geode = plans.iter().find(|plan| plan["name"] == "koolwal-geode").unwrap();
+    assert_eq!(geode["kernels"], json!(["none", "full", "rt"]));
+    assert_eq!(geode["variants"], json!(["virtual"]));
+    assert!(geode["citation"].as_str().unwrap().starts_with("Kushal Koolwal"));
+}
