@@ -10,7 +10,7 @@ mod records;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::schema::{Lab, Run, RunState};
+use crate::schema::{Cell, Lab, Run, RunState};
 
 /// One of the two runs.
 #[derive(Debug, Clone, Copy)]
@@ -48,27 +48,30 @@ impl Files {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// The measured parts are the same.
     Identical,
     /// They are not.
-    NotIdentical,
+    NotIdentical {
+        /// Where they first differ, in the order of the plan.
+        first: First,
+    },
     /// Nothing was compared: the runs need not be the same.
-    Refused,
+    Refused {
+        /// Every reason for that.
+        refused: Vec<String>,
+    },
 }
 
 /// Two runs, compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exact {
     /// What came of it.
+    #[serde(flatten)]
     pub outcome: Outcome,
-    /// Why it was refused, one reason each, every one of them.
-    pub refused: Vec<String>,
-    /// Where the runs first differ, in the order of the plan.
-    pub first: Option<First>,
-    /// Cells of the first run.
+    /// Cells of the first run; this and the counts below are 0 where it was refused.
     pub cells: usize,
     /// Those of them that are the same in the second one.
     pub cells_identical: usize,
@@ -83,7 +86,7 @@ pub struct Exact {
 /// The first difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct First {
-    /// Key of the cell; none where it is of the whole run.
+    /// Key of the cell, with a number where the plan holds it several times; none where it is of the whole run.
     pub cell: Option<String>,
     /// `blocks`, `histograms` or `run.json`.
     pub file: &'static str,
@@ -97,16 +100,16 @@ pub struct First {
 #[must_use]
 pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
     let mut exact = Exact {
-        outcome: Outcome::Refused,
-        refused: refusals(a, b),
-        first: None,
+        outcome: Outcome::Identical,
         cells: 0,
         cells_identical: 0,
         bytes: 0,
         bytes_identical: 0,
         notes: [a, b].into_iter().flat_map(notes).collect(),
     };
-    if !exact.refused.is_empty() {
+    let refused = refusals(a, b);
+    if !refused.is_empty() {
+        exact.outcome = Outcome::Refused { refused };
         return exact;
     }
     let mut found = Vec::new();
@@ -118,8 +121,9 @@ pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
     exact.cells = a.run.cells.len();
     exact.bytes = a.files.iter().map(Files::bytes).sum();
     found.extend(interrupts(a.json, b.json));
-    exact.outcome = if found.is_empty() { Outcome::Identical } else { Outcome::NotIdentical };
-    exact.first = found.into_iter().next();
+    if let Some(first) = found.into_iter().next() {
+        exact.outcome = Outcome::NotIdentical { first };
+    }
     exact
 }
 
@@ -131,9 +135,9 @@ fn compare_cells<'a>(
     exact: &mut Exact,
     found: &mut Vec<First>,
 ) {
-    let (of_a, of_b) = (a.run.cells.get(number), b.run.cells.get(number));
-    let key = of_a.or(of_b).map(|cell| cell.key.clone());
-    let first = |file, what| First { cell: key.clone(), file, what };
+    let longer = if number < a.run.cells.len() { a.run } else { b.run };
+    let cell = numbered_key(&longer.cells, number);
+    let first = |file, what| First { cell: cell.clone(), file, what };
     let none = Files::default();
     let files = a.files.get(number).unwrap_or(&none);
     for (name, [left, right]) in files.by_name(b.files.get(number).unwrap_or(&none)) {
@@ -153,6 +157,15 @@ fn compare_cells<'a>(
     let entry = |json: &'a Value| json.get("cells")?.get(number);
     let difference = json_difference(&format!("cells[{number}]"), entry(a.json), entry(b.json));
     found.extend(difference.map(|what| first("run.json", what)));
+}
+
+/// The key of a cell; a number follows where a plan holds the same cell several times.
+fn numbered_key(cells: &[Cell], number: usize) -> Option<String> {
+    let (cell, before) = cells.get(..=number)?.split_last()?;
+    Some(match before.iter().filter(|other| other.key == cell.key).count() {
+        0 => cell.key.clone(),
+        earlier => format!("{} ({})", cell.key, earlier + 1),
+    })
 }
 
 /// Everything that stands in the way of two runs being the same.

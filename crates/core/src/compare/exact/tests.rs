@@ -72,8 +72,9 @@ impl Fixture {
 /// The first difference of two runs of which one is changed.
 fn first(change: impl FnOnce(&mut Fixture)) -> (Exact, String) {
     let exact = Fixture::new().against(&Fixture::changed(change));
-    assert_eq!(exact.outcome, Outcome::NotIdentical);
-    let First { cell, file, what } = exact.first.clone().unwrap();
+    let Outcome::NotIdentical { first: First { cell, file, what } } = exact.outcome.clone() else {
+        panic!("{exact:?}");
+    };
     let cell = cell.map_or_else(String::new, |cell| format!("{cell}: "));
     (exact, format!("{cell}{what} [{file}]"))
 }
@@ -87,7 +88,7 @@ fn what_was_measured_is_compared_and_names_and_times_are_not() {
         other.run.kernel.command_line = "another".to_owned();
     });
     let exact = Fixture::new().against(&again);
-    assert_eq!((exact.outcome, &exact.first), (Outcome::Identical, &None));
+    assert_eq!(exact.outcome, Outcome::Identical);
     let whole = again.files.iter().map(Files::bytes).sum();
     assert!(whole > 100, "{whole}");
     assert_eq!((exact.cells, exact.cells_identical), (2, 2));
@@ -228,15 +229,13 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
             fixture.run.board.lab = Some(lab);
         };
         let exact = Fixture::new().against(&Fixture::changed(apply));
-        assert_eq!((exact.outcome, &exact.refused[..]), (Outcome::Refused, &[text.to_owned()][..]));
+        assert_eq!(exact.outcome, Outcome::Refused { refused: vec![text.to_owned()] });
         apply(&mut all);
-        expected.push(text);
+        expected.push(text.to_owned());
     }
     let exact = Fixture::new().against(&all);
-    assert_eq!(
-        (exact.refused, exact.first),
-        (expected.iter().map(|s| s.to_string()).collect(), None)
-    );
+    assert_eq!(exact.outcome, Outcome::Refused { refused: expected });
+    assert_eq!((exact.cells, exact.bytes), (0, 0));
 }
 
 #[test]
@@ -249,9 +248,11 @@ fn only_counted_virtual_boards_are_compared() {
         other.run.board.lab = Some(Lab::default());
     });
     let exact = local.against(&free);
-    assert_eq!(exact.outcome, Outcome::Refused);
+    let Outcome::Refused { refused } = exact.outcome else {
+        panic!("{exact:?}");
+    };
     assert_eq!(
-        exact.refused,
+        refused,
         [
             "A is of a local board: only a virtual board with counted instructions repeats exactly",
             "B is of a virtual board that ran freely: only a virtual board with counted \
