@@ -1,9 +1,13 @@
 //! The command line, end to end: golden help and errors, simulated runs with
-//! exact expectations, run directories that are damaged, runs that are killed.
+//! exact expectations, run directories that are damaged, runs that are killed, exact
+//! comparison and sets of runs.
 
 mod damage;
 mod ends;
+mod exact;
 mod golden;
+#[path = "../support/lab.rs"]
+mod lab;
 mod planned;
 mod simulated;
 mod support;

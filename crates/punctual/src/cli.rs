@@ -41,6 +41,10 @@ pub fn command() -> Command {
 const RUN_HELP: &str = "A run directory; or a run below ./punctual-runs by its name, the \
 beginning of its name where only one run has it, or \"last\"";
 
+const RUNS_HELP: &str = "A run directory; or a run below ./punctual-runs by its name, the \
+beginning of its name where only one run has it, or \"last\"; or a set: a folder that holds run \
+directories, which stands for all of them";
+
 fn runs(help: &'static str, least: usize) -> Arg {
     Arg::new("runs")
         .value_name("RUN")
@@ -67,7 +71,7 @@ fn html(help: &'static str) -> Arg {
 fn report() -> Command {
     Command::new("report")
         .about("Make one HTML file of one or more runs: verdict, tables, figures, conditions")
-        .arg(runs(RUN_HELP, 1))
+        .arg(runs(RUNS_HELP, 1))
         .arg(html("The HTML file; it needs no other file and no network").required(true))
         .arg(
             Arg::new("figures")
@@ -86,9 +90,28 @@ fn compare() -> Command {
         .about("Put runs side by side: ratios, in what else they differ, what may not be concluded")
         .after_help(
             "Cells are matched by probe, parameters, load and duration; the first run is what the \
-             others are divided by.\nExit status: 0, or 2 where a run cannot be read.",
+             others are divided by.\n\
+             With --exact the measured parts are compared: the files of all cells, their entries in \
+             run.json, and the interrupts meanwhile. Both must be of one virtual board with counted \
+             instructions, one plan and one phase. Of two sets the runs of equal names are \
+             compared.\n\
+             Exit status: 0; 2 where a run cannot be read; 4 where a run is no measurement (a guest \
+             that ran freely), so that nothing is compared.\n\
+             Exit status with --exact: 0 identical, 1 not identical, 4 refused since the boards, \
+             plans or names of runs differ, 2 where a run cannot be read; of several pairs the \
+             worst, in the order 2, 1, 4, 0.",
         )
-        .arg(runs(RUN_HELP, 2))
+        .arg(runs(RUNS_HELP, 1))
+        .arg(
+            Arg::new("exact")
+                .long("exact")
+                .help(
+                    "Say whether two runs of a virtual board, or two sets of them, are identical \
+                     byte for byte, and where they first differ",
+                )
+                .action(ArgAction::SetTrue)
+                .conflicts_with("output"),
+        )
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))
 }

@@ -12,6 +12,10 @@ pub enum Ending {
     Done,
     /// Judged.
     Judged(Outcome),
+    /// Two runs that were to be identical are not.
+    Different,
+    /// Runs that may not be compared were to be; which and why has been said.
+    Refused,
     /// A sample was above the break value.
     Broken,
     /// Ended by an error, which has been said; what was measured is kept.
@@ -25,10 +29,10 @@ impl Ending {
     pub fn status(self) -> u8 {
         match self {
             Self::Done | Self::Judged(Outcome::None | Outcome::Pass) => 0,
-            Self::Judged(Outcome::Fail) | Self::Broken => 1,
+            Self::Judged(Outcome::Fail) | Self::Different | Self::Broken => 1,
             Self::Failed => ERROR,
             Self::Judged(Outcome::Inconclusive) => 3,
-            Self::Judged(Outcome::Skipped) => 4,
+            Self::Judged(Outcome::Skipped) | Self::Refused => 4,
             Self::Interrupted => 130,
         }
     }

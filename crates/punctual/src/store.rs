@@ -5,18 +5,22 @@
 
 use std::fs;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
+use serde::Deserialize;
+use serde_json::Value;
 
 mod find;
 mod judge;
+mod raw;
 mod recover;
 
-pub use find::{RUNS, all, find};
+pub use find::{RUNS, all, find, find_all, find_one, set};
 pub use judge::judge_again;
+pub use raw::{Raw, read_raw};
 
 /// Reads a run directory. One whose process was killed is rebuilt from its blocks.
 ///
@@ -33,16 +37,22 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
     let mut loaded = LoadedRun { run, cells, damage };
     if loaded.run.state == RunState::Running {
-        if let Some(pid) = find::writer_of(dir) {
-            bail!(
-                "{}: process {pid} still measures; wait for its end, or see how it goes with \
-                 kill -USR1 {pid}",
-                dir.display()
-            );
-        }
+        check_ended(dir)?;
         recover::rebuild(&mut loaded);
     }
     Ok(loaded)
+}
+
+/// Refuses a run that is still being written.
+fn check_ended(dir: &Path) -> anyhow::Result<()> {
+    let Some(pid) = find::writer_of(dir) else {
+        return Ok(());
+    };
+    bail!(
+        "{}: process {pid} still measures; wait for its end, or see how it goes with kill -USR1 \
+         {pid}",
+        dir.display()
+    )
 }
 
 /// Reads `run.json` alone.
@@ -50,6 +60,11 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
 /// # Errors
 /// As [`load`].
 pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
+    Ok(read_json(dir)?.1)
+}
+
+/// Reads `run.json` as it stands there, and as this version understands it.
+fn read_json(dir: &Path) -> anyhow::Result<(Value, Run)> {
     let path = dir.join("run.json");
     let bytes = fs::read(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -58,8 +73,8 @@ pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
         _ => anyhow!(error).context(format!("cannot read {}", path.display())),
     })?;
     let damaged = || format!("{} is damaged or not of punctual", path.display());
-    let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(damaged)?;
-    let schema = value.get("schema").and_then(serde_json::Value::as_str);
+    let value: Value = serde_json::from_slice(&bytes).with_context(damaged)?;
+    let schema = value.get("schema").and_then(Value::as_str);
     let Some(schema) = schema else {
         bail!("{}: it has no key \"schema\"", damaged());
     };
@@ -72,18 +87,26 @@ pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
             env!("CARGO_PKG_VERSION")
         );
     }
-    serde_json::from_value(value).with_context(damaged)
+    let run = Run::deserialize(&value).with_context(damaged)?;
+    Ok((value, run))
+}
+
+/// The folder of a cell; none where what `run.json` says cannot be one.
+fn cell_folder(dir: &Path, cell: &Cell) -> Option<PathBuf> {
+    let mut name = Path::new(&cell.dir).components();
+    match (name.next(), name.next()) {
+        (Some(Component::Normal(name)), None) => Some(dir.join("cells").join(name)),
+        _ => None,
+    }
 }
 
 /// Reads what a cell recorded; says in `damage` what is missing.
 fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
     let mut data = CellData::default();
-    let mut name = Path::new(&cell.dir).components();
-    if !matches!((name.next(), name.next()), (Some(Component::Normal(_)), None)) {
+    let Some(folder) = cell_folder(dir, cell) else {
         damage.push(format!("\"{}\" is no name of a cell's folder: not read", cell.dir));
         return data;
-    }
-    let folder = dir.join("cells").join(&cell.dir);
+    };
     let whole = !matches!(cell.state, CellState::Pending | CellState::Skipped | CellState::Running);
     for file in ["blocks", "histograms"] {
         match fs::read(folder.join(file)) {

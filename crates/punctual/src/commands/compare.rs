@@ -2,24 +2,53 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::ArgMatches;
 use punctual_core::compare::compare;
-use punctual_report::text;
+use punctual_core::run::LoadedRun;
+use punctual_report::{text, words};
 
 use super::report;
 use crate::ending::Ending;
 use crate::output;
 
+mod exact;
+
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    if matches.get_flag("exact") {
+        return exact::execute(matches);
+    }
     let runs = report::runs(matches)?;
+    if let [only] = &runs[..] {
+        bail!("{}: one run is nothing to compare; name others too", words::clean(&only.run.run_id));
+    }
+    let json = matches.get_flag("json");
+    let refused: Vec<String> = runs.iter().filter_map(no_measurement).collect();
+    if !refused.is_empty() {
+        refused.iter().for_each(|line| output::complain(line));
+        if json {
+            output::print_json(&serde_json::json!({ "refused": refused }))?;
+        }
+        return Ok(Ending::Refused);
+    }
     let comparison = compare(&runs);
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         report::write(&runs, path, None)?;
     }
-    if matches.get_flag("json") {
+    if json {
         output::print_json(&comparison)?;
     } else {
         output::print(&text::comparison(&comparison, output::width(), output::colour()))?;
     }
     Ok(Ending::Done)
+}
+
+fn no_measurement(loaded: &LoadedRun) -> Option<String> {
+    loaded.run.board.is_plumbing().then(|| {
+        format!(
+            "{}: plumbing, not a measurement: the guest ran freely, and its latencies are the \
+             host's noise: not compared; punctual show shows them",
+            words::clean(&loaded.run.run_id)
+        )
+    })
 }

@@ -195,7 +195,7 @@ fn state(need: Need, with: Option<String>) -> NeedState {
 
 fn all_runs() -> Vec<Entry> {
     let of_run = |path: &std::path::PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.strip_prefix(store::RUNS).unwrap_or(path).to_string_lossy().into_owned();
         let summary = match store::read_run(path) {
             Ok(run) => {
                 let cells = run.cells.len();

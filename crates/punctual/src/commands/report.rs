@@ -30,10 +30,15 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The runs that were named, read.
+/// The runs that were named, read; for a set those that it holds.
 pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
-    let names = matches.get_many::<String>("runs").into_iter().flatten();
-    names.map(|name| store::load(&store::find(name)?)).collect()
+    let mut runs = Vec::new();
+    for name in matches.get_many::<String>("runs").into_iter().flatten() {
+        for dir in store::find_all(name)? {
+            runs.push(store::load(&dir)?);
+        }
+    }
+    Ok(runs)
 }
 
 /// Writes the report of runs to one HTML file.

@@ -3,14 +3,14 @@
 use clap::ArgMatches;
 use punctual_report::text;
 
-use super::report;
 use crate::ending::Ending;
 use crate::{output, request, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let runs = report::runs(matches)?;
+    let names = matches.get_many::<String>("runs").into_iter().flatten();
     let mut ending = Ending::Done;
-    for mut run in runs {
+    for name in names {
+        let mut run = store::load(&store::find_one(name)?)?;
         let recorded = run.run.plan.clone();
         let mut plan = recorded.clone();
         request::judgement(matches, &mut plan);

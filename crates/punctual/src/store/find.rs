@@ -11,8 +11,9 @@ use super::read_run;
 /// The folder that runs are written to unless told otherwise.
 pub const RUNS: &str = "punctual-runs";
 
-/// The directory of a run: a path; or a run below [`RUNS`] by its name, by the
-/// beginning of its name, or `last`.
+/// The directory of a run or of a set of runs: a path; or what is below [`RUNS`] by
+/// its name (`set/run` for one of a set), by the beginning of its name, or the run
+/// `last`.
 ///
 /// # Errors
 /// Where there is none, or several are meant; the message lists them.
@@ -28,30 +29,80 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
             None => bail!("last: there is no run in ./{RUNS}"),
         };
     }
-    let begins = |run: &&PathBuf| {
-        run.file_name().is_some_and(|file| file.as_bytes().starts_with(name.as_bytes()))
+    let name = name.trim_end_matches('/');
+    // A name without a slash is of a run or a set, one with a slash of a run in a set.
+    let depth = path.components().count();
+    let begins = |run: &PathBuf| {
+        let named: PathBuf = run.strip_prefix(RUNS).ok()?.components().take(depth).collect();
+        let begins = named.as_os_str().as_bytes().starts_with(name.as_bytes());
+        begins.then(|| Path::new(RUNS).join(named))
     };
-    let found: Vec<&PathBuf> = runs.iter().filter(begins).collect();
-    match (found.iter().find(|run| run.ends_with(name)), &found[..]) {
-        (Some(run), _) | (None, [run]) => Ok((*run).clone()),
-        (None, []) => bail!("{name}: no such run directory, and no run in ./{RUNS} begins so"),
-        (None, several) => {
-            let list: Vec<_> = several.iter().map(|run| format!("\n  {}", run.display())).collect();
-            bail!("{name}: several runs begin so:{}", list.concat())
-        }
+    let mut found: Vec<PathBuf> = runs.iter().filter_map(begins).collect();
+    found.dedup();
+    let exact = Path::new(RUNS).join(name);
+    match &found[..] {
+        [one] => Ok(one.clone()),
+        [] => bail!("{name}: no such run directory, and no run in ./{RUNS} begins so"),
+        several if several.contains(&exact) => Ok(exact),
+        several => bail!("{name}: several runs begin so:{}", listed(several)),
     }
 }
 
-/// Every folder below [`RUNS`] that holds a `run.json`, by name, which begins with its time.
+/// The directory of one run, named as for [`find`]; a set will do where it holds only one.
+///
+/// # Errors
+/// As [`find`], and where a set of several runs is named; the message lists them.
+pub fn find_one(name: &str) -> anyhow::Result<PathBuf> {
+    let path = find(name)?;
+    match set(&path).as_deref() {
+        None => Ok(path),
+        Some([run]) => Ok(run.clone()),
+        Some(runs) => bail!("{name}: a set of runs; name one of them:{}", listed(runs)),
+    }
+}
+
+/// The directories that a name stands for, as for [`find`]: a run, or the runs of a set.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_all(name: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let path = find(name)?;
+    Ok(set(&path).unwrap_or_else(|| vec![path]))
+}
+
+/// The runs of a set, by name: a folder that is no run and holds some. None where
+/// `path` is not such a folder.
+pub fn set(path: &Path) -> Option<Vec<PathBuf>> {
+    if is_run(path) {
+        return None;
+    }
+    let runs: Vec<_> = folders(path).into_iter().filter(|path| is_run(path)).collect();
+    (!runs.is_empty()).then_some(runs)
+}
+
+/// Every run below [`RUNS`], those of sets included, by name, which begins with its time.
 pub fn all() -> Vec<PathBuf> {
-    let mut runs: Vec<PathBuf> = fs::read_dir(RUNS)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("run.json").is_file())
-        .collect();
-    runs.sort();
-    runs
+    let runs = |path: PathBuf| match set(&path) {
+        None if is_run(&path) => vec![path],
+        runs => runs.unwrap_or_default(),
+    };
+    folders(Path::new(RUNS)).into_iter().flat_map(runs).collect()
+}
+
+fn is_run(path: &Path) -> bool {
+    path.join("run.json").is_file()
+}
+
+/// What a folder holds, by name.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten();
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    paths
+}
+
+fn listed(runs: &[PathBuf]) -> String {
+    runs.iter().map(|run| format!("\n  {}", run.display())).collect()
 }
 
 /// The run that started last by its own clock: names given with `--out` say nothing of time.

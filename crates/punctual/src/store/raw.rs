@@ -1,0 +1,48 @@
+//! A run directory as it stands on disk, for exact comparison: nothing is
+//! repaired, rebuilt or judged.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use punctual_core::compare::exact::Files;
+use punctual_core::schema::{Cell, Run, RunState};
+use serde_json::Value;
+
+/// What a run directory holds.
+pub struct Raw {
+    /// `run.json`.
+    pub run: Run,
+    /// The same, with keys that this version does not know.
+    pub json: Value,
+    /// The files of its cells, in their order.
+    pub files: Vec<Files>,
+}
+
+/// Reads a run directory as it stands.
+///
+/// # Errors
+/// As [`super::load`], and where a file is there and cannot be read.
+pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
+    let (json, run) = super::read_json(dir)?;
+    if run.state == RunState::Running {
+        super::check_ended(dir)?;
+    }
+    let files = run.cells.iter().map(|cell| read_files(dir, cell)).collect::<Result<_, _>>()?;
+    Ok(Raw { run, json, files })
+}
+
+fn read_files(dir: &Path, cell: &Cell) -> anyhow::Result<Files> {
+    let Some(folder) = super::cell_folder(dir, cell) else {
+        bail!("{}: \"{}\" is no name of a cell's folder", dir.display(), cell.dir);
+    };
+    let read = |name: &str| match fs::read(folder.join(name)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read {}", folder.join(name).display()))
+        }
+    };
+    Ok(Files { blocks: read("blocks")?, histograms: read("histograms")? })
+}
