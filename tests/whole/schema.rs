@@ -50,3 +50,26 @@ fn the_schema_refuses_what_is_no_run() {
         assert!(!validator.is_valid(&wrong), "{key} may be missing");
     }
 }
+
+/// What only some plans have, and cells that can only be skipped.
+#[test]
+fn a_run_of_planned_probes_is_as_the_schema_says() {
+    let place = Place::new();
+    let plan = "name = \"ahead\"\nkernels = [\"none\", \"rt\"]\n\
+                [[cell]]\nprobe = \"rtc\"\n[[cell]]\nprobe = \"sim\"\nload = [\"untar\"]\n\
+                [variant.short]\nduration = \"1s\"\n";
+    fs::write(place.at("ahead.toml"), plan).unwrap();
+    let run = place.run("run --plan ahead.toml --variant short --json --no-report").with(4).json();
+    assert_eq!(run["plan"]["variant"], "short");
+    validate(&run);
+    let validator = validator();
+    for (pointer, value) in [
+        ("/plan/kernels/0", json!("preempt")),
+        ("/plan/variant", json!("")),
+        ("/cells/0/reason", json!(null)),
+    ] {
+        let mut wrong = run.clone();
+        *wrong.pointer_mut(pointer).unwrap() = value;
+        assert!(!validator.is_valid(&wrong), "{pointer}");
+    }
+}

@@ -133,6 +133,16 @@ mod tests {
         }
     }
 
+    /// What the README shows as a plan file is one.
+    #[test]
+    fn the_plan_file_of_the_readme_can_be_read() {
+        let readme = include_str!("../../../README.md");
+        let (_, behind) = readme.split_once("```toml\n").unwrap();
+        let (text, _) = behind.split_once("```").unwrap();
+        let plan = Plan::from_toml_variant(text, Some("short")).unwrap();
+        assert_eq!((plan.cells.len(), plan.cells[0].duration_ns), (2, 5 * SECOND_NS));
+    }
+
     /// The plans that follow a publication are found beside its figures, and have a
     /// variant that a virtual board affords.
     #[test]
