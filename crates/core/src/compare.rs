@@ -7,14 +7,18 @@
 
 mod differences;
 pub mod exact;
+mod groups;
 mod replicates;
+mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 pub use differences::{Difference, Role};
-pub use replicates::{CONFIDENCE, Estimate, Quantity, Replicates, Side};
+pub use groups::Side;
+pub use replicates::{CONFIDENCE, Estimate, Quantity, Replicates};
+pub use spread::{Span, Spread};
 
 use crate::run::LoadedRun;
 use crate::schema::{Cell, CellState, Outcome, Run, RunState};
@@ -25,17 +29,27 @@ use crate::units::grouped;
 pub struct Comparison {
     /// The runs, in the order given; `run` elsewhere is an index into them.
     pub runs: Vec<RunLabel>,
+    /// The runs by kernel, in the order of their first runs.
+    pub groups: Vec<Side>,
     /// The cells that at least two runs have, in the order of the first run.
     pub cells: Vec<MatchedCell>,
     /// The cells that only one run has.
     pub unmatched: Vec<Unmatched>,
     /// In what the runs differ beside their results.
     pub differences: Vec<Difference>,
-    /// Estimates over replicates, where the runs are of two kernels and each has
-    /// several.
+    /// Estimates over replicates, where the first kernel and another one have
+    /// several runs.
     pub replicates: Option<Replicates>,
     /// What may not be concluded, one sentence each, the most important first.
     pub caveats: Vec<String>,
+}
+
+impl Comparison {
+    /// Whether the runs are to be read by kernel, as replicates, and not one by one.
+    #[must_use]
+    pub fn is_replicated(&self) -> bool {
+        self.runs.len() > 2 && self.groups.iter().any(|group| group.runs.len() > 1)
+    }
 }
 
 /// Which run a column stands for.
@@ -63,6 +77,8 @@ pub struct MatchedCell {
     pub key: String,
     /// One row for each run that has the cell, in their order.
     pub rows: Vec<Row>,
+    /// The same by kernel, one for each of [`Comparison::groups`].
+    pub spreads: Vec<Spread>,
 }
 
 /// What one run measured in a cell. Latencies are in ns and absent as in
@@ -71,6 +87,8 @@ pub struct MatchedCell {
 pub struct Row {
     /// Index of the run.
     pub run: usize,
+    /// Index of the cell in the run.
+    pub cell: usize,
     /// How the cell stands.
     pub state: CellState,
     /// Its outcome.
@@ -123,16 +141,18 @@ pub struct Unmatched {
 pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let records: Vec<&Run> = runs.iter().map(|loaded| &loaded.run).collect();
     let (matched, unmatched) = match_cells(&records);
-    let cells: Vec<_> = matched.iter().map(matched_cell).collect();
+    let (groups, repeated) = groups::by_kernel(&records);
+    let cells: Vec<_> = matched.iter().map(|found| matched_cell(found, &groups)).collect();
     let differences = differences::between(&records, &matched);
-    let (replicates, note) = replicates::estimate(&records, &matched);
-    let mut caveats = Vec::new();
-    caveats.extend(note);
+    let (replicates, notes) = replicates::estimate(&records, &groups, &matched);
+    let mut caveats = notes;
+    caveats.extend(repeated);
     caveats.extend(confounded(&differences));
     caveats.extend(unequal_samples(&cells));
     caveats.extend(troubles(runs));
     Comparison {
         runs: records.iter().map(|run| label(run)).collect(),
+        groups,
         cells,
         unmatched,
         differences,
@@ -152,10 +172,10 @@ fn label(run: &Run) -> RunLabel {
     }
 }
 
-/// A key and the cells that have it, with the runs they are of.
+/// A key and the cells that have it: the run, the cell's index in it, the cell.
 struct Match<'a> {
     key: String,
-    cells: Vec<(usize, &'a Cell)>,
+    cells: Vec<(usize, usize, &'a Cell)>,
 }
 
 fn match_cells<'a>(runs: &[&'a Run]) -> (Vec<Match<'a>>, Vec<Unmatched>) {
@@ -163,7 +183,7 @@ fn match_cells<'a>(runs: &[&'a Run]) -> (Vec<Match<'a>>, Vec<Unmatched>) {
     let mut place = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
         let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
-        for cell in &run.cells {
+        for (index, cell) in run.cells.iter().enumerate() {
             let nth = seen.entry(&cell.key).or_insert(0);
             *nth += 1;
             let at = *place.entry((cell.key.as_str(), *nth)).or_insert_with(|| {
@@ -174,23 +194,24 @@ fn match_cells<'a>(runs: &[&'a Run]) -> (Vec<Match<'a>>, Vec<Unmatched>) {
                 order.push(Match { key, cells: Vec::new() });
                 order.len() - 1
             });
-            order[at].cells.push((number, cell));
+            order[at].cells.push((number, index, cell));
         }
     }
     let (matched, single): (Vec<_>, Vec<_>) = order.into_iter().partition(|m| m.cells.len() > 1);
     let unmatched = single.into_iter().flat_map(|m| {
         let key = m.key;
-        m.cells.into_iter().map(move |(run, _)| Unmatched { key: key.clone(), run })
+        m.cells.into_iter().map(move |(run, ..)| Unmatched { key: key.clone(), run })
     });
     (matched, unmatched.collect())
 }
 
-fn matched_cell(found: &Match<'_>) -> MatchedCell {
-    let first = &found.cells[0].1.stats;
-    let rows = found.cells.iter().map(|(run, cell)| {
+fn matched_cell(found: &Match<'_>, groups: &[Side]) -> MatchedCell {
+    let first = &found.cells[0].2.stats;
+    let rows = found.cells.iter().map(|(run, index, cell)| {
         let stats = &cell.stats;
         Row {
             run: *run,
+            cell: *index,
             state: cell.state,
             outcome: cell.verdict.outcome,
             max_ns: stats.max_ns,
@@ -209,7 +230,9 @@ fn matched_cell(found: &Match<'_>) -> MatchedCell {
             },
         }
     });
-    MatchedCell { key: found.key.clone(), rows: rows.collect() }
+    let rows: Vec<Row> = rows.collect();
+    let spreads = spread::of_rows(&rows, groups);
+    MatchedCell { key: found.key.clone(), rows, spreads }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a ratio of latencies needs no 16th digit")]

@@ -1,7 +1,9 @@
 //! How runs, cells, threads and numbers are called in every output.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use punctual_core::compare::{Comparison, Side, Span};
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, LoadWork, Outcome, Run, RunState, Thread};
 use punctual_core::units::{Civil, SECOND_NS, civil, exact_duration, grouped, human_ns};
@@ -96,6 +98,89 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
         }
     }
     runs.iter().enumerate().map(|(i, run)| format!("{} ({})", id(&run.run), i + 1)).collect()
+}
+
+/// Short names that tell kernels apart: the preemption model, with the release
+/// where two share a model, and a number where they share both.
+#[must_use]
+pub fn kernel_names(groups: &[Side]) -> Vec<String> {
+    let model = |group: &Side| match group.preemption.as_str() {
+        "" => "unknown".to_owned(),
+        model => clean(model).into_owned(),
+    };
+    let both = |group: &Side| format!("{} {}", model(group), clean(&group.kernel));
+    let shared = |name: &str, of: &dyn Fn(&Side) -> String| {
+        groups.iter().filter(|group| of(group) == name).count() > 1
+    };
+    let name = |(i, group): (usize, &Side)| match (model(group), both(group)) {
+        (model_alone, _) if !shared(&model_alone, &model) => model_alone,
+        (_, with_release) if !shared(&with_release, &both) => with_release,
+        (_, with_release) => format!("{with_release} ({})", i + 1),
+    };
+    groups.iter().enumerate().map(name).collect()
+}
+
+/// `8 runs`.
+#[must_use]
+pub fn runs(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+/// How many runs of a kernel ended how, the worst first: `3 FAIL`, `5 PASS`.
+#[must_use]
+pub fn outcomes(comparison: &Comparison, group: &Side) -> Vec<(Outcome, String)> {
+    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
+    for run in group.runs.iter().filter_map(|run| comparison.runs.get(*run)) {
+        *counts.entry(run.outcome).or_default() += 1;
+    }
+    let text = |(of, count): (Outcome, usize)| match of {
+        Outcome::None => (of, outcome(of).to_owned()),
+        _ => (of, format!("{count} {}", outcome(of))),
+    };
+    counts.into_iter().rev().map(text).collect()
+}
+
+/// How the tables of replicates are to be read.
+pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
+    alone. The median of an even number of runs is the mean of the middle two. Ratio: of the \
+    medians, to the first kernel.";
+
+/// Lowest, median and highest of a quantity over runs, ns.
+pub type Ends = Option<[f64; 3]>;
+
+/// The ends of a span of integers.
+#[must_use]
+pub fn ends(span: Option<Span<i64>>) -> Ends {
+    span.map(|span| [span.lowest as f64, span.median, span.highest as f64])
+}
+
+/// The ends of a span of means.
+#[must_use]
+pub fn mean_ends(span: Option<Span<f64>>) -> Ends {
+    span.map(|span| [span.lowest, span.median, span.highest])
+}
+
+/// `566.0 (541.0 to 854.0) us`: in one unit where that leaves the lowest its
+/// digits, and the value alone where all runs agree.
+#[must_use]
+pub fn span(ends: Ends) -> String {
+    let Some([lowest, median, highest]) = ends else {
+        return "-".to_owned();
+    };
+    let (unit, name, digits) = match highest.abs() {
+        v if v < 1e3 => (1.0, "ns", 1),
+        v if v < 1e6 => (1e3, "us", 1),
+        v if v < 1e9 => (1e6, "ms", 3),
+        _ => (1e9, "s", 3),
+    };
+    if lowest == highest {
+        return mean_ns(median);
+    }
+    if lowest < unit / 10.0 && unit > 1.0 {
+        return format!("{} ({} to {})", mean_ns(median), mean_ns(lowest), mean_ns(highest));
+    }
+    let text = |ns: f64| format!("{:.digits$}", ns / unit);
+    format!("{} ({} to {}) {name}", text(median), text(lowest), text(highest))
 }
 
 /// What is to be said of a run that did not end as planned, or was not measured here.
@@ -344,6 +429,42 @@ mod tests {
             assert_eq!(utc(seconds * SECOND_NS).as_deref(), Some(text));
         }
         assert_eq!(utc(0), None);
+    }
+
+    #[test]
+    fn kernels_are_named_by_their_model_first() {
+        let side = |preemption: &str, kernel: &str| Side {
+            kernel: kernel.to_owned(),
+            preemption: preemption.to_owned(),
+            runs: Vec::new(),
+        };
+        let names = |sides: &[(&str, &str)]| {
+            kernel_names(&sides.iter().map(|(p, k)| side(p, k)).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            names(&[("none", "6.1"), ("rt", "6.1"), ("", "6.1")]),
+            ["none", "rt", "unknown"]
+        );
+        assert_eq!(
+            names(&[("rt", "6.1"), ("rt", "6.6"), ("full", "6.6")]),
+            ["rt 6.1", "rt 6.6", "full"]
+        );
+        assert_eq!(names(&[("rt", "6.1"), ("rt", "6.1")]), ["rt 6.1 (1)", "rt 6.1 (2)"]);
+    }
+
+    #[test]
+    fn spans_have_one_unit_where_it_serves_them() {
+        for (ends, text) in [
+            ([541e3, 566e3, 854e3], "566.0 (541.0 to 854.0) us"),
+            ([905e3, 1.5e6, 12e6], "1.500 (0.905 to 12.000) ms"),
+            ([21e3, 1.5e6, 12e6], "1.500 ms (21.0 us to 12.000 ms)"),
+            ([-850.0, 20.0, 2_000.0], "20.0 ns (-850.0 ns to 2.0 us)"),
+            ([21.5, 22.0, 30.0], "22.0 (21.5 to 30.0) ns"),
+            ([23_400.0; 3], "23.4 us"),
+        ] {
+            assert_eq!(span(Some(ends)), text);
+        }
+        assert_eq!(span(None), "-");
     }
 
     #[test]

@@ -92,6 +92,33 @@ fn replicates_of_two_kernels() {
 }
 
 #[test]
+fn four_kernels_with_replicates() {
+    let runs = common::experiment(4, 4);
+    insta::assert_snapshot!(comparison(&compare(&runs), 100, false));
+}
+
+#[test]
+fn few_runs_are_shown_one_by_one_too() {
+    let mut runs = common::experiment(2, 2);
+    // In the order of the runs: none, voluntary, full, rt; twice.
+    runs.remove(7);
+    runs.truncate(5);
+    let text = comparison(&compare(&runs), 100, false);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_spread_drops_its_lesser_ends_where_it_does_not_fit() {
+    let compared = compare(&common::experiment(3, 2));
+    let rows = |width| {
+        let text = comparison(&compared, width, false);
+        let row = text.lines().find(|line| line.starts_with("  none ")).unwrap().to_owned();
+        (row.matches(" to ").count(), row)
+    };
+    assert_eq!([140, 100, 60].map(|width| rows(width).0), [3, 2, 1], "{:?}", rows(100));
+}
+
+#[test]
 fn names_from_a_board_cannot_steer_the_terminal() {
     let mut run = common::standard("6.1.0\u{1b}[2J", "rt", 1.0);
     run.run.board.name = "b\u{7}oard\n".to_owned();

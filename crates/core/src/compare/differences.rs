@@ -114,7 +114,7 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
 /// What `read` gives for each run's cell; none for runs without it.
 fn by_run<T: Clone>(runs: usize, found: &Match<'_>, read: impl Fn(&Cell) -> T) -> Vec<Option<T>> {
     let mut values = vec![None; runs];
-    for (run, cell) in &found.cells {
+    for (run, _, cell) in &found.cells {
         values[*run] = Some(read(cell));
     }
     values
@@ -139,12 +139,12 @@ fn interval(cell: &Cell) -> String {
 fn work(runs: usize, found: &Match<'_>) -> Option<Vec<Option<String>>> {
     let measured = || {
         let cells = found.cells.iter();
-        cells.filter(|(_, cell)| cell.stats.samples > 0)
+        cells.filter(|(.., cell)| cell.stats.samples > 0)
     };
-    let names: BTreeSet<_> = measured().flat_map(|(_, cell)| counters(cell)).collect();
+    let names: BTreeSet<_> = measured().flat_map(|(.., cell)| counters(cell)).collect();
     names.into_iter().find_map(|(load, counter)| {
         let mut rates = vec![None; runs];
-        for (run, cell) in measured() {
+        for (run, _, cell) in measured() {
             rates[*run] = Some(rate(cell, load, counter));
         }
         let known = || rates.iter().flatten().copied();

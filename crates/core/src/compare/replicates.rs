@@ -1,8 +1,8 @@
-//! Two kernels, several runs of each: how much longer one is late than the other.
+//! Several runs of each kernel: how much longer one is late than the first.
 
 use serde::Serialize;
 
-use super::Match;
+use super::{Match, Side};
 use crate::schema::{Run, Stats};
 
 /// Confidence of the intervals, two-sided, and of the upper bound, one-sided.
@@ -20,23 +20,14 @@ const SEED: u64 = 0x5EED;
 pub struct Replicates {
     /// The kernel of the first run.
     pub base: Side,
-    /// The kernel it is compared with.
-    pub other: Side,
+    /// The kernel it is compared with, where there is one only; with several
+    /// each estimate says of which it is.
+    pub other: Option<Side>,
     /// Confidence of every interval and bound.
     pub confidence: f64,
-    /// For each matched cell the 99.9 % quantile and the maximum.
+    /// For each matched cell and each kernel but the first that has several runs:
+    /// the 99.9 % quantile and the maximum.
     pub estimates: Vec<Estimate>,
-}
-
-/// The runs of one kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Side {
-    /// `uname -r`.
-    pub kernel: String,
-    /// Preemption model.
-    pub preemption: String,
-    /// Indices of its runs.
-    pub runs: Vec<usize>,
 }
 
 /// What of a run is compared.
@@ -65,6 +56,8 @@ impl Quantity {
 pub struct Estimate {
     /// The cell.
     pub key: String,
+    /// The other kernel: an index into [`super::Comparison::groups`].
+    pub group: usize,
     /// The quantity.
     pub quantity: Quantity,
     /// Runs with a value above zero: base, other.
@@ -81,7 +74,7 @@ pub struct Estimate {
     pub bootstrap: Option<[f64; 2]>,
     /// Two-sided exact p of the rank sum test; ties count as no evidence.
     pub p: Option<f64>,
-    /// The same, adjusted over the cells for each quantity (Holm).
+    /// The same, adjusted over all cells and kernels for each quantity (Holm).
     pub p_adjusted: Option<f64>,
 }
 
@@ -96,44 +89,72 @@ impl Estimate {
 }
 
 /// The estimates, where the runs allow them, and what to say of them.
-pub(super) fn estimate(runs: &[&Run], cells: &[Match<'_>]) -> (Option<Replicates>, Option<String>) {
-    let sides = sides(runs);
-    let (base, other) = match sides.as_slice() {
-        [] => return (None, None),
-        [_] => return (None, Some(one_kernel(runs))),
-        [base, other] => (base, other),
-        more => {
-            let note = format!(
-                "{} kernels: ratios only; give the runs of two kernels for an interval",
-                more.len()
-            );
-            return (None, Some(note));
-        }
+pub(super) fn estimate(
+    runs: &[&Run],
+    groups: &[Side],
+    cells: &[Match<'_>],
+) -> (Option<Replicates>, Vec<String>) {
+    let [base, others @ ..] = groups else {
+        return (None, Vec::new());
     };
-    if let Some(side) = sides.iter().find(|side| same_phase(runs, side)) {
-        let note = format!(
-            "deterministic virtual boards: a run is the whole population of its phase, and another \
-             run of {} with the same phase adds nothing; vary the phase for replicates",
-            side.kernel
-        );
-        return (None, Some(note));
+    if others.is_empty() {
+        return (None, vec![one_kernel(runs)]);
     }
-    if base.runs.len() < 2 || other.runs.len() < 2 {
-        return (None, Some(one_pair(runs)));
+    let repeated: Vec<(usize, &Side)> =
+        (1..).zip(others).filter(|(_, side)| side.runs.len() > 1).collect();
+    if base.runs.len() < 2 || repeated.is_empty() {
+        return (None, vec![one_pair(runs)]);
     }
-    let mut estimates: Vec<_> = cells
-        .iter()
-        .flat_map(|cell| Quantity::ALL.map(|quantity| of_cell(cell, quantity, base, other)))
-        .collect();
+    let mut estimates = Vec::new();
+    for cell in cells {
+        for (group, other) in &repeated {
+            let of = |quantity| of_cell(cell, quantity, base, (*group, other));
+            estimates.extend(Quantity::ALL.map(of));
+        }
+    }
     for quantity in Quantity::ALL {
         holm(estimates.iter_mut().filter(|e| e.quantity == quantity));
     }
-    let note = estimates.iter().any(|e| e.interval.is_none()).then(|| {
-        "too few runs for an interval at 95 % in some cells: 4 of each kernel are enough".to_owned()
-    });
-    let replicates =
-        Replicates { base: base.clone(), other: other.clone(), confidence: CONFIDENCE, estimates };
-    (Some(replicates), note)
+    let mut notes = Vec::new();
+    if estimates.iter().any(|e| e.interval.is_none()) {
+        notes.push(
+            "too few runs for an interval at 95 % in some cells: 4 of each kernel are enough"
+                .to_owned(),
+        );
+    } else {
+        notes.extend(no_small_p(&estimates));
+    }
+    for side in others.iter().filter(|side| side.runs.len() == 1) {
+        notes.push(format!(
+            "one run of Linux {} ({}): it can be seen beside the others, but no estimate can be \
+             made of it",
+            side.kernel, side.preemption
+        ));
+    }
+    let other = if let [only] = others { Some(only.clone()) } else { None };
+    (Some(Replicates { base: base.clone(), other, confidence: CONFIDENCE, estimates }), notes)
+}
+
+/// Whether no p could come below the level, whatever the runs had measured.
+fn no_small_p(estimates: &[Estimate]) -> Option<String> {
+    #[allow(clippy::cast_precision_loss, reason = "cells and kernels are few")]
+    let family = (estimates.len() / Quantity::ALL.len()) as f64;
+    let level = 1.0 - CONFIDENCE;
+    let is_small = |m, n| family * least_p(m, n) <= level;
+    if estimates.iter().any(|e| is_small(e.runs[0], e.runs[1])) {
+        return None;
+    }
+    let enough = (2..64).find(|n| is_small(*n, *n))?;
+    Some(format!(
+        "with so few runs no p of {family} comparisons can be below {level:.2} after Holm's \
+         correction: {enough} of each kernel are enough"
+    ))
+}
+
+/// The p of runs of two kernels that do not overlap: twice one arrangement in all.
+#[allow(clippy::cast_precision_loss, reason = "runs are few")]
+fn least_p(m: usize, n: usize) -> f64 {
+    (1..=n).fold(2.0, |p, i| p * i as f64 / (m + i) as f64)
 }
 
 fn one_kernel(runs: &[&Run]) -> String {
@@ -147,10 +168,10 @@ fn one_kernel(runs: &[&Run]) -> String {
 }
 
 fn one_pair(runs: &[&Run]) -> String {
-    if runs.iter().all(|run| run.board.kind == "virtual") {
+    if runs.iter().all(|run| run.board.is_deterministic()) {
         return "deterministic virtual boards: one run is the whole population of its phase, so \
                 that the figures differ for certain, but another phase may turn them round; vary \
-                the phase for replicates"
+                the phase or the seed for replicates"
             .to_owned();
     }
     "one run of a kernel: the samples differ, and one pair proves nothing about the kernels; the \
@@ -159,52 +180,16 @@ fn one_pair(runs: &[&Run]) -> String {
         .to_owned()
 }
 
-/// The runs by kernel, in the order of their first runs; a run that is given
-/// twice is counted once.
-fn sides(runs: &[&Run]) -> Vec<Side> {
-    let identity = |run: &Run| {
-        let kernel = &run.kernel;
-        (
-            kernel.release.clone(),
-            kernel.version.clone(),
-            kernel.preemption.clone(),
-            kernel.command_line.clone(),
-        )
-    };
-    let mut sides: Vec<Side> = Vec::new();
-    for (number, run) in runs.iter().enumerate() {
-        let known = sides.iter_mut().find(|side| identity(runs[side.runs[0]]) == identity(run));
-        let Some(side) = known else {
-            sides.push(Side {
-                kernel: run.kernel.release.clone(),
-                preemption: run.kernel.preemption.clone(),
-                runs: vec![number],
-            });
-            continue;
-        };
-        if side.runs.iter().all(|r| runs[*r].run_id != run.run_id) {
-            side.runs.push(number);
-        }
-    }
-    sides
-}
-
-/// Whether two of a side's runs are one deterministic run, made twice.
-fn same_phase(runs: &[&Run], side: &Side) -> bool {
-    let virtual_runs = side.runs.iter().map(|r| runs[*r]);
-    let mut phases: Vec<_> =
-        virtual_runs.filter(|run| run.board.kind == "virtual").map(|run| run.phase_ns).collect();
-    let made = phases.len();
-    phases.sort_unstable();
-    phases.dedup();
-    phases.len() < made
-}
-
-fn of_cell(cell: &Match<'_>, quantity: Quantity, base: &Side, other: &Side) -> Estimate {
+fn of_cell(
+    cell: &Match<'_>,
+    quantity: Quantity,
+    base: &Side,
+    (group, other): (usize, &Side),
+) -> Estimate {
     let logs = |side: &Side| -> Vec<f64> {
-        let mine = cell.cells.iter().filter(|(run, _)| side.runs.contains(run));
+        let mine = cell.cells.iter().filter(|(run, ..)| side.runs.contains(run));
         #[allow(clippy::cast_precision_loss, reason = "a logarithm needs no 16th digit")]
-        mine.filter_map(|(_, cell)| quantity.of(&cell.stats))
+        mine.filter_map(|(.., cell)| quantity.of(&cell.stats))
             .filter(|value| *value > 0)
             .map(|value| (value as f64).ln())
             .collect()
@@ -212,6 +197,7 @@ fn of_cell(cell: &Match<'_>, quantity: Quantity, base: &Side, other: &Side) -> E
     let (a, b) = (logs(base), logs(other));
     let mut estimate = Estimate {
         key: cell.key.clone(),
+        group,
         quantity,
         runs: [a.len(), b.len()],
         ratio: None,

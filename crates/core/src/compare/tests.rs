@@ -1,7 +1,8 @@
 use super::*;
 use crate::plan::Plan;
 use crate::schema::{
-    Board, Condition, Kernel, LoadWork, Origin, Stats, Thread, TimeBase, Tool, Verdict, WorkCounter,
+    Board, Condition, Kernel, Lab, LoadWork, Origin, Stats, Thread, TimeBase, Tool, Verdict,
+    WorkCounter,
 };
 
 pub(super) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
@@ -94,7 +95,14 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
     }
 }
 
-fn compared(runs: Vec<Run>) -> Comparison {
+/// Makes the run one of a virtual board that counts instructions.
+pub(super) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
+    run.board.kind = "virtual".to_owned();
+    run.board.lab = Some(Lab { counted: true, seed, ..Lab::default() });
+    run.phase_ns = phase_ns;
+}
+
+pub(super) fn compared(runs: Vec<Run>) -> Comparison {
     let loaded: Vec<_> = runs
         .into_iter()
         .map(|run| LoadedRun { run, cells: Vec::new(), damage: Vec::new() })
@@ -143,7 +151,7 @@ fn one_pair_proves_nothing() {
     assert!(!has(&comparison, "differ in more than their kernels"));
 
     let mut boards = pair();
-    boards.iter_mut().for_each(|run| run.board.kind = "virtual".to_owned());
+    boards.iter_mut().for_each(|run| virtual_board(run, 1, 0));
     assert!(has(&compared(boards), "whole population"));
     assert!(has(&compared(vec![pair().remove(0)]), "nothing to compare"));
 }
@@ -214,4 +222,8 @@ fn a_comparison_is_json() {
     let json = serde_json::to_value(compared(runs)).unwrap();
     assert_eq!(json["cells"][0]["rows"][1]["ratio"]["max"], 2.0);
     assert_eq!(json["differences"][0]["role"], "subject");
+    assert_eq!(json["groups"][1]["runs"], serde_json::json!([1]));
+    let spread = &json["cells"][0]["spreads"][1];
+    assert_eq!(spread["max_ns"]["highest"], 2_000);
+    assert_eq!(spread["ratio"]["max"], 2.0);
 }

@@ -6,7 +6,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::units::grouped;
 
 use super::{mean, ns, number};
-use crate::text::{difference_text, estimate_texts, estimates_title};
+use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_text};
 use crate::words;
 
 /// The comparison of several runs; nothing for one.
@@ -22,17 +22,17 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
             h3 { "What may not be concluded" }
             ul class="conditions" { @for caveat in &comparison.caveats { li { (words::clean(caveat)) } } }
             (table(&comparison))
-            @if let Some(replicates) = &comparison.replicates { (estimates(replicates)) }
+            @if let Some(replicates) = &comparison.replicates { (estimates(&comparison, replicates)) }
             h3 { "What differs" }
             ul {
                 @for difference in &comparison.differences {
                     li {
-                        (difference_text(difference))
+                        (difference_text(&comparison, difference))
                         @if difference.role == Role::Confounder { strong { " (not the kernel)" } }
                     }
                 }
                 @for cell in &comparison.unmatched {
-                    li { "only in " (words::letter(cell.run)) ": " (words::clean(&cell.key)) }
+                    li { (unmatched_text(&comparison, cell)) }
                 }
             }
         }
@@ -77,21 +77,22 @@ fn table(comparison: &Comparison) -> Markup {
     }
 }
 
-fn estimates(replicates: &Replicates) -> Markup {
+fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
+    let names = words::kernel_names(&comparison.groups);
     html! {
         div class="scroll" {
             table {
-                caption { (estimates_title(replicates)) }
+                caption { (estimates_title(&names, replicates)) }
                 thead { tr {
                     th scope="col" { "cell" }
-                    @for head in ["quantity", "runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
+                    @for head in ["kernel", "quantity", "runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
                         th scope="col" class="n" { (head) }
                     }
                 } }
                 tbody { @for estimate in &replicates.estimates {
                     tr {
                         th scope="row" { (words::clean(&estimate.key)) }
-                        @for text in estimate_texts(estimate) { (number(text)) }
+                        @for text in estimate_texts(&names, estimate) { (number(text)) }
                     }
                 } }
             }

@@ -1,19 +1,69 @@
 //! `punctual compare`: runs side by side, and what may not be concluded.
 
-use punctual_core::compare::{Comparison, Difference, Estimate, Quantity, Replicates, Role, Row};
+use punctual_core::compare::{
+    Comparison, Difference, Estimate, Quantity, Replicates, Role, Row, Side, Unmatched,
+};
 use punctual_core::units::{grouped, human_ns};
 
+use super::spread;
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table, push_wrapped};
 use crate::words;
 
-/// Runs side by side in the terminal: a letter for every run, a row for every
-/// cell and run with its ratio to the first, estimates over replicates, what
-/// differs, and last what may not be concluded. `width` and `colour` as for
-/// [`super::summary`].
+/// Kernels of which no more runs than this are there are shown run by run too.
+const FEW_RUNS: usize = 2;
+
+/// Runs side by side in the terminal: a row for every cell and run with its ratio
+/// to the first, or for every cell and kernel where kernels have replicates, then
+/// estimates over replicates, what differs, and last what may not be concluded.
+/// `width` and `colour` as for [`super::summary`].
 #[must_use]
 pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
+    let mut out = String::new();
+    if comparison.is_replicated() {
+        out.push_str(&spread::section(comparison, width, paint));
+    }
+    if !is_by_kernel(comparison) {
+        if comparison.is_replicated() {
+            out.push('\n');
+        }
+        out.push_str(&run_by_run(comparison, width, paint));
+    }
+    for cell in &comparison.unmatched {
+        out.push_str(&format!("  {}\n", unmatched_text(comparison, cell)));
+    }
+    if let Some(replicates) = &comparison.replicates {
+        out.push_str(&estimates(comparison, replicates, width, paint));
+    }
+    if !comparison.differences.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.apply("What differs", Style::Strong)));
+        for difference in &comparison.differences {
+            let first = match difference.role {
+                Role::Subject => "    ".to_owned(),
+                Role::Confounder => paint.apply("  ! ", Style::Doubt),
+            };
+            push_wrapped(&mut out, &difference_text(comparison, difference), &first, 4, width);
+        }
+    }
+    if !comparison.caveats.is_empty() {
+        let head = paint.apply("What may not be concluded", Style::Strong);
+        out.push_str(&format!("\n{head}\n"));
+        for caveat in &comparison.caveats {
+            let first = paint.apply("  ! ", Style::Doubt);
+            push_wrapped(&mut out, &words::clean(caveat), &first, 4, width);
+        }
+    }
+    out
+}
+
+/// Whether the runs are too many to be told apart by letters: then kernels stand
+/// for them.
+pub(crate) fn is_by_kernel(comparison: &Comparison) -> bool {
+    comparison.is_replicated() && comparison.groups.iter().any(|group| group.runs.len() > FEW_RUNS)
+}
+
+fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let mut out = String::new();
     for (i, run) in comparison.runs.iter().enumerate() {
         let outcome = paint.apply(words::outcome(run.outcome), of_outcome(run.outcome));
@@ -28,31 +78,6 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
     }
     out.push('\n');
     out.push_str(&cells(comparison).render(width, paint));
-    for cell in &comparison.unmatched {
-        let run = words::letter(cell.run);
-        out.push_str(&format!("  only in {run}: {}\n", words::clean(&cell.key)));
-    }
-    if let Some(replicates) = &comparison.replicates {
-        out.push_str(&estimates(replicates, width, paint));
-    }
-    if !comparison.differences.is_empty() {
-        out.push_str(&format!("\n{}\n", paint.apply("What differs", Style::Strong)));
-        for difference in &comparison.differences {
-            let first = match difference.role {
-                Role::Subject => "    ".to_owned(),
-                Role::Confounder => paint.apply("  ! ", Style::Doubt),
-            };
-            push_wrapped(&mut out, &difference_text(difference), &first, 4, width);
-        }
-    }
-    if !comparison.caveats.is_empty() {
-        let head = paint.apply("What may not be concluded", Style::Strong);
-        out.push_str(&format!("\n{head}\n"));
-        for caveat in &comparison.caveats {
-            let first = paint.apply("  ! ", Style::Doubt);
-            push_wrapped(&mut out, &words::clean(caveat), &first, 4, width);
-        }
-    }
     out
 }
 
@@ -101,10 +126,18 @@ fn row_cells(row: &Row) -> Vec<(String, Style)> {
     cells
 }
 
-fn estimates(replicates: &Replicates, width: usize, paint: Paint) -> String {
-    let mut out = format!("\n{}\n", paint.apply(&estimates_title(replicates), Style::Strong));
+fn estimates(
+    comparison: &Comparison,
+    replicates: &Replicates,
+    width: usize,
+    paint: Paint,
+) -> String {
+    let names = words::kernel_names(&comparison.groups);
+    let title = estimates_title(&names, replicates);
+    let mut out = format!("\n{}\n", paint.apply(&title, Style::Strong));
     let right = Align::Right;
     let mut table = Table::new(&[
+        ("kernel", Align::Left),
         ("quantity", Align::Left),
         ("runs", right),
         ("ratio", right),
@@ -119,7 +152,7 @@ fn estimates(replicates: &Replicates, width: usize, paint: Paint) -> String {
             table.heading(words::clean(&estimate.key).into_owned());
             key = Some(&estimate.key);
         }
-        let cells = estimate_texts(estimate);
+        let cells = estimate_texts(&names, estimate);
         table.row(cells.into_iter().map(|text| (text, Style::Plain)).collect());
     }
     out.push_str(&table.render(width, paint));
@@ -127,17 +160,20 @@ fn estimates(replicates: &Replicates, width: usize, paint: Paint) -> String {
 }
 
 /// Which kernels the ratios of replicates are of, and at what confidence.
-pub(crate) fn estimates_title(replicates: &Replicates) -> String {
+pub(crate) fn estimates_title(names: &[String], replicates: &Replicates) -> String {
+    let base = names.first().map_or("", String::as_str);
+    let other = match names {
+        [_, other] => other,
+        _ => "each kernel",
+    };
     format!(
-        "{} over {}, runs as replicates, {:.0} % confidence",
-        words::clean(&replicates.other.kernel),
-        words::clean(&replicates.base.kernel),
+        "{other} over {base}, runs as replicates, {:.0} % confidence",
         replicates.confidence * 100.0
     )
 }
 
-/// Quantity, runs, ratio, interval, upper bound, bootstrap and adjusted p.
-pub(crate) fn estimate_texts(estimate: &Estimate) -> [String; 7] {
+/// Kernel, quantity, runs, ratio, interval, upper bound, bootstrap and adjusted p.
+pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 8] {
     let interval = |ends: Option<[f64; 2]>| {
         ends.map_or_else(
             || "-".to_owned(),
@@ -149,6 +185,7 @@ pub(crate) fn estimate_texts(estimate: &Estimate) -> [String; 7] {
         Quantity::MaxNs => "max",
     };
     [
+        names.get(estimate.group).cloned().unwrap_or_default(),
         quantity.to_owned(),
         format!("{} / {}", estimate.runs[1], estimate.runs[0]),
         words::ratio(estimate.ratio),
@@ -159,17 +196,48 @@ pub(crate) fn estimate_texts(estimate: &Estimate) -> [String; 7] {
     ]
 }
 
-/// `kernel release: A 6.1.0-rt, B 6.1.0`.
-pub(crate) fn difference_text(difference: &Difference) -> String {
-    let values: Vec<_> = difference
-        .values
-        .iter()
-        .enumerate()
-        .map(|(i, value)| format!("{} {}", words::letter(i), words::clean(value)))
-        .collect();
+/// `kernel release: A 6.1.0-rt, B 6.1.0`, or by kernel where runs have no letters.
+pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) -> String {
+    let values = if is_by_kernel(comparison) {
+        let names = words::kernel_names(&comparison.groups);
+        let groups = comparison.groups.iter().zip(names);
+        groups.map(|(group, name)| format!("{name} {}", values_of(difference, group))).collect()
+    } else {
+        let values = difference.values.iter().enumerate();
+        values
+            .map(|(i, value)| format!("{} {}", words::letter(i), words::clean(value)))
+            .collect::<Vec<_>>()
+    };
     let cell = difference
         .cell
         .as_deref()
         .map_or_else(String::new, |cell| format!(" of {}", words::clean(cell)));
     format!("{}{cell}: {}", words::clean(&difference.what), values.join(", "))
+}
+
+/// What the runs of one kernel have: one value, or how many others there are.
+fn values_of(difference: &Difference, group: &Side) -> String {
+    let mut values: Vec<&str> = Vec::new();
+    for value in group.runs.iter().filter_map(|run| difference.values.get(*run)) {
+        if !values.contains(&value.as_str()) {
+            values.push(value);
+        }
+    }
+    match values.as_slice() {
+        [] => "-".to_owned(),
+        [one] => words::clean(one).into_owned(),
+        [one, others @ ..] => {
+            let noun = if others.len() == 1 { "value" } else { "values" };
+            format!("{} (and {} other {noun})", words::clean(one), others.len())
+        }
+    }
+}
+
+/// `only in A: wakeup @ none @ 10s`.
+pub(crate) fn unmatched_text(comparison: &Comparison, cell: &Unmatched) -> String {
+    let run = match comparison.runs.get(cell.run) {
+        Some(run) if is_by_kernel(comparison) => words::clean(&run.run_id).into_owned(),
+        _ => words::letter(cell.run),
+    };
+    format!("only in {run}: {}", words::clean(&cell.key))
 }

@@ -2,11 +2,14 @@
 
 mod compare;
 mod detail;
+mod spread;
 mod style;
 mod summary;
 mod table;
 
 pub use compare::comparison;
-pub(crate) use compare::{difference_text, estimate_texts, estimates_title};
+pub(crate) use compare::{
+    difference_text, estimate_texts, estimates_title, unmatched_text,
+};
 pub use detail::details;
 pub use summary::summary;

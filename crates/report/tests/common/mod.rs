@@ -427,6 +427,50 @@ pub fn standard(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
     run
 }
 
+/// An experiment on virtual boards: four kernels, `replicates` runs of each, in
+/// turn, of two cells, no two of the same seed and phase.
+pub fn experiment(replicates: u32, seconds: u64) -> Vec<LoadedRun> {
+    let kernels = [
+        ("6.1.0-56-amd64", "none", 31_000.0, 90_000.0),
+        ("6.1.0-56-amd64", "voluntary", 22_000.0, 60_000.0),
+        ("6.1.0-56-amd64", "full", 17_000.0, 75_000.0),
+        ("6.1.0-56-rt-amd64", "rt", 16_000.0, 900.0),
+    ];
+    let mut runs = Vec::new();
+    for replicate in 0..replicates {
+        for (number, (release, preemption, loaded, tail)) in (0..).zip(kernels) {
+            let seed = u64::from(replicate) * 4 + number;
+            let cell = |load, base: f64, tail: f64| CellSpec {
+                probe: "wakeup",
+                load,
+                seconds,
+                interval: MS,
+                threads: 1,
+                // The seed of the samples follows from this too.
+                shape: Shape { base, spread: base / 20.0, rare: 90 + seed, tail },
+                stall: None,
+            };
+            let mut one = run(
+                release,
+                preemption,
+                Some(200_000),
+                &[cell("none", 14_000.0, 700.0), cell("hackbench", loaded, tail)],
+            );
+            one.run.run_id = format!("20261120T170003Z-lab-{preemption}-r{replicate}");
+            one.run.group = Some("four-models".to_owned());
+            one.run.replicate = Some(replicate);
+            one.run.phase_ns = u64::from(replicate) * 137_000;
+            one.run.kernel.command_line = format!("preempt={preemption} nokaslr");
+            one.run.is_virtual = true;
+            one.run.board.name = "lab".to_owned();
+            one.run.board.kind = "virtual".to_owned();
+            one.run.board.lab = Some(Lab { counted: true, seed, ..Lab::default() });
+            runs.push(one);
+        }
+    }
+    runs
+}
+
 /// A cell that could not be measured.
 pub fn skipped() -> Cell {
     let (mut cell, _) = cell(

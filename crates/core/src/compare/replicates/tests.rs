@@ -1,7 +1,6 @@
-use super::super::tests::{cell, run};
-use super::super::{Comparison, compare};
+use super::super::Comparison;
+use super::super::tests::{cell, compared as compared_runs, run, virtual_board};
 use super::*;
-use crate::run::LoadedRun;
 use proptest::prelude::*;
 
 const BASE: [i64; 5] = [100, 104, 98, 110, 102];
@@ -20,13 +19,11 @@ fn compared(base: &[i64], other: &[i64], change: impl Fn(&mut Run)) -> Compariso
         runs.collect()
     };
     let runs = side("none", base).into_iter().chain(side("rt", other));
-    let loaded: Vec<_> = runs
-        .map(|mut run| {
-            change(&mut run);
-            LoadedRun { run, cells: Vec::new(), damage: Vec::new() }
-        })
-        .collect();
-    compare(&loaded)
+    let changed = runs.map(|mut run| {
+        change(&mut run);
+        run
+    });
+    compared_runs(changed.collect())
 }
 
 fn close(ours: f64, reference: f64) -> bool {
@@ -41,6 +38,7 @@ fn the_rank_sum_distribution_agrees_with_counting() {
     let eight = rank_sum_cdf(8, 8);
     assert!(close(eight[13], 321.0 / 12_870.0), "the tables' critical value 13");
     assert!(close(*rank_sum_cdf(60, 70).last().unwrap(), 1.0));
+    assert!(close(least_p(4, 4), 2.0 / 70.0) && close(least_p(3, 5), 2.0 * rank_sum_cdf(3, 5)[0]));
 }
 
 #[test]
@@ -48,8 +46,8 @@ fn five_runs_of_each_give_the_interval_of_the_tables() {
     let replicates = compared(&BASE, &OTHER, |_| {}).replicates.unwrap();
     assert_eq!(replicates.base.runs, [0, 1, 2, 3, 4]);
     assert_eq!(
-        (replicates.base.preemption.as_str(), replicates.other.preemption.as_str()),
-        ("none", "rt")
+        (replicates.base.preemption, replicates.other.unwrap().preemption),
+        ("none".to_owned(), "rt".to_owned())
     );
     let p999 = &replicates.estimates[0];
     assert_eq!((p999.quantity, p999.runs), (Quantity::P999Ns, [5, 5]));
@@ -80,15 +78,27 @@ fn few_runs_give_no_interval() {
 }
 
 #[test]
-fn deterministic_runs_of_one_phase_are_no_replicates() {
-    let comparison = compared(&BASE, &OTHER, |run| run.board.kind = "virtual".to_owned());
+fn deterministic_runs_of_one_seed_and_phase_are_one_run() {
+    let number = |run: &Run| run.run_id.bytes().map(u64::from).sum::<u64>();
+    let comparison = compared(&BASE, &OTHER, |run| virtual_board(run, 1, 7));
     assert!(comparison.replicates.is_none());
     assert!(comparison.caveats[0].contains("vary the phase"));
-    let varied = compared(&BASE, &OTHER, |run| {
-        run.board.kind = "virtual".to_owned();
-        run.phase_ns = run.run_id.bytes().map(u64::from).sum();
+    assert!(
+        comparison.caveats[1].starts_with("none1 repeats none0: the same plan, seed and phase")
+    );
+    assert_eq!(comparison.groups[0].runs, [0]);
+    let phases = compared(&BASE, &OTHER, |run| virtual_board(run, 1, number(run)));
+    let seeds = compared(&BASE, &OTHER, |run| virtual_board(run, number(run), 7));
+    for varied in [phases, seeds] {
+        assert_eq!(varied.replicates.unwrap().estimates[0].runs, [5, 5]);
+        assert_eq!(varied.caveats, [""; 0]);
+    }
+    // Where time is not counted, a second run is another one.
+    let free = compared(&BASE, &OTHER, |run| {
+        virtual_board(run, 1, 7);
+        run.board.lab.as_mut().unwrap().counted = false;
     });
-    assert!(varied.replicates.is_some());
+    assert!(free.replicates.is_some());
 }
 
 #[test]
@@ -103,16 +113,42 @@ fn a_run_given_twice_is_one_replicate() {
 }
 
 #[test]
-fn three_kernels_and_one_kernel_get_no_estimate() {
-    let three = compared(&BASE, &OTHER, |run| {
-        if run.run_id == "rt0" {
-            run.kernel.release = "other".to_owned();
-        }
-    });
-    assert!(three.caveats[0].contains("3 kernels"));
+fn runs_of_one_kernel_get_no_estimate() {
     let one = compared(&BASE, &[], |_| {});
     assert!(one.replicates.is_none());
     assert!(one.caveats[0].contains("runs of one kernel"));
+}
+
+#[test]
+fn every_kernel_is_estimated_against_the_first() {
+    let kernels = [("none", 100), ("voluntary", 90), ("full", 50), ("rt", 10)];
+    let mut runs = Vec::new();
+    for replicate in 0..4 {
+        for (preemption, us) in kernels {
+            let us = us + replicate;
+            runs.push(run(
+                &format!("{preemption}{replicate}"),
+                preemption,
+                vec![cell("x", us, us)],
+            ));
+        }
+    }
+    runs.push(run("lazy0", "lazy", vec![cell("x", 1, 1)]));
+    let comparison = compared_runs(runs);
+    let replicates = comparison.replicates.unwrap();
+    assert_eq!((replicates.base.runs, replicates.other), (vec![0, 4, 8, 12], None));
+    let of: Vec<_> = replicates.estimates.iter().map(|e| (e.group, e.quantity)).collect();
+    let (p999, max) = (Quantity::P999Ns, Quantity::MaxNs);
+    assert_eq!(of, [(1, p999), (1, max), (2, p999), (2, max), (3, p999), (3, max)]);
+    for estimate in &replicates.estimates {
+        // The two samples never overlap: p is the least that 4 and 4 runs can give,
+        // 2 of 70 arrangements, and Holm multiplies it by the three kernels.
+        assert!(close(estimate.p.unwrap(), 2.0 / 70.0));
+        assert!(close(estimate.p_adjusted.unwrap(), 6.0 / 70.0));
+    }
+    assert!(comparison.caveats[0].contains("no p of 3 comparisons can be below 0.05"));
+    assert!(comparison.caveats[0].ends_with("5 of each kernel are enough"));
+    assert!(comparison.caveats[1].starts_with("one run of Linux 6.1.0-lazy (lazy)"));
 }
 
 proptest! {

@@ -1,0 +1,117 @@
+//! Replicates in the terminal: a row for every cell and kernel instead of one
+//! for every run.
+
+use punctual_core::compare::{Comparison, Side, Spread};
+use punctual_core::units::human_ns;
+
+use super::style::{Paint, Style, of_outcome};
+use super::table::{Align, Table, push_wrapped};
+use crate::words;
+
+/// One paragraph for each kernel, then the table.
+pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
+    let names = words::kernel_names(&comparison.groups);
+    let mut out = String::new();
+    for (number, (group, name)) in comparison.groups.iter().zip(&names).enumerate() {
+        out.push_str(&head(comparison, group, name, paint));
+        if let Some((max, run)) = worst(comparison, number) {
+            let text = format!("largest maximum {} in {}", human_ns(max), words::clean(run));
+            out.push_str(&format!("   {}\n", paint.apply(&text, Style::Faint)));
+        }
+    }
+    out.push('\n');
+    push_wrapped(&mut out, words::SPREAD, "  ", 2, width);
+    let fitting = Detail::ALL.iter().map(|detail| table(comparison, &names, *detail));
+    let narrowest = || table(comparison, &names, Detail::Max);
+    let table = fitting.into_iter().find(|table| table.width() <= width);
+    out.push_str(&table.unwrap_or_else(narrowest).render(width, paint));
+    out
+}
+
+fn head(comparison: &Comparison, group: &Side, name: &str, paint: Paint) -> String {
+    let first = group.runs.first().and_then(|run| comparison.runs.get(*run));
+    let board = first.map_or("", |run| run.board.as_str());
+    let outcomes: Vec<_> = words::outcomes(comparison, group)
+        .into_iter()
+        .map(|(outcome, text)| paint.apply(&text, of_outcome(outcome)))
+        .collect();
+    format!(
+        "{}  {} · Linux {} {} · {} · {}\n",
+        paint.apply(name, Style::Strong),
+        words::clean(board),
+        words::clean(&group.kernel),
+        words::preemption_name(&group.preemption),
+        words::runs(group.runs.len()),
+        outcomes.join(", "),
+    )
+}
+
+/// The largest sample of a kernel over all cells, and the run that has it.
+fn worst(comparison: &Comparison, group: usize) -> Option<(i64, &str)> {
+    let spreads = comparison.cells.iter().filter_map(|cell| cell.spreads.get(group));
+    let maxima = spreads.filter_map(|spread| Some((spread.max_ns?.highest, spread.worst?)));
+    let (max, run) = maxima.max_by_key(|(max, _)| *max)?;
+    comparison.runs.get(run).map(|run| (max, run.run_id.as_str()))
+}
+
+/// Which quantities show between what they lie; the others show their medians.
+/// The ratio of the means, which can be seen from them, is left out first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    Max,
+    MaxAndP999,
+    All,
+}
+
+impl Detail {
+    /// From the widest table to the narrowest.
+    const ALL: [Self; 3] = [Self::All, Self::MaxAndP999, Self::Max];
+}
+
+fn table(comparison: &Comparison, names: &[String], detail: Detail) -> Table {
+    let right = Align::Right;
+    let mut columns = vec![
+        ("kernel", Align::Left),
+        ("max", right),
+        ("ratio", right),
+        ("p99.9", right),
+        ("ratio", right),
+        ("avg", right),
+    ];
+    if detail == Detail::All {
+        columns.push(("ratio", right));
+    }
+    columns.push(("runs", right));
+    let mut table = Table::new(&columns);
+    for cell in &comparison.cells {
+        table.heading(words::clean(&cell.key).into_owned());
+        for (spread, name) in cell.spreads.iter().zip(names) {
+            table.row(row(spread, name, detail));
+        }
+    }
+    table
+}
+
+fn row(spread: &Spread, name: &str, detail: Detail) -> Vec<(String, Style)> {
+    let plain = |text: String| (text, Style::Plain);
+    if spread.runs == 0 {
+        return vec![plain(name.to_owned()), ("no samples".to_owned(), Style::Doubt)];
+    }
+    let text = |ends: words::Ends, full: bool| match ends {
+        Some([_, median, _]) if !full => words::span(Some([median; 3])),
+        ends => words::span(ends),
+    };
+    let mut cells = vec![
+        plain(name.to_owned()),
+        (text(words::ends(spread.max_ns), true), Style::Strong),
+        plain(words::ratio(spread.ratio.max)),
+        plain(text(words::ends(spread.p999_ns), detail >= Detail::MaxAndP999)),
+        plain(words::ratio(spread.ratio.p999)),
+        plain(text(words::mean_ends(spread.avg_ns), detail == Detail::All)),
+    ];
+    if detail == Detail::All {
+        cells.push(plain(words::ratio(spread.ratio.avg)));
+    }
+    cells.push(plain(spread.runs.to_string()));
+    cells
+}
