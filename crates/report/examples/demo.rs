@@ -1,5 +1,6 @@
 //! Writes reports over made-up runs to a folder: `demo FOLDER`. With `demo FOLDER
-//! day` the run of a day, and how long its report took.
+//! day` the run of a day, and how long its report took; with `demo FOLDER lab`
+//! the same for an experiment of four kernels with eight runs each.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -13,12 +14,13 @@ fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "demo".into()));
     std::fs::create_dir_all(&folder)?;
-    if arguments.next().is_some_and(|word| word == "day") {
-        let day = common::day(1);
+    let word = arguments.next().unwrap_or_default();
+    if word == "day" || word == "lab" {
+        let runs = if word == "day" { vec![common::day(1)] } else { common::experiment(8, 20) };
         let start = Instant::now();
-        let page = html(std::slice::from_ref(&day), &Options::default());
+        let page = html(&runs, &Options::default());
         println!("{} bytes of HTML in {:?}", page.len(), start.elapsed());
-        return std::fs::write(folder.join("day.html"), page);
+        return std::fs::write(folder.join(word).with_extension("html"), page);
     }
     let mut rt = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
     let stock = common::standard("6.1.0-56-amd64", "voluntary", 9.0);

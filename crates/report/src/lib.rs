@@ -13,6 +13,7 @@ pub mod data;
 pub mod describe;
 pub mod figure;
 pub mod html;
+mod kernels;
 pub mod text;
 pub mod words;
 

@@ -102,6 +102,99 @@ fn the_page_needs_nothing_else() {
 }
 
 #[test]
+fn replicates_are_drawn_by_kernel() {
+    let runs = common::experiment(4, 4);
+    let figures = figures(&runs);
+    let of = |kind: &str| figures.iter().filter(|(name, _)| name.starts_with(kind)).count();
+    // Two cells: a distribution for each, a histogram and a timeline for each kernel too.
+    assert_eq!(["spread", "ccdf", "histogram", "timeline", "bars"].map(of), [1, 2, 8, 8, 0]);
+    let (_, svg) = figures.iter().find(|(name, _)| name == "spread.svg").unwrap();
+    let document = roxmltree::Document::parse(svg).unwrap();
+    let of_class = |class: &str| {
+        let nodes = document.descendants();
+        nodes.filter(|node| node.attribute("class") == Some(class)).count()
+    };
+    // Every run of every cell has its maximum and its average, and the legend has one.
+    assert_eq!(["dot", "mean", "median"].map(of_class), [2 * 16 + 1, 2 * 16 + 1, 2 * 4 + 1]);
+    assert!(svg.contains("deadline 200 us"));
+    for (name, svg) in &figures {
+        let document = roxmltree::Document::parse(svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(count(&document, "desc") >= 1, "{name}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+        if name.starts_with("ccdf") {
+            let classes = document.descendants().filter_map(|node| node.attribute("class"));
+            let curves = classes.filter(|class| class.starts_with("curve"));
+            assert_eq!(curves.count(), 2 * 4, "{name}: a curve and its legend for each kernel");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_has_the_samples_of_all_its_runs() {
+    let runs = common::experiment(4, 4);
+    let rt = runs.iter().filter(|run| run.run.kernel.preemption == "rt");
+    let cells: Vec<_> = rt.map(|run| &run.run.cells[1]).collect();
+    let max = cells.iter().map(|cell| cell.stats.max_ns.unwrap()).max().unwrap();
+    let worst = cells.iter().position(|cell| cell.stats.max_ns == Some(max)).unwrap();
+    let figures = figures(&runs);
+    let figure = |name: &str| &figures.iter().find(|(n, _)| n.starts_with(name)).unwrap().1;
+    let histogram = figure("histogram-3-01");
+    assert!(histogram.contains("16,000 samples from"));
+    assert!(histogram.contains(&format!("max {}", punctual_core::units::human_ns(max))));
+    let timeline = figure("timeline-3-01");
+    assert!(timeline.contains("worst of 4") && timeline.contains("4,000 samples over"));
+    assert!(timeline.contains(&format!("20261120T170003Z-lab-rt-r{worst}")));
+}
+
+#[test]
+fn a_page_of_replicates_is_read_by_kernel() {
+    let mut runs = common::experiment(4, 4);
+    runs[5].run.conditions.remove(0);
+    let page = html(&runs, &Options::default());
+    check_page(&page);
+    assert_eq!(page.matches("<section class=\"verdict").count(), 4);
+    assert!(page.contains("4 kernels, 16 runs on lab"));
+    assert!(page.contains(
+        "(none: 4 of 4 runs, voluntary: 3 of 4 runs, full: 4 of 4 runs, rt: 4 of 4 runs)"
+    ));
+    // Equal command lines stand there once.
+    assert_eq!(page.matches("<pre>").count(), 1);
+    for run in &runs {
+        assert!(page.contains(&run.run.run_id), "every run can be looked up");
+    }
+    for id in page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert_eq!(page.matches(&format!(" id=\"{id}\"")).count(), 1, "{id} is not unique");
+    }
+}
+
+#[test]
+fn replicates_with_little_in_them_make_a_page() {
+    let mut runs = common::experiment(3, 2);
+    // Imported: statistics, no recordings.
+    runs.iter_mut().for_each(|run| run.cells.clear());
+    check_page(&html(&runs, &Options::default()));
+    assert_eq!(figures(&runs)[0].0, "spread.svg");
+    // One run of a kernel was cut short: its blocks are all there is.
+    let mut runs = common::experiment(3, 2);
+    for thread in runs[0].cells.iter_mut().flat_map(|cell| &mut cell.threads) {
+        thread.histogram = None;
+        thread.behind = None;
+    }
+    assert_eq!(figures(&runs).iter().filter(|(name, _)| name.starts_with("histogram")).count(), 8);
+    for cell in runs.iter_mut().flat_map(|run| &mut run.run.cells) {
+        cell.stats = Default::default();
+    }
+    check_page(&html(&runs, &Options::default()));
+    assert!(figures(&runs).is_empty());
+}
+
+#[test]
+fn four_kernels_with_eight_runs_each_make_a_small_page() {
+    let page = html(&common::experiment(8, 10), &Options::default());
+    assert!(page.len() <= 1_500_000, "{} bytes", page.len());
+}
+
+#[test]
 fn names_from_a_board_cannot_break_the_page() {
     let mut run = common::standard("6.1.0", "rt", 1.0);
     run.run.board.name = "<script>alert(1)</script>".to_owned();
@@ -111,9 +204,16 @@ fn names_from_a_board_cannot_break_the_page() {
     for (name, svg) in figures {
         assert!(roxmltree::Document::parse(&svg).is_ok(), "{name}");
     }
-    let page = html(&[run], &Options { title: Some("<script>".to_owned()) });
-    assert!(!page.contains("<script"));
-    assert!(!page.contains('\u{0}') && !page.contains('\u{1b}'));
+    let mut replicates = vec![run.clone(), run.clone(), run.clone()];
+    for (number, run) in replicates.iter_mut().enumerate() {
+        run.run.run_id = format!("<script>{number}\u{1b}");
+        run.run.kernel.preemption = "<script>\u{1b}".to_owned();
+    }
+    for runs in [vec![run], replicates] {
+        let page = html(&runs, &Options { title: Some("<script>".to_owned()) });
+        assert!(!page.contains("<script"));
+        assert!(!page.contains('\u{0}') && !page.contains('\u{1b}'));
+    }
 }
 
 #[test]

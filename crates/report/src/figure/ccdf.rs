@@ -7,12 +7,12 @@ use punctual_core::units::grouped;
 use super::frame::{Frame, n};
 use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, shortened};
+use super::{Figure, Subject, deadline, deadline_label, file_name, shortened};
 use crate::data::Distribution;
 use crate::words;
 
 /// With the eight colours of the style sheet these tell 40 curves apart; the
-/// letter at the end of each curve tells any number apart, without colour.
+/// mark at the end of each curve tells any number apart, without colour.
 const DASHES: [&str; 5] = ["none", "7 3", "2 2", "10 3 2 3", "14 5"];
 const COLOURS: usize = 8;
 const LEGEND_ROW: f64 = 24.0;
@@ -31,18 +31,45 @@ struct Curve<'a> {
 pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
     let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
     keys.dedup();
+    let look = |i: usize, subject: &Subject<'_>| {
+        let key = keys.iter().position(|key| *key == subject.cell.key).unwrap_or(i);
+        (words::letter(i), key, if several { subject.at.0 } else { i })
+    };
+    let title = "How often an activation was later".to_owned();
+    drawn("ccdf".to_owned(), title, subjects, range, look)
+}
+
+/// The figure of one cell over kernels: both colour and dashes stand for the kernel.
+pub fn of_kernels(subjects: &[Subject<'_>], range: &Range) -> Option<Figure> {
+    let first = subjects.first()?;
+    let title = format!("How often an activation was later · {}", words::cell_name(first.cell));
+    // Numbers: letters stand for runs.
+    let look = |_: usize, subject: &Subject<'_>| {
+        let kernel = subject.at.0;
+        ((kernel + 1).to_string(), kernel, kernel)
+    };
+    drawn(file_name("ccdf", first), title, subjects, range, look)
+}
+
+/// `look` gives a curve's mark and the numbers of its colour and dashes.
+fn drawn(
+    name: String,
+    title: String,
+    subjects: &[Subject<'_>],
+    range: &Range,
+    look: impl Fn(usize, &Subject<'_>) -> (String, usize, usize),
+) -> Option<Figure> {
     let curves: Vec<_> = subjects
         .iter()
         .map(|s| (s, Distribution::corrected(s.cell, s.data)))
         .filter(|(_, distribution)| !distribution.bins.is_empty())
         .enumerate()
         .map(|(i, (s, distribution))| {
-            let key = keys.iter().position(|key| *key == s.cell.key).unwrap_or(i);
-            let dash = if several { s.at.0 } else { i };
+            let (mark, colour, dash) = look(i, s);
             Curve {
-                mark: words::letter(i),
+                mark,
                 label: &s.label,
-                colour: key % COLOURS,
+                colour: colour % COLOURS,
                 dash: DASHES.get(dash % DASHES.len()).copied().unwrap_or("none"),
                 points: points(&distribution),
             }
@@ -77,8 +104,8 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
         }
     };
     Some(Figure {
-        name: "ccdf".to_owned(),
-        title: "How often an activation was later".to_owned(),
+        name,
+        title,
         description: description(&curves, subjects),
         height: legend + LEGEND_ROW * curves.len() as f64,
         body,

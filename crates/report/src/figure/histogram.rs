@@ -5,9 +5,9 @@ use punctual_core::histogram::SignedBin;
 use punctual_core::units::{grouped, human_ns};
 
 use super::frame::{Frame, count_label, n};
-use super::latency::{Axis, Range};
+use super::latency::Axis;
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, file_name};
+use super::{Figure, Subject, deadline, deadline_label, described, file_name};
 use crate::data::Distribution;
 
 /// Width that a bar should have at least, units of the figure.
@@ -28,9 +28,10 @@ struct Bar {
     count: u64,
 }
 
-pub fn figures(subjects: &[Subject<'_>], range: &Range) -> Vec<Figure> {
+/// `axis` makes the latency axis between two places.
+pub fn figures(subjects: &[Subject<'_>], axis: impl Fn(f64, f64) -> Axis) -> Vec<Figure> {
     let frame = Frame::standard(210.0);
-    let axis = range.fitting_axis(frame.left, frame.right);
+    let axis = axis(frame.left, frame.right);
     let bars: Vec<_> = subjects
         .iter()
         .map(|s| rebinned(&Distribution::of_samples(s.cell, s.data), &axis))
@@ -73,12 +74,15 @@ fn figure(
     Figure {
         name: file_name("histogram", subject),
         title: format!("Histogram · {}", subject.label),
-        description: format!(
-            "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in all histograms of this report.",
-            grouped(stats.samples),
-            value(stats.min_ns),
-            value(stats.max_ns),
-            value(stats.p99_ns),
+        description: described(
+            subject,
+            format!(
+                "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in all histograms of this report.",
+                grouped(stats.samples),
+                value(stats.min_ns),
+                value(stats.max_ns),
+                value(stats.p99_ns),
+            ),
         ),
         height: frame.bottom + 52.0,
         body,
@@ -182,6 +186,7 @@ fn rebinned(distribution: &Distribution, axis: &Axis) -> Vec<Bar> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::latency::Range;
     use super::*;
     use proptest::prelude::*;
     use punctual_core::histogram::SignedHistogram;

@@ -9,6 +9,7 @@ mod histogram;
 mod latency;
 mod raster;
 mod scale;
+mod spread;
 mod timeline;
 mod work;
 
@@ -19,6 +20,7 @@ use punctual_core::schema::{Cell, Run};
 pub use latency::{Axis, Range};
 pub use scale::{Scale, Tick};
 
+use crate::kernels::Kernels;
 use crate::{data, words};
 
 /// Colours and strokes, for light, dark and paper. One text for the page and
@@ -85,6 +87,8 @@ pub(crate) struct Subject<'a> {
     pub at: (usize, usize),
     /// Kernel and cell, or the cell alone where there is one run.
     pub label: String,
+    /// What its description says besides, a sentence, or nothing.
+    pub about: String,
 }
 
 /// The latency cells that have samples: those of equal keys side by side.
@@ -104,7 +108,8 @@ pub(crate) fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
                 Some(name) if runs.len() > 1 => format!("{} · {name}", words::cell_name(cell)),
                 _ => words::cell_name(cell),
             };
-            list.push(Subject { run: &run.run, cell, data, at: (r, c), label });
+            let about = String::new();
+            list.push(Subject { run: &run.run, cell, data, at: (r, c), label, about });
         }
     }
     list.sort_by_key(|s| keys.iter().position(|key| *key == s.cell.key));
@@ -121,8 +126,10 @@ pub(crate) fn deadline_label(ns: f64) -> String {
 }
 
 /// The figures of a report, in the order in which it shows them.
+#[derive(Default)]
 pub(crate) struct Set {
-    /// Over all cells: bars, then the complementary distributions.
+    /// Over all cells: bars, or the spread of replicates; then the complementary
+    /// distributions.
     pub overview: Vec<Figure>,
     /// One histogram for every cell.
     pub histograms: Vec<Figure>,
@@ -130,17 +137,18 @@ pub(crate) struct Set {
     pub timelines: Vec<Figure>,
 }
 
+/// The figures of runs that stand for themselves.
 pub(crate) fn set(runs: &[LoadedRun]) -> Set {
     let subjects = subjects(runs);
     let range = Range::of(runs);
     if subjects.is_empty() || range.is_empty() {
-        return Set { overview: Vec::new(), histograms: Vec::new(), timelines: Vec::new() };
+        return Set::default();
     }
     let overview =
         [Some(bars::figure(&subjects, &range)), ccdf::figure(&subjects, &range, runs.len() > 1)];
     Set {
         overview: overview.into_iter().flatten().collect(),
-        histograms: histogram::figures(&subjects, &range),
+        histograms: histogram::figures(&subjects, |from, to| range.fitting_axis(from, to)),
         timelines: subjects
             .iter()
             .filter_map(|subject| timeline::figure(subject, &range))
@@ -148,10 +156,30 @@ pub(crate) fn set(runs: &[LoadedRun]) -> Set {
     }
 }
 
+/// The figures of kernels with replicates: distributions over all runs of a
+/// kernel, timelines of its worst run.
+pub(crate) fn set_by_kernel(kernels: &Kernels<'_>) -> Set {
+    let pooled = kernels.pooled();
+    let range = Range::of(kernels.runs);
+    if range.is_empty() {
+        return Set::default();
+    }
+    let mut overview: Vec<_> = spread::figure(kernels, &range).into_iter().collect();
+    let cells = pooled.chunk_by(|a, b| a.at.1 == b.at.1);
+    overview.extend(cells.filter_map(|cell| ccdf::of_kernels(cell, &range)));
+    let worst = kernels.worst();
+    Set {
+        overview,
+        // Kernels lie apart by factors: a linear axis would squeeze the best of them.
+        histograms: histogram::figures(&pooled, |from, to| range.log_axis(from, to)),
+        timelines: worst.iter().filter_map(|s| timeline::figure(s, &range)).collect(),
+    }
+}
+
 /// Every figure of a report as `(file name, SVG text)`, each complete in itself.
 #[must_use]
 pub fn files(runs: &[LoadedRun]) -> Vec<(String, String)> {
-    let set = set(runs);
+    let set = Kernels::of(runs).map_or_else(|| set(runs), |kernels| set_by_kernel(&kernels));
     set.overview
         .iter()
         .chain(&set.histograms)
@@ -169,6 +197,11 @@ pub(crate) fn file_name(kind: &str, subject: &Subject<'_>) -> String {
         .take(40)
         .collect();
     format!("{kind}-{run}-{cell:02}-{}", name.trim_end_matches('-'))
+}
+
+/// A description with what its subject adds.
+pub(crate) fn described(subject: &Subject<'_>, text: String) -> String {
+    if subject.about.is_empty() { text } else { format!("{text} {}", subject.about) }
 }
 
 pub(crate) fn shortened(text: &str, most: usize) -> String {

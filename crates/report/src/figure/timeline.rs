@@ -9,7 +9,7 @@ use super::frame::{Frame, count_label, n};
 use super::latency::{Axis, Range};
 use super::raster::{LEVELS, colour, data_uri};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, file_name, work};
+use super::{Figure, Subject, deadline, deadline_label, described, file_name, work};
 use crate::describe::worst_samples;
 use crate::words;
 
@@ -58,12 +58,15 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     Some(Figure {
         name: file_name("timeline", subject),
         title: format!("Timeline · {}", subject.label),
-        description: format!(
-            "{} samples over {}, {} s in a column; the maximum of each column is a line, the {POINTS} \
+        description: described(
+            subject,
+            format!(
+                "{} samples over {}, {} s in a column; the maximum of each column is a line, the {POINTS} \
              worst samples are points. The largest latency is {max}.",
-            grouped(cell.stats.samples),
-            words::duration(cell.duration_ns),
-            columns.seconds,
+                grouped(cell.stats.samples),
+                words::duration(cell.duration_ns),
+                columns.seconds,
+            ),
         ),
         height: below.bottom + 86.0,
         body,

@@ -12,20 +12,33 @@ use crate::{data, words};
 /// How many of a cell's worst samples are listed.
 const WORST: usize = 20;
 
-pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
+/// A cell with what it recorded, and what tells it from others of its key.
+pub type Listed<'a> = (String, &'a Cell, &'a CellData);
+
+/// The cells of runs; several runs are told apart by their names.
+pub fn of_runs<'a>(runs: &'a [LoadedRun], names: &[String]) -> Vec<Listed<'a>> {
+    let mut list = Vec::new();
+    for (run, name) in runs.iter().zip(names) {
+        for (cell, data) in data::cells(run) {
+            let key = words::clean(&cell.key);
+            let label = if runs.len() > 1 { format!("{key} · {name}") } else { key.into_owned() };
+            list.push((label, cell, data));
+        }
+    }
+    list
+}
+
+pub fn section(title: &str, cells: &[Listed<'_>]) -> Markup {
     html! {
         section {
-            h2 { "Cells" }
-            @for (run, name) in runs.iter().zip(names) {
-                @for (cell, data) in data::cells(run) {
-                    details {
-                        summary {
-                            (words::clean(&cell.key))
-                            @if runs.len() > 1 { " · " (name) }
-                            @if let Some(max) = cell.stats.max_ns { " · max " (human_ns(max)) }
-                        }
-                        (body(cell, data))
+            h2 { (title) }
+            @for (label, cell, data) in cells {
+                details {
+                    summary {
+                        (label)
+                        @if let Some(max) = cell.stats.max_ns { " · max " (human_ns(max)) }
                     }
+                    (body(cell, data))
                 }
             }
         }

@@ -9,37 +9,50 @@ use super::{mean, ns, number};
 use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_text};
 use crate::words;
 
-/// The comparison of several runs; nothing for one.
+/// The comparison of several runs that stand for themselves; nothing for one.
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     if runs.len() < 2 {
         return html! {};
     }
     let comparison = compare(runs);
+    let letters: Vec<_> = (0..runs.len()).map(words::letter).collect();
     html! {
         section {
             h2 { "Side by side" }
             ul { @for (i, name) in names.iter().enumerate() { li { strong { (words::letter(i)) } " " (name) } } }
-            h3 { "What may not be concluded" }
-            ul class="conditions" { @for caveat in &comparison.caveats { li { (words::clean(caveat)) } } }
-            (table(&comparison))
-            @if let Some(replicates) = &comparison.replicates { (estimates(&comparison, replicates)) }
-            h3 { "What differs" }
-            ul {
-                @for difference in &comparison.differences {
-                    li {
-                        (difference_text(&comparison, difference))
-                        @if difference.role == Role::Confounder { strong { " (not the kernel)" } }
-                    }
-                }
-                @for cell in &comparison.unmatched {
-                    li { (unmatched_text(&comparison, cell)) }
-                }
-            }
+            (caveats(&comparison))
+            (table(&comparison, &letters))
+            (differences(&comparison))
         }
     }
 }
 
-fn table(comparison: &Comparison) -> Markup {
+pub fn caveats(comparison: &Comparison) -> Markup {
+    html! {
+        @if !comparison.caveats.is_empty() {
+            h3 { "What may not be concluded" }
+            ul class="conditions" { @for caveat in &comparison.caveats { li { (words::clean(caveat)) } } }
+        }
+    }
+}
+
+pub fn differences(comparison: &Comparison) -> Markup {
+    html! {
+        h3 { "What differs" }
+        ul {
+            @for difference in &comparison.differences {
+                li {
+                    (difference_text(comparison, difference))
+                    @if difference.role == Role::Confounder { strong { " (not the kernel)" } }
+                }
+            }
+            @for cell in &comparison.unmatched { li { (unmatched_text(comparison, cell)) } }
+        }
+    }
+}
+
+/// Every run of every cell; `names` are those of the runs.
+pub fn table(comparison: &Comparison, names: &[String]) -> Markup {
     html! {
         div class="scroll" {
             table {
@@ -56,7 +69,7 @@ fn table(comparison: &Comparison) -> Markup {
                         @for (i, row) in cell.rows.iter().enumerate() {
                             tr class=(if i == 0 { "first" } else { "" }) {
                                 th scope="row" { @if i == 0 { (words::clean(&cell.key)) } }
-                                td { (words::letter(row.run)) }
+                                td { (names.get(row.run).map_or("", String::as_str)) }
                                 td class="n max" { @if row.samples == 0 { "no samples" } @else { (ns(row.max_ns)) } }
                                 (number(words::ratio(row.ratio.max)))
                                 (number(ns(row.p999_ns)))
@@ -77,24 +90,31 @@ fn table(comparison: &Comparison) -> Markup {
     }
 }
 
-fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
+pub fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
     let names = words::kernel_names(&comparison.groups);
     html! {
         div class="scroll" {
             table {
                 caption { (estimates_title(&names, replicates)) }
                 thead { tr {
-                    th scope="col" { "cell" }
-                    @for head in ["kernel", "quantity", "runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
+                    @for head in ["kernel", "quantity"] { th scope="col" { (head) } }
+                    @for head in ["runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
                         th scope="col" class="n" { (head) }
                     }
                 } }
-                tbody { @for estimate in &replicates.estimates {
-                    tr {
-                        th scope="row" { (words::clean(&estimate.key)) }
-                        @for text in estimate_texts(&names, estimate) { (number(text)) }
+                tbody {
+                    @for cell in replicates.estimates.chunk_by(|a, b| a.key == b.key) {
+                        tr class="first" { th scope="rowgroup" colspan="8" { (words::clean(&cell[0].key)) } }
+                        @for estimate in cell {
+                            @let [kernel, quantity, numbers @ ..] = estimate_texts(&names, estimate);
+                            tr {
+                                td { (kernel) }
+                                td { (quantity) }
+                                @for text in numbers { (number(text)) }
+                            }
+                        }
                     }
-                } }
+                }
             }
         }
     }

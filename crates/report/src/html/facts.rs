@@ -6,11 +6,11 @@ use punctual_core::run::LoadedRun;
 use crate::describe::{basics, flat_facts};
 use crate::words;
 
-pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
+pub fn section(title: &str, runs: &[(&LoadedRun, &str)]) -> Markup {
     html! {
         section {
-            h2 { "Boards and kernels" }
-            @for (run, name) in runs.iter().zip(names) {
+            h2 { (title) }
+            @for (run, name) in runs {
                 details {
                     summary { (name) ": identity" }
                     (list(basics(run)))
@@ -44,12 +44,19 @@ fn list(pairs: Vec<(String, String)>) -> Markup {
     html! { dl { @for (key, value) in pairs { dt { (key) } dd { (value) } } } }
 }
 
-pub fn commands(runs: &[LoadedRun], names: &[String]) -> Markup {
+/// The command line of every run; a single one needs no name above it.
+pub fn one_by_one<'a>(runs: &[(&'a LoadedRun, &str)]) -> Vec<(&'a LoadedRun, String)> {
+    let name = |name: &str| if runs.len() > 1 { name.to_owned() } else { String::new() };
+    runs.iter().map(|(run, of)| (*run, name(of))).collect()
+}
+
+/// Command lines, each below the name that it is given.
+pub fn commands(runs: &[(&LoadedRun, String)]) -> Markup {
     html! {
         section {
             h2 { "Command line" }
-            @for (run, name) in runs.iter().zip(names) {
-                @if runs.len() > 1 { h3 { (name) } }
+            @for (run, name) in runs {
+                @if !name.is_empty() { h3 { (name) } }
                 pre { (words::clean(&shell(&run.run.tool.command))) }
                 p class="about" {
                     (words::clean(&run.run.tool.name)) " " (words::clean(&run.run.tool.version))

@@ -5,6 +5,7 @@ mod compare;
 mod facts;
 mod guide;
 mod papers;
+mod spread;
 mod summary;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -12,6 +13,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Outcome, Run};
 
 use crate::figure::{self, Figure};
+use crate::kernels::Kernels;
 use crate::words;
 
 const STYLE: &str = include_str!("page.css");
@@ -23,14 +25,13 @@ pub struct Options {
     pub title: Option<String>,
 }
 
-/// One report over runs, side by side where there are several: verdict,
-/// conditions, tables, figures, facts. The text is a complete HTML file that
+/// One report over runs, side by side where there are several, by kernel where
+/// kernels have replicates: verdict, conditions, tables, figures, facts. The text is a complete HTML file that
 /// loads nothing, runs no script, and has light, dark and printed forms.
 #[must_use]
 pub fn page(runs: &[LoadedRun], options: &Options) -> String {
-    let names = words::run_names(runs);
-    let title = options.title.clone().unwrap_or_else(|| title(runs));
-    let figures = figure::set(runs);
+    let kernels = Kernels::of(runs);
+    let title = options.title.clone().unwrap_or_else(|| title(runs, kernels.as_ref()));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -44,17 +45,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
             body {
                 header { h1 { (words::clean(&title)) } }
                 main {
-                    @if runs.is_empty() { p { "No runs were given." } }
-                    @for run in runs { (verdict(run)) }
-                    (conditions(runs, &names))
-                    (summary::section(runs, &names))
-                    (compare::section(runs, &names))
-                    (figures_section(&figures))
-                    (papers::section(runs, &names))
-                    (cells::section(runs, &names))
-                    (facts::section(runs, &names))
-                    (guide::section())
-                    (facts::commands(runs, &names))
+                    @if let Some(kernels) = &kernels { (spread::main(kernels)) } @else { (main(runs)) }
                 }
             }
         }
@@ -62,9 +53,33 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
     page.into_string()
 }
 
-fn title(runs: &[LoadedRun]) -> String {
+/// Runs that stand for themselves.
+fn main(runs: &[LoadedRun]) -> Markup {
+    let names = words::run_names(runs);
+    let named: Vec<_> = runs.iter().zip(names.iter().map(String::as_str)).collect();
+    html! {
+        @if runs.is_empty() { p { "No runs were given." } }
+        @for run in runs { (verdict(run)) }
+        (conditions(runs, &names))
+        (summary::section(runs, &names))
+        (compare::section(runs, &names))
+        (figures_section(&figure::set(runs), &CAPTIONS))
+        (papers::section(runs, &names))
+        (cells::section("Cells", &cells::of_runs(runs, &names)))
+        (facts::section("Boards and kernels", &named))
+        (guide::section())
+        (facts::commands(&facts::one_by_one(&named)))
+    }
+}
+
+fn title(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> String {
     let mut boards: Vec<&str> = runs.iter().map(|run| run.run.board.name.as_str()).collect();
     boards.dedup();
+    if let Some(kernels) = kernels {
+        let (number, boards) = (kernels.names.len(), boards.join(", "));
+        let noun = if number == 1 { "kernel" } else { "kernels" };
+        return format!("{number} {noun}, {} on {boards}", words::runs(runs.len()));
+    }
     match runs {
         [run] => format!("{} · Linux {}", run.run.board.name, run.run.kernel.release),
         _ => format!("{} runs on {}", runs.len(), boards.join(", ")),
@@ -119,7 +134,23 @@ fn conditions(runs: &[LoadedRun], names: &[String]) -> Markup {
     }
 }
 
-fn figures_section(set: &figure::Set) -> Markup {
+/// How the figures are to be read.
+struct Captions {
+    overview: &'static str,
+    histograms: &'static str,
+    timelines: &'static str,
+}
+
+const CAPTIONS: Captions = Captions {
+    overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
+        its end. Missed periods count as late as they were.",
+    histograms: "Every bar is a true count of the samples in its width. Latencies of zero and below \
+        stand in the band \"early\" where the axis is logarithmic.",
+    timelines: "Colour is the number of samples in a column and a latency bin, logarithmic. Below: \
+        the load's work, so that holes show.",
+};
+
+fn figures_section(set: &figure::Set, captions: &Captions) -> Markup {
     let group = |name: &str, about: &str, list: &[Figure], class: &str| {
         html! {
             @if !list.is_empty() {
@@ -134,13 +165,9 @@ fn figures_section(set: &figure::Set) -> Markup {
             section {
                 h2 { "Figures" }
                 p class="about" { "One latency axis for all cells and kernels; it covers every sample." }
-                (group("All cells", "A curve far to the right at its lower end has rare, long latencies: \
-                    the maximum is its end. Missed periods count as late as they were.", &set.overview, "stack"))
-                (group("Histograms", "Every bar is a true count of the samples in its width. \
-                    Latencies of zero and below stand in the band \"early\" where the axis is logarithmic.",
-                    &set.histograms, "grid"))
-                (group("Timelines", "Colour is the number of samples in a column and a latency bin, logarithmic. \
-                    Below: the load's work, so that holes show.", &set.timelines, "stack"))
+                (group("All cells", captions.overview, &set.overview, "stack"))
+                (group("Histograms", captions.histograms, &set.histograms, "grid"))
+                (group("Timelines", captions.timelines, &set.timelines, "stack"))
             }
         }
     }

@@ -19,15 +19,20 @@ struct Test<'a> {
 }
 
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
-    let tests = tests(runs);
     html! {
-        @if !tests.is_empty() {
+        @if !tests(runs).is_empty() {
             section {
                 h2 { "Tables without and with load" }
-                p class="about" { "Microseconds. W/O: without load; W/: with the load that the row names." }
-                @for test in &tests { (table(test, names)) }
+                (tables(runs, names))
             }
         }
+    }
+}
+
+pub fn tables(runs: &[LoadedRun], names: &[String]) -> Markup {
+    html! {
+        p class="about" { "Microseconds. W/O: without load; W/: with the load that the row names." }
+        @for test in &tests(runs) { (table(test, names)) }
     }
 }
 

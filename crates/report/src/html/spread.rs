@@ -1,0 +1,234 @@
+//! The report of kernels with replicates: a verdict, a row and a figure for each
+//! kernel, and the runs one by one only where they are looked up.
+
+use maud::{Markup, html};
+use punctual_core::compare::{MatchedCell, Spread};
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::Outcome;
+use punctual_core::units::grouped;
+
+use super::{Captions, cells, class, compare, facts, figures_section, guide, number, papers};
+use crate::figure;
+use crate::kernels::Kernels;
+use crate::words;
+
+const CAPTIONS: Captions = Captions {
+    overview: "A dot is one run. In the distributions a curve holds all samples of all runs of a \
+        kernel: it ends at the largest maximum of any. Missed periods count as late as they were.",
+    histograms: "All runs of a kernel together; the line is the largest maximum of any. Every bar is \
+        a true count of the samples in its width. Latencies of zero and below stand in the band \
+        \"early\" where the axis is logarithmic.",
+    timelines: "Of each kernel and cell only the run with the largest maximum; the others are \
+        quieter. Colour is the number of samples in a column and a latency bin, logarithmic. Below: \
+        the load's work, so that holes show.",
+};
+
+pub fn main(kernels: &Kernels<'_>) -> Markup {
+    let comparison = &kernels.comparison;
+    let groups = 0..kernels.names.len();
+    let firsts: Vec<(&LoadedRun, &str)> = groups
+        .clone()
+        .filter_map(|group| Some((kernels.first(group)?, kernels.names[group].as_str())))
+        .collect();
+    let names = run_names(kernels);
+    let worst = kernels.worst();
+    let listed: Vec<_> = worst.iter().map(|s| (s.label.clone(), s.cell, s.data)).collect();
+    html! {
+        @for group in groups { (verdict(kernels, group)) }
+        (conditions(kernels))
+        section {
+            h2 { "Kernels side by side" }
+            (compare::caveats(comparison))
+            (table(kernels))
+            @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
+            (compare::differences(comparison))
+        }
+        (figures_section(&figure::set_by_kernel(kernels), &CAPTIONS))
+        section {
+            h2 { "Every run" }
+            details { summary { "Runs" } (runs(kernels, &names)) }
+            details { summary { "Cells, run by run" } (compare::table(comparison, &names)) }
+            details { summary { "Cells without and with load, run by run" } (papers::tables(kernels.runs, &names)) }
+        }
+        (cells::section("Cells: the run with the largest maximum of each kernel", &listed))
+        (facts::section("Boards and kernels: the first run of each kernel", &firsts))
+        (guide::section())
+        (facts::commands(&commands(kernels)))
+    }
+}
+
+/// The verdicts of a kernel's runs, and the reasons of the worst of them.
+fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
+    let side = &kernels.comparison.groups[group];
+    let members = side.runs.iter().filter_map(|run| Some((*run, kernels.runs.get(*run)?)));
+    let max = |run: &LoadedRun| run.run.cells.iter().filter_map(|cell| cell.stats.max_ns).max();
+    let Some((worst, loaded)) =
+        members.clone().max_by_key(|(_, run)| (run.run.verdict.outcome, max(run)))
+    else {
+        return html! {};
+    };
+    let (run, outcome) = (&loaded.run, loaded.run.verdict.outcome);
+    let counts: Vec<_> =
+        words::outcomes(&kernels.comparison, side).into_iter().map(|(_, text)| text).collect();
+    html! {
+        section class=(format!("verdict {}", class(outcome))) aria-label="verdict" {
+            p class="outcome" {
+                strong { (kernels.names[group]) ": " (words::outcome(outcome)) }
+                span {
+                    (words::runs(side.runs.len()))
+                    @if outcome != Outcome::None { ": " (counts.join(", ")) }
+                }
+                @if let Some(ns) = run.verdict.deadline_ns { span { "deadline " (words::duration(ns)) } }
+                @if !run.privileged { span { "not real-time" } }
+                @if run.is_virtual { span { "virtual machine" } }
+            }
+            p class="head" { (words::headline(run).join(" · ")) }
+            @if run.verdict.because.is_empty() && run.verdict.deadline_ns.is_none() {
+                p { "Nothing is judged without a deadline." }
+            }
+            p { "The worst run, " (words::letter(worst)) ":" }
+            ul {
+                @for reason in &run.verdict.because { li { (words::clean(reason)) } }
+                @if let Some(worst) = words::worst(run) { li { (worst) } }
+                @for (number, member) in members {
+                    @for note in words::run_notes(member) { li { "run " (words::letter(number)) ": " (note) } }
+                }
+            }
+        }
+    }
+}
+
+/// Every condition once, with the runs that it holds for where it is not all.
+fn conditions(kernels: &Kernels<'_>) -> Markup {
+    let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
+    for (number, run) in kernels.runs.iter().enumerate() {
+        for condition in &run.run.conditions {
+            match found.iter_mut().find(|(text, _)| *text == condition.text) {
+                Some((_, holders)) => holders.push(number),
+                None => found.push((&condition.text, vec![number])),
+            }
+        }
+    }
+    html! {
+        @if !found.is_empty() {
+            section class="conditions" {
+                h2 { "What makes these numbers suspect" }
+                ul { @for (text, holders) in &found {
+                    li {
+                        (words::clean(text))
+                        @if holders.len() < kernels.runs.len() { " (" (of_kernels(kernels, holders)) ")" }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// `none: 3 of 8 runs, rt: 8 of 8 runs`.
+fn of_kernels(kernels: &Kernels<'_>, holders: &[usize]) -> String {
+    let groups = kernels.comparison.groups.iter().zip(&kernels.names);
+    let parts = groups.filter_map(|(group, name)| {
+        let held = group.runs.iter().filter(|run| holders.contains(run)).count();
+        let all = group.runs.len();
+        (held > 0).then(|| format!("{name}: {held} of {}", words::runs(all)))
+    });
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn table(kernels: &Kernels<'_>) -> Markup {
+    html! {
+        p class="about" { (words::SPREAD) }
+        div class="scroll" {
+            table {
+                thead { tr {
+                    th scope="col" { "kernel" }
+                    @for head in ["max", "ratio", "p99.9", "ratio", "avg", "ratio", "runs", "samples", "missed"] {
+                        th scope="col" class="n" { (head) }
+                    }
+                } }
+                tbody {
+                    @for cell in &kernels.comparison.cells {
+                        tr class="first" { th scope="rowgroup" colspan="10" { (words::clean(&cell.key)) } }
+                        @for (spread, name) in cell.spreads.iter().zip(&kernels.names) {
+                            tr { td class="run" { (name) } (numbers(kernels, cell, spread)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn numbers(kernels: &Kernels<'_>, cell: &MatchedCell, spread: &Spread) -> Markup {
+    let members = &kernels.comparison.groups[spread.group].runs;
+    let rows = || cell.rows.iter().filter(|row| members.contains(&row.run));
+    html! {
+        @if spread.runs == 0 {
+            td class="doubt" colspan="9" { "no samples" }
+        } @else {
+            td class="n max" { (words::span(words::ends(spread.max_ns))) }
+            (number(words::ratio(spread.ratio.max)))
+            (number(words::span(words::ends(spread.p999_ns))))
+            (number(words::ratio(spread.ratio.p999)))
+            (number(words::span(words::mean_ends(spread.avg_ns))))
+            (number(words::ratio(spread.ratio.avg)))
+            (number(spread.runs.to_string()))
+            (number(grouped(rows().map(|row| row.samples).sum())))
+            (number(grouped(rows().map(|row| row.missed).sum())))
+        }
+    }
+}
+
+/// `A none`: letter and kernel.
+fn run_names(kernels: &Kernels<'_>) -> Vec<String> {
+    let groups = &kernels.comparison.groups;
+    let name = |run: usize| {
+        let group = groups.iter().position(|group| group.runs.contains(&run));
+        group.map_or("counted already", |group| kernels.names[group].as_str())
+    };
+    (0..kernels.runs.len()).map(|run| format!("{} {}", words::letter(run), name(run))).collect()
+}
+
+fn runs(kernels: &Kernels<'_>, names: &[String]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead { tr {
+                    @for head in ["run", "outcome", "name"] { th scope="col" { (head) } }
+                    @for head in ["replicate", "seed", "phase"] { th scope="col" class="n" { (head) } }
+                } }
+                tbody { @for (loaded, name) in kernels.runs.iter().zip(names) {
+                    @let run = &loaded.run;
+                    tr {
+                        th scope="row" { (name) }
+                        td class=(class(run.verdict.outcome)) { (words::outcome(run.verdict.outcome)) }
+                        td { (words::clean(&run.run_id)) }
+                        (number(run.replicate.map_or_else(|| "–".to_owned(), |number| number.to_string())))
+                        (number(run.board.lab.as_ref().map_or_else(|| "–".to_owned(), |lab| lab.seed.to_string())))
+                        (number(words::duration(run.phase_ns)))
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// Every command line once, with the letters of the runs that it made.
+fn commands<'a>(kernels: &Kernels<'a>) -> Vec<(&'a LoadedRun, String)> {
+    let mut found: Vec<(&LoadedRun, Vec<String>)> = Vec::new();
+    for (number, run) in kernels.runs.iter().enumerate() {
+        let same = |other: &LoadedRun| {
+            other.run.tool == run.run.tool && other.run.plan.name == run.run.plan.name
+        };
+        let known = found.iter().position(|(other, _)| same(other)).unwrap_or(found.len());
+        if known == found.len() {
+            found.push((run, Vec::new()));
+        }
+        found[known].1.push(words::letter(number));
+    }
+    let all = kernels.runs.len();
+    let label = |letters: Vec<String>| {
+        if letters.len() == all { "all runs".to_owned() } else { letters.join(", ") }
+    };
+    found.into_iter().map(|(run, letters)| (run, label(letters))).collect()
+}
