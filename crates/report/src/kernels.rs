@@ -66,25 +66,26 @@ impl<'a> Kernels<'a> {
         matched.rows.iter().any(|row| recorded(self.runs, matched, &[row.run]).next().is_some())
     }
 
-    fn name(&self, group: usize) -> &str {
+    fn label(&self, group: usize, cell: &Cell) -> String {
+        format!("{}: {}", self.name(group), words::cell_name(cell))
+    }
+
+    /// What a kernel is called.
+    pub fn name(&self, group: usize) -> &str {
         self.names.get(group).map_or("", String::as_str)
     }
 
     /// For every cell and kernel the samples of all of its runs as one.
     pub fn pooled(&self) -> Vec<Subject<'_>> {
-        let subjects = self.pooled.iter().filter(|p| p.cell.stats.samples > 0).filter_map(|p| {
-            let runs = words::runs(p.runs);
+        let measured = self.pooled.iter().filter(|pooled| pooled.cell.stats.samples > 0);
+        let subjects = measured.filter_map(|pooled| {
             Some(Subject {
-                run: &self.first(p.group)?.run,
-                cell: &p.cell,
-                data: &p.data,
-                at: (p.group, p.at),
-                label: format!(
-                    "{}, {runs} pooled · {}",
-                    self.name(p.group),
-                    words::cell_name(&p.cell)
-                ),
-                about: format!("All samples of {runs}."),
+                run: &self.first(pooled.group)?.run,
+                cell: &pooled.cell,
+                data: &pooled.data,
+                at: (pooled.group, pooled.at),
+                label: self.label(pooled.group, &pooled.cell),
+                note: Some(format!("{} pooled", words::runs(pooled.runs))),
             })
         });
         subjects.collect()
@@ -105,18 +106,12 @@ impl<'a> Kernels<'a> {
                     cell,
                     data,
                     at: (spread.group, at),
-                    label: format!(
-                        "{}, run {}, worst of {} · {}",
-                        self.name(spread.group),
-                        words::letter(worst),
-                        spread.runs,
-                        words::cell_name(cell)
-                    ),
-                    about: format!(
-                        "Of {} the one with the largest maximum: {}.",
-                        words::runs(spread.runs),
-                        words::clean(&run.run_id)
-                    ),
+                    label: self.label(spread.group, cell),
+                    note: Some(format!(
+                        "{} (worst of {})",
+                        words::clean(&run.run_id),
+                        words::runs(spread.runs)
+                    )),
                 });
             }
         }

@@ -142,7 +142,7 @@ fn a_kernel_has_the_samples_of_all_its_runs() {
     assert!(histogram.contains("16,000 samples from"));
     assert!(histogram.contains(&format!("max {}", punctual_core::units::human_ns(max))));
     let timeline = figure("timeline-3-01");
-    assert!(timeline.contains("worst of 4") && timeline.contains("4,000 samples over"));
+    assert!(timeline.contains("(worst of 4 runs)") && timeline.contains("4,000 samples over"));
     assert!(timeline.contains(&format!("20261120T170003Z-lab-rt-r{worst}")));
 }
 

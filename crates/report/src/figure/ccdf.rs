@@ -9,6 +9,7 @@ use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
 use super::{Figure, Subject, deadline, deadline_label, file_name, shortened};
 use crate::data::Distribution;
+use crate::kernels::Kernels;
 use crate::words;
 
 /// With the eight colours of the style sheet these tell 40 curves apart; the
@@ -17,11 +18,27 @@ const DASHES: [&str; 5] = ["none", "7 3", "2 2", "10 3 2 3", "14 5"];
 const COLOURS: usize = 8;
 const LEGEND_ROW: f64 = 24.0;
 
-struct Curve<'a> {
+/// How a curve is told from the others.
+struct Look {
     mark: String,
-    label: &'a str,
+    label: String,
+    /// Numbers, from 0, of a colour and of a kind of dashes.
     colour: usize,
-    dash: &'static str,
+    dash: usize,
+}
+
+impl Look {
+    fn class(&self) -> String {
+        format!("curve c{}", self.colour % COLOURS)
+    }
+
+    fn dashes(&self) -> &'static str {
+        DASHES[self.dash % DASHES.len()]
+    }
+}
+
+struct Curve {
+    look: Look,
     /// Share of the values above a latency, at rising latencies.
     points: Vec<(f64, f64)>,
 }
@@ -31,49 +48,51 @@ struct Curve<'a> {
 pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
     let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
     keys.dedup();
-    let look = |i: usize, subject: &Subject<'_>| {
-        let key = keys.iter().position(|key| *key == subject.cell.key).unwrap_or(i);
-        (words::letter(i), key, if several { subject.at.0 } else { i })
+    let look = |i: usize, subject: &Subject<'_>| Look {
+        mark: words::letter(i),
+        label: subject.label.clone(),
+        colour: keys.iter().position(|key| *key == subject.cell.key).unwrap_or(i),
+        dash: if several { subject.at.0 } else { i },
     };
     let title = "How often an activation was later".to_owned();
     drawn("ccdf".to_owned(), title, subjects, range, look)
 }
 
 /// The figure of one cell over kernels: both colour and dashes stand for the kernel.
-pub fn of_kernels(subjects: &[Subject<'_>], range: &Range) -> Option<Figure> {
+pub fn of_kernels(
+    subjects: &[Subject<'_>],
+    kernels: &Kernels<'_>,
+    range: &Range,
+) -> Option<Figure> {
     let first = subjects.first()?;
     let title = format!("How often an activation was later · {}", words::cell_name(first.cell));
-    // Numbers: letters stand for runs.
     let look = |_: usize, subject: &Subject<'_>| {
         let kernel = subject.at.0;
-        ((kernel + 1).to_string(), kernel, kernel)
+        let name = kernels.name(kernel);
+        Look {
+            // Letters stand for runs.
+            mark: (kernel + 1).to_string(),
+            label: subject.note.as_ref().map_or(name.to_owned(), |note| format!("{name}, {note}")),
+            colour: kernel,
+            dash: kernel,
+        }
     };
     drawn(file_name("ccdf", first), title, subjects, range, look)
 }
 
-/// `look` gives a curve's mark and the numbers of its colour and dashes.
 fn drawn(
     name: String,
     title: String,
     subjects: &[Subject<'_>],
     range: &Range,
-    look: impl Fn(usize, &Subject<'_>) -> (String, usize, usize),
+    look: impl Fn(usize, &Subject<'_>) -> Look,
 ) -> Option<Figure> {
     let curves: Vec<_> = subjects
         .iter()
         .map(|s| (s, Distribution::corrected(s.cell, s.data)))
         .filter(|(_, distribution)| !distribution.bins.is_empty())
         .enumerate()
-        .map(|(i, (s, distribution))| {
-            let (mark, colour, dash) = look(i, s);
-            Curve {
-                mark,
-                label: &s.label,
-                colour: colour % COLOURS,
-                dash: DASHES.get(dash % DASHES.len()).copied().unwrap_or("none"),
-                points: points(&distribution),
-            }
-        })
+        .map(|(i, (s, distribution))| Curve { look: look(i, s), points: points(&distribution) })
         .collect();
     if curves.is_empty() {
         return None;
@@ -98,9 +117,9 @@ fn drawn(
         (frame.border())
         @for (i, curve) in curves.iter().enumerate() {
             @let y = legend + LEGEND_ROW * i as f64;
-            path class=(format!("curve c{}", curve.colour)) stroke-dasharray=(curve.dash)
+            path class=(curve.look.class()) stroke-dasharray=(curve.look.dashes())
                 d=(format!("M14 {}H64", n(y - 4.0))) {}
-            text x="76" y=(n(y)) { (curve.mark) "  " (shortened(curve.label, 56)) }
+            text x="76" y=(n(y)) { (curve.look.mark) "  " (shortened(&curve.look.label, 56)) }
         }
     };
     Some(Figure {
@@ -112,8 +131,9 @@ fn drawn(
     })
 }
 
-fn description(curves: &[Curve<'_>], subjects: &[Subject<'_>]) -> String {
-    let labels: Vec<_> = curves.iter().map(|c| format!("{} {}", c.mark, c.label)).collect();
+fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
+    let labels: Vec<_> =
+        curves.iter().map(|c| format!("{} {}", c.look.mark, c.look.label)).collect();
     let missed: u64 = subjects.iter().map(|s| s.cell.stats.missed).sum();
     format!(
         "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
@@ -137,7 +157,7 @@ fn points(distribution: &Distribution) -> Vec<(f64, f64)> {
     points
 }
 
-fn line(curve: &Curve<'_>, axis: &Axis, shares: &Scale) -> Markup {
+fn line(curve: &Curve, axis: &Axis, shares: &Scale) -> Markup {
     let mut path = String::new();
     let mut last = (f64::NAN, f64::NAN);
     for (i, (ns, share)) in curve.points.iter().enumerate() {
@@ -154,14 +174,14 @@ fn line(curve: &Curve<'_>, axis: &Axis, shares: &Scale) -> Markup {
         last = (x, y);
     }
     html! {
-        path class=(format!("curve c{}", curve.colour)) stroke-dasharray=(curve.dash) d=(path) {
-            title { (curve.mark) " " (curve.label) }
+        path class=(curve.look.class()) stroke-dasharray=(curve.look.dashes()) d=(path) {
+            title { (curve.look.mark) " " (curve.look.label) }
         }
     }
 }
 
 /// Letters at the ends of the curves, moved apart where they would overlap.
-fn marks(curves: &[Curve<'_>], frame: Frame, axis: &Axis, shares: &Scale) -> Markup {
+fn marks(curves: &[Curve], frame: Frame, axis: &Axis, shares: &Scale) -> Markup {
     const ROOM: (f64, f64) = (16.0, 18.0);
     let mut placed: Vec<(f64, f64)> = Vec::new();
     for curve in curves {
@@ -177,7 +197,7 @@ fn marks(curves: &[Curve<'_>], frame: Frame, axis: &Axis, shares: &Scale) -> Mar
     }
     html! {
         @for (curve, (x, y)) in curves.iter().zip(&placed) {
-            text class="halo name" x=(n(*x)) y=(n(*y)) text-anchor="middle" { (curve.mark) }
+            text class="halo name" x=(n(*x)) y=(n(*y)) text-anchor="middle" { (curve.look.mark) }
         }
     }
 }

@@ -60,6 +60,7 @@ fn figure(
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
         (frame.y_axis(&ticks, "occurrences in the width of a bar, logarithmic"))
+        @if let Some(note) = &subject.note { (frame.note(note)) }
         (frame.x_axis(&axis.ticks(7), "latency"))
         path class="count" d=(outline(bars, frame, counts)) {}
         @if let Some(ns) = deadline(subject.run) {

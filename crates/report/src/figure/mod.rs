@@ -87,8 +87,8 @@ pub(crate) struct Subject<'a> {
     pub at: (usize, usize),
     /// Kernel and cell, or the cell alone where there is one run.
     pub label: String,
-    /// What its description says besides, a sentence, or nothing.
-    pub about: String,
+    /// Which runs it stands for, where that is not the one run that is named.
+    pub note: Option<String>,
 }
 
 /// The latency cells that have samples: those of equal keys side by side.
@@ -108,8 +108,7 @@ pub(crate) fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
                 Some(name) if runs.len() > 1 => format!("{} · {name}", words::cell_name(cell)),
                 _ => words::cell_name(cell),
             };
-            let about = String::new();
-            list.push(Subject { run: &run.run, cell, data, at: (r, c), label, about });
+            list.push(Subject { run: &run.run, cell, data, at: (r, c), label, note: None });
         }
     }
     list.sort_by_key(|s| keys.iter().position(|key| *key == s.cell.key));
@@ -166,7 +165,7 @@ pub(crate) fn set_by_kernel(kernels: &Kernels<'_>) -> Set {
     }
     let mut overview: Vec<_> = spread::figure(kernels, &range).into_iter().collect();
     let cells = pooled.chunk_by(|a, b| a.at.1 == b.at.1);
-    overview.extend(cells.filter_map(|cell| ccdf::of_kernels(cell, &range)));
+    overview.extend(cells.filter_map(|cell| ccdf::of_kernels(cell, kernels, &range)));
     let worst = kernels.worst();
     Set {
         overview,
@@ -199,9 +198,12 @@ pub(crate) fn file_name(kind: &str, subject: &Subject<'_>) -> String {
     format!("{kind}-{run}-{cell:02}-{}", name.trim_end_matches('-'))
 }
 
-/// A description with what its subject adds.
+/// A description with the subject's note.
 pub(crate) fn described(subject: &Subject<'_>, text: String) -> String {
-    if subject.about.is_empty() { text } else { format!("{text} {}", subject.about) }
+    match &subject.note {
+        Some(note) => format!("{text} Shown: {note}."),
+        None => text,
+    }
 }
 
 pub(crate) fn shortened(text: &str, most: usize) -> String {

@@ -38,6 +38,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         @if let Some(band) = axis.early() { (frame.band((frame.left, frame.right), band)) }
         (below.x_axis(&time_ticks(&time), "time since the start of the cell"))
         (frame.y_axis(&axis.ticks(6), "latency"))
+        @if let Some(note) = &subject.note { (frame.note(note)) }
         (image(&columns, &axis, frame))
         path class="maxline" d=(maxima(&columns, &axis, &time)) {
             title { "maximum of every " (columns.seconds) " s" }

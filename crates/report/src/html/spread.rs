@@ -8,7 +8,7 @@ use punctual_core::schema::Outcome;
 use punctual_core::units::grouped;
 
 use super::{Captions, cells, class, compare, facts, figures_section, guide, number, papers};
-use crate::figure;
+use crate::figure::{self, Subject};
 use crate::kernels::Kernels;
 use crate::words;
 
@@ -18,9 +18,9 @@ const CAPTIONS: Captions = Captions {
     histograms: "All runs of a kernel together; the line is the largest maximum of any. Every bar is \
         a true count of the samples in its width. Latencies of zero and below stand in the band \
         \"early\" where the axis is logarithmic.",
-    timelines: "Of each kernel and cell only the run with the largest maximum; the others are \
-        quieter. Colour is the number of samples in a column and a latency bin, logarithmic. Below: \
-        the load's work, so that holes show.",
+    timelines: "Of each kernel and cell only the run with the largest maximum. Colour is the number \
+        of samples in a column and a latency bin, logarithmic. Below: the load's work, so that holes \
+        show.",
 };
 
 pub fn main(kernels: &Kernels<'_>) -> Markup {
@@ -32,7 +32,10 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         .collect();
     let names = run_names(kernels);
     let worst = kernels.worst();
-    let listed: Vec<_> = worst.iter().map(|s| (s.label.clone(), s.cell, s.data)).collect();
+    let label = |worst: &Subject<'_>| {
+        format!("{}: {}", kernels.name(worst.at.0), words::clean(&worst.cell.key))
+    };
+    let listed: Vec<_> = worst.iter().map(|s| (label(s), s.cell, s.data)).collect();
     html! {
         @for group in groups { (verdict(kernels, group)) }
         (conditions(kernels))
