@@ -67,7 +67,7 @@ pub struct Module {
 
 /// What a guest tells; instants and times are in ns of the guest's time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "event")]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Init runs.
     Booted {
@@ -224,7 +224,7 @@ impl Decoder {
 fn read(kind: u8, payload: &[u8]) -> Result<Message, ChannelError> {
     let senseless = |what: &str| ChannelError::Senseless(what.to_owned());
     if kind == b'E' {
-        let event = serde_json::from_slice(payload);
+        let event = crate::json::read(payload);
         return event.map(Message::Event).map_err(|error| senseless(&error.to_string()));
     }
     let (length, rest) = payload.split_at_checked(2).ok_or_else(|| senseless("no path"))?;

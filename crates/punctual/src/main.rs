@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     {
         return ExitCode::from(u8::try_from(guest::measure_main()).unwrap_or(1));
     }
+    undo_after_panic();
     let ending = match cli::command().try_get_matches() {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {
@@ -48,4 +49,14 @@ fn main() -> ExitCode {
             ExitCode::from(ending::ERROR)
         }
     }
+}
+
+/// A panic aborts this process: what it has changed on the machine is undone before. Loads
+/// end with their supervisors, which the end of this process ends.
+fn undo_after_panic() {
+    let told = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        told(panic);
+        punctual_suite::knobs::undo_own().iter().for_each(|failed| output::complain(failed));
+    }));
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use punctual_core::guest::{Event, MODULES_PATH, Message, ORDER_PATH, Order, encode};
+use punctual_core::json;
 use punctual_core::schema::{Cell, Run};
 use punctual_sys::boot;
 use punctual_sys::clock::monotonic_ns;
@@ -73,7 +74,7 @@ pub fn init_main() {
 
 fn read_order() -> anyhow::Result<Order> {
     let text = fs::read(ORDER_PATH).with_context(|| format!("cannot read {ORDER_PATH}"))?;
-    serde_json::from_slice(&text).with_context(|| format!("{ORDER_PATH} is no order"))
+    json::read(&text).with_context(|| format!("{ORDER_PATH} is no order"))
 }
 
 /// Prepares what the plan needs, has it measured, and tells how that ended.

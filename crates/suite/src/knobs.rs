@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub use dma_latency::DmaLatency;
 pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
-pub use restore::{RestoreReport, restore, restore_in};
+pub use restore::{RestoreReport, restore, restore_in, undo_own};
 
 use entry::{Entry, MARKER};
 use owner::Owner;
@@ -204,7 +204,7 @@ impl Journal {
             Some(folder) => made(folder)?,
             None => first_usable()?,
         };
-        let path = folder.join(format!("{}.journal", self.owner.identity()));
+        let path = folder.join(file_name(&self.owner));
         let file = OpenOptions::new()
             .append(true)
             .create_new(true)
@@ -221,6 +221,10 @@ impl Drop for Journal {
     fn drop(&mut self) {
         self.undo_or_complain();
     }
+}
+
+fn file_name(owner: &Owner) -> String {
+    format!("{}.journal", owner.identity())
 }
 
 /// Where journals can be, the best place first.
