@@ -4,6 +4,7 @@
 use clap::{Arg, ArgAction, Command, ValueHint};
 
 mod args;
+mod lab;
 mod run;
 
 pub use args::spelled;
@@ -34,6 +35,7 @@ pub fn command() -> Command {
         .subcommand(list())
         .subcommand(load())
         .subcommand(restore())
+        .subcommand(lab::command())
         .subcommand(completions())
         .subcommand(man())
 }

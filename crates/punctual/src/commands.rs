@@ -5,6 +5,7 @@ use clap::ArgMatches;
 use crate::ending::Ending;
 
 mod compare;
+mod lab;
 mod list;
 mod load;
 mod manual;
@@ -29,6 +30,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         "show" => show::execute(matches),
         "list" => list::execute(matches),
         "load" => load::execute(matches),
+        "lab" => lab::execute(matches),
         "restore" => restore::execute(matches),
         "completions" => manual::completions(matches),
         "man" => manual::pages(matches),

@@ -20,6 +20,10 @@ pub enum Ending {
     Broken,
     /// Ended by an error, which has been said; what was measured is kept.
     Failed,
+    /// A virtual board failed.
+    GuestFailed,
+    /// A kernel that was to be judged for a bisection cannot be.
+    NotJudged,
     /// Ended by a signal.
     Interrupted,
 }
@@ -33,6 +37,8 @@ impl Ending {
             Self::Failed => ERROR,
             Self::Judged(Outcome::Inconclusive) => 3,
             Self::Judged(Outcome::Skipped) | Self::Refused => 4,
+            Self::GuestFailed => 69,
+            Self::NotJudged => 125,
             Self::Interrupted => 130,
         }
     }

@@ -18,12 +18,31 @@ use crate::plans;
 /// How long a cell of the command line is measured unless told otherwise, ns.
 const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
 
-/// The plan: that of `--plan` (the standard one where no probe is given), then
+/// What a command measures where it is not told.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    /// The plan where no probe is given.
+    plan: &'static str,
+    /// The variant of a plan that has it.
+    variant: Option<&'static str>,
+    /// Warm-up of the probes given, ns.
+    warmup_ns: Option<u64>,
+}
+
+/// What `run` measures.
+pub const HERE: Defaults = Defaults { plan: plans::DEFAULT, variant: None, warmup_ns: None };
+
+/// What the lab's commands measure: a virtual board has no caches to warm and no time for
+/// an hour.
+pub const LAB: Defaults =
+    Defaults { plan: "lab", variant: Some("virtual"), warmup_ns: Some(SECOND_NS / 5) };
+
+/// The plan: that of `--plan` (the default one where no probe is given), then
 /// every probe given under every load.
 ///
 /// # Errors
 /// A message that names what is unknown or does not fit together.
-pub fn plan(matches: &ArgMatches) -> anyhow::Result<Plan> {
+pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
     let probes: Vec<String> = matches
         .get_many::<String>("probes")
         .into_iter()
@@ -33,9 +52,12 @@ pub fn plan(matches: &ArgMatches) -> anyhow::Result<Plan> {
     let named_plan = matches.get_one::<String>("plan");
     let variant = matches.get_one::<String>("variant").map(String::as_str);
     let mut plan = match named_plan {
-        Some(name) => plans::load(name, variant)?,
-        None if probes.is_empty() => plans::load(plans::DEFAULT, None)?,
-        None => Plan::new("command line"),
+        Some(name) => named_in(name, variant, defaults)?,
+        None if probes.is_empty() => plans::load(defaults.plan, None)?,
+        None => {
+            let plan = Plan::new("command line");
+            Plan { warmup_ns: defaults.warmup_ns.unwrap_or(plan.warmup_ns), ..plan }
+        }
     };
     if probes.is_empty() {
         refuse_cell_options(matches, &plan.name)?;
@@ -54,18 +76,37 @@ pub fn plan(matches: &ArgMatches) -> anyhow::Result<Plan> {
     Ok(plan)
 }
 
+/// A plan in the variant asked for, else in the command's own where it has that.
+fn named_in(name: &str, variant: Option<&str>, defaults: &Defaults) -> anyhow::Result<Plan> {
+    if variant.is_none()
+        && defaults.variant.is_some()
+        && let Ok(plan) = plans::load(name, defaults.variant)
+    {
+        return Ok(plan);
+    }
+    plans::load(name, variant)
+}
+
+/// An option of a command that may have it.
+fn given<'a, T: Clone + Send + std::marker::Sync + 'static>(
+    matches: &'a ArgMatches,
+    id: &str,
+) -> Option<&'a T> {
+    matches.try_get_one(id).ok().flatten()
+}
+
 /// Lets the judgement given on the command line replace the plan's.
 pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
-    if let Some(deadline) = matches.get_one::<u64>("deadline") {
+    if let Some(deadline) = given::<u64>(matches, "deadline") {
         plan.deadline_ns = Some(*deadline);
     }
-    if let Some(tolerate) = matches.get_one::<f64>("tolerate") {
+    if let Some(tolerate) = given::<f64>(matches, "tolerate") {
         plan.tolerate = Some(*tolerate);
     }
-    if let Some(probability) = matches.get_one::<f64>("probability") {
+    if let Some(probability) = given::<f64>(matches, "probability") {
         plan.probability = *probability;
     }
-    if let Some(confidence) = matches.get_one::<f64>("confidence") {
+    if let Some(confidence) = given::<f64>(matches, "confidence") {
         plan.confidence = *confidence;
     }
 }
@@ -242,7 +283,7 @@ mod tests {
     fn read(line: &str) -> anyhow::Result<Plan> {
         let words = ["punctual", "run"].into_iter().chain(line.split_whitespace());
         let matches = cli::command().try_get_matches_from(words)?;
-        plan(matches.subcommand().unwrap().1)
+        plan(matches.subcommand().unwrap().1, &HERE)
     }
 
     fn keys(line: &str) -> Vec<String> {

@@ -247,6 +247,28 @@ pub fn die_with_parent() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
 }
 
+/// Lets a command end with SIGKILL when the calling thread ends, and keeps the
+/// terminal's signals from it: they are this process's to hand on.
+pub fn bind_to_this(command: &mut std::process::Command) {
+    use std::os::unix::process::CommandExt;
+
+    let parent = std::process::id();
+    let bind = move || {
+        die_with_parent()?;
+        // It may have ended before the kernel was told.
+        // SAFETY: getppid(2) takes no argument and cannot fail.
+        let now = unsafe { libc::getppid() };
+        if u32::try_from(now) == Ok(parent) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::Interrupted.into())
+        }
+    };
+    // SAFETY: between fork and exec only prctl(2) and getppid(2) are called, which are
+    // async-signal-safe; nothing is allocated.
+    unsafe { command.process_group(0).pre_exec(bind) };
+}
+
 /// Makes the process the parent of every descendant whose own parent ends.
 ///
 /// # Errors

@@ -18,6 +18,14 @@ pub enum Signal {
     User1,
 }
 
+impl Signal {
+    /// Whether it asks for the end.
+    #[must_use]
+    pub fn ends(self) -> bool {
+        self != Self::User1
+    }
+}
+
 const TAKEN: [(libc::c_int, Signal); 4] = [
     (libc::SIGINT, Signal::Interrupt),
     (libc::SIGTERM, Signal::Terminate),

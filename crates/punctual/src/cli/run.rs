@@ -87,15 +87,15 @@ pub fn command() -> Command {
         .args(output())
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
-fn value(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+pub(super) fn value(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-fn what() -> Vec<Arg> {
+pub(super) fn what() -> Vec<Arg> {
     let plans: Vec<_> = PLANS.iter().map(|plan| plan.name).collect();
     vec![
         Arg::new("probes")
@@ -130,7 +130,7 @@ fn param(name: &str) -> Option<Param> {
     params.into_iter().find(|param| param.name == name)
 }
 
-fn probe_option(option: &ProbeOption) -> Arg {
+pub(super) fn probe_option(option: &ProbeOption) -> Arg {
     let arg = Arg::new(option.name).long(option.name);
     let arg = match option.short {
         Some(short) => arg.short(short),

@@ -14,10 +14,10 @@ use crate::ending::Ending;
 use crate::{output, request};
 
 /// Name of the report within the run directory.
-const REPORT: &str = "report.html";
+pub const REPORT: &str = "report.html";
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let plan = request::plan(matches)?;
+    let plan = request::plan(matches, &request::HERE)?;
     let options = request::options(matches);
     let mut follower = Follower::new(&plan, matches.get_flag("quiet"));
     let finished = engine::run(&plan, &options, &mut follower)?;
@@ -49,7 +49,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 
 /// In a process of its own: drawing takes memory and time that grow with the length of the run,
 /// and neither is to count as the measurement's.
-fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
+pub fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
     let here = std::env::current_exe().ok().filter(|path| path.exists());
     let dir = dir.canonicalize().context("the run directory")?;
     let drawn = Command::new(here.unwrap_or_else(|| "/proc/self/exe".into()))

@@ -1,0 +1,220 @@
+//! A virtual board: what it is made of, as QEMU's options and the kernel's parameters.
+//!
+//! With counted time every instruction takes 2^shift ns of the board's clock, and idle
+//! time is skipped (`-icount shift=N,sleep=off`, docs/devel/tcg-icount.rst of QEMU). What
+//! else could bring the host's time or randomness in is closed here: docs/lab.md names it.
+
+use crate::arch::Arch;
+use crate::device::Device;
+
+/// Instructions a microsecond that can be counted, with the shift that makes them.
+pub const RATES: [(u32, u32); 4] = [(125, 3), (250, 2), (500, 1), (1000, 0)];
+
+/// The rate unless told otherwise.
+pub const DEFAULT_MIPS: u32 = 250;
+
+/// Memory unless told otherwise, MiB.
+pub const DEFAULT_MEMORY_MIB: u32 = 256;
+
+/// Date and time at which every board starts, so that file times and certificates make sense.
+const DATE: &str = "2020-01-01";
+
+/// A board that can be booted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Board {
+    /// Its CPUs' architecture.
+    pub arch: Arch,
+    /// CPUs.
+    pub cpus: u32,
+    /// Memory, MiB.
+    pub memory_mib: u32,
+    /// Instructions a microsecond; `None` lets the guest run freely.
+    pub mips: Option<u32>,
+    /// Devices beside the board's own.
+    pub devices: Vec<&'static Device>,
+}
+
+impl Board {
+    /// Checks that the board can be had.
+    ///
+    /// # Errors
+    /// What it cannot have, and what it can.
+    pub fn check(&self) -> Result<(), String> {
+        let most = match (self.arch, self.mips) {
+            (Arch::X86_64, Some(_)) => 1,
+            (Arch::Aarch64, _) => 4,
+            (Arch::X86_64, None) => 8,
+        };
+        if self.cpus == 0 || self.cpus > most {
+            let why = match (self.arch, self.mips) {
+                (Arch::X86_64, Some(_)) => {
+                    ": under counted instructions a second one never starts; use --board aarch64, \
+                     or --free-running for plumbing"
+                }
+                _ => "",
+            };
+            return Err(format!(
+                "--cpus {}: the board {} has 1{}{why}",
+                self.cpus,
+                self.arch.name(),
+                if most > 1 { format!(" to {most} CPUs") } else { " CPU".to_owned() },
+            ));
+        }
+        if !(16..=65_536).contains(&self.memory_mib) {
+            return Err(format!("--memory {} MiB: from 16 to 65536", self.memory_mib));
+        }
+        if self.mips.is_some_and(|mips| shift(mips).is_none()) {
+            let rates: Vec<_> = RATES.iter().map(|(mips, _)| mips.to_string()).collect();
+            return Err(format!(
+                "--mips {}: an instruction takes a power of two of nanoseconds: {}",
+                self.mips.unwrap_or_default(),
+                rates.join(", ")
+            ));
+        }
+        if let Some(device) = self.devices.iter().find(|d| !d.boards.contains(&self.arch)) {
+            let boards: Vec<_> = device.boards.iter().map(|arch| arch.name()).collect();
+            return Err(format!(
+                "the board {} has no {}; boards that have it: {}",
+                self.arch.name(),
+                device.name,
+                boards.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// QEMU's options but for files: all of them are part of the run's record.
+    #[must_use]
+    pub fn options(&self, seed: u64) -> Vec<String> {
+        let mut options: Vec<String> = Vec::new();
+        let mut add = |texts: &[&str]| options.extend(texts.iter().map(|text| (*text).to_owned()));
+        match self.arch {
+            Arch::X86_64 => add(&["-machine", "pc", "-cpu", "max"]),
+            Arch::Aarch64 => add(&["-machine", "virt,gic-version=3", "-cpu", "cortex-a53"]),
+        }
+        // One thread of the host for all CPUs: with counted time QEMU has no other way.
+        add(&["-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot"]);
+        add(&["-rtc", &format!("base={DATE},clock=vm")]);
+        add(&["-m", &self.memory_mib.to_string(), "-smp", &self.cpus.to_string()]);
+        if let Some(shift) = self.mips.and_then(shift) {
+            // Recording, though nobody replays it, keeps QEMU's main loop from looking at the
+            // guest's clock in the middle of a stretch of instructions: it would find a CPU
+            // idle whose last instructions are not counted yet, and skip them twice.
+            let record = "rr=record,rrfile=/dev/null";
+            add(&["-icount", &format!("shift={shift},sleep=off,{record}")]);
+            add(&["-seed", &seed.to_string()]);
+        }
+        match self.arch {
+            Arch::X86_64 => add(&["-device", "isa-debugcon,iobase=0xe9,chardev=channel"]),
+            Arch::Aarch64 => add(&[
+                "-semihosting-config",
+                "enable=on,userspace=on,target=native,chardev=channel",
+            ]),
+        }
+        self.devices.iter().for_each(|device| add(device.options));
+        options
+    }
+
+    /// The kernel's command line, `extra` behind it.
+    #[must_use]
+    pub fn parameters(&self, extra: &[String]) -> String {
+        let console = match self.arch {
+            Arch::X86_64 => "ttyS0",
+            Arch::Aarch64 => "ttyAMA0",
+        };
+        // Addresses are not random, so that nothing but the seed varies; a panic ends QEMU
+        // after a second; messages below warnings are kept off the console, whose interrupts
+        // would be part of the measurement.
+        let mut text = format!("console={console} loglevel=4 nokaslr norandmaps panic=1");
+        for parameter in extra {
+            text.push(' ');
+            text.push_str(parameter);
+        }
+        text
+    }
+
+    /// Why a repeated run need not give the same nanoseconds.
+    #[must_use]
+    pub fn not_exact(&self) -> Vec<String> {
+        let free = self.mips.is_none().then(|| "time is not counted".to_owned());
+        let devices = self.devices.iter().filter_map(|device| device.not_exact.map(str::to_owned));
+        free.into_iter().chain(devices).collect()
+    }
+
+    /// The board in words, as `x86_64, 1 CPU, 256 MiB, 250 instructions/us`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let cpus = if self.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", self.cpus) };
+        let time = match self.mips {
+            Some(mips) => format!("{mips} instructions/us"),
+            None => "free-running".to_owned(),
+        };
+        let mut text = format!("{}, {cpus}, {} MiB, {time}", self.arch.name(), self.memory_mib);
+        for device in &self.devices {
+            text.push_str(", ");
+            text.push_str(device.name);
+        }
+        text
+    }
+}
+
+fn shift(mips: u32) -> Option<u32> {
+    RATES.iter().find(|(rate, _)| *rate == mips).map(|(_, shift)| *shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{DEVICES, find};
+
+    fn board() -> Board {
+        Board { arch: Arch::X86_64, cpus: 1, memory_mib: 256, mips: Some(250), devices: Vec::new() }
+    }
+
+    #[test]
+    fn boards_have_what_they_can_have() {
+        board().check().unwrap();
+        let wrong = |board: Board, text: &str| {
+            let error = board.check().unwrap_err();
+            assert!(error.contains(text), "{error}");
+        };
+        wrong(Board { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: under counted");
+        Board { cpus: 2, mips: None, ..board() }.check().unwrap();
+        Board { cpus: 4, arch: Arch::Aarch64, ..board() }.check().unwrap();
+        wrong(Board { cpus: 5, arch: Arch::Aarch64, ..board() }, "1 to 4 CPUs");
+        wrong(Board { cpus: 0, ..board() }, "--cpus 0");
+        wrong(Board { mips: Some(300), ..board() }, "125, 250, 500, 1000");
+        wrong(Board { memory_mib: 8, ..board() }, "from 16");
+        let parport = vec![find("parport").unwrap()];
+        wrong(
+            Board { arch: Arch::Aarch64, devices: parport, ..board() },
+            "has no parport; boards that have it: x86_64",
+        );
+        assert!(find("modem").unwrap_err().contains("parport, edu"));
+    }
+
+    #[test]
+    fn the_seed_and_the_rate_are_options() {
+        let text = board().options(7).join(" ");
+        assert!(
+            text.contains("-icount shift=2,sleep=off,rr=record,rrfile=/dev/null -seed 7"),
+            "{text}"
+        );
+        let free = Board { mips: None, ..board() };
+        assert!(!free.options(7).join(" ").contains("icount"));
+        assert_eq!(free.not_exact(), ["time is not counted"]);
+    }
+
+    #[test]
+    fn devices_that_break_exactness_say_so() {
+        for device in DEVICES {
+            let with = Board { devices: vec![device], ..board() };
+            assert_eq!(with.not_exact().is_empty(), device.not_exact.is_none());
+            // Requests of a virtual disk are served by the host.
+            assert_eq!(
+                device.options.iter().any(|o| o.contains("virtio")),
+                device.not_exact.is_some()
+            );
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! An experiment: several kernels on one kind of board, each booted several times.
+//!
+//! A board whose time is counted repeats itself, so that a second boot adds nothing
+//! unless something harmless is different: replicates differ in the seed of the board's
+//! random numbers and in the delay of the first release.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, ensure};
+use punctual_core::guest::{self as protocol, Event, MODULES_PATH, ORDER_PATH, Order};
+use punctual_core::plan::Plan;
+use punctual_core::schema::{Lab, Run};
+use punctual_core::units::{Civil, civil};
+use sha2::{Digest, Sha256};
+
+use crate::board::Board;
+use crate::guest::{Boot, Complete, End, Guest, emulator_version};
+use crate::initramfs::Initramfs;
+use crate::kernel::Kernel;
+use crate::modules::{self, Module};
+
+/// Time of the board that a plan may take beyond thrice its own.
+const SPARE_NS: u64 = 120_000_000_000;
+
+/// What to boot, how often, and what to run there.
+pub struct Experiment<'a> {
+    /// The board.
+    pub board: &'a Board,
+    /// What each guest measures.
+    pub plan: &'a Plan,
+    /// The kernels to boot, in order.
+    pub kernels: &'a [Kernel],
+    /// How often each is booted.
+    pub replicates: u32,
+    /// The punctual for the board, a static executable.
+    pub program: &'a [u8],
+    /// Modules to load beside those of the devices, with their parameters.
+    pub modules: &'a [(String, String)],
+    /// Parameters behind the kernels' own.
+    pub parameters: &'a [String],
+    /// The folder of the experiment; it exists.
+    pub out: &'a Path,
+    /// Name of the experiment.
+    pub group: &'a str,
+    /// The command line that asked for it.
+    pub command: &'a [String],
+    /// Guests at a time.
+    pub jobs: usize,
+    /// Longest time that a guest may give no sign of life, in the host's time.
+    pub patience: Duration,
+    /// Lets init end, which makes the kernel panic.
+    pub crash: bool,
+}
+
+/// One guest of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the kernel.
+    pub kernel: usize,
+    /// Number of the replicate, from 0.
+    pub replicate: u32,
+    /// Name of its run directory.
+    pub name: String,
+}
+
+/// A guest that has ended.
+#[derive(Debug)]
+pub struct Done {
+    /// Which one.
+    pub place: Place,
+    /// How.
+    pub end: End,
+}
+
+/// Follows an experiment.
+pub trait Watch {
+    /// A guest was started.
+    fn booted(&mut self, place: &Place);
+    /// A guest told something, `wall` after its start.
+    fn event(&mut self, place: &Place, event: &Event, wall: Duration);
+    /// A guest has ended.
+    fn ended(&mut self, place: &Place, end: &End, wall: Duration);
+    /// Called while nothing happens: waits a little. `true` ends everything.
+    fn pause(&mut self) -> bool;
+}
+
+/// What the guests of one kernel have in common.
+struct Common {
+    modules: Vec<Module>,
+}
+
+impl Experiment<'_> {
+    /// Boots every kernel as often as asked for, some at a time, and follows the guests to
+    /// their end. A guest that fails is told of, and the others go on.
+    ///
+    /// # Errors
+    /// Where nothing can be booted: no QEMU, a module that no kernel has.
+    pub fn run(&self, watch: &mut dyn Watch) -> anyhow::Result<(Vec<Done>, bool)> {
+        let qemu = emulator_version(self.board.arch)?;
+        let program_sha256 = sha256(self.program);
+        let common: Vec<Common> =
+            self.kernels.iter().map(|kernel| self.common(kernel)).collect::<Result<_, _>>()?;
+        let mut waiting: VecDeque<Place> = self.places().into();
+        let mut running: Vec<(Place, Guest)> = Vec::new();
+        let mut done = Vec::new();
+        while !(waiting.is_empty() && running.is_empty()) {
+            while running.len() < self.jobs.max(1)
+                && let Some(place) = waiting.pop_front()
+            {
+                let lab = self.lab(&place, &common[place.kernel], &qemu, &program_sha256);
+                match self.boot(&place, lab, &common[place.kernel]) {
+                    Ok(guest) => {
+                        watch.booted(&place);
+                        running.push((place, guest));
+                    }
+                    Err(error) => {
+                        let troubles = vec![format!("{error:#}")];
+                        let end = End { troubles, last_lines: Vec::new() };
+                        watch.ended(&place, &end, Duration::ZERO);
+                        done.push(Done { place, end });
+                    }
+                }
+            }
+            if watch.pause() {
+                running.into_iter().for_each(|(_, guest)| guest.abandon());
+                return Ok((done, true));
+            }
+            let mut still = Vec::with_capacity(running.len());
+            for (place, mut guest) in running {
+                let wall = guest.wall();
+                match guest.poll(|event| watch.event(&place, event, wall)) {
+                    None => still.push((place, guest)),
+                    Some(end) => {
+                        watch.ended(&place, &end, wall);
+                        done.push(Done { place, end });
+                    }
+                }
+            }
+            running = still;
+        }
+        done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
+        Ok((done, false))
+    }
+
+    /// The guests, each kernel once before any is booted again.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let names = names(self.kernels);
+        let place = |replicate: u32| {
+            names.iter().enumerate().map(move |(kernel, name)| Place {
+                kernel,
+                replicate,
+                name: format!("{name}-{replicate}"),
+            })
+        };
+        (0..self.replicates).flat_map(place).collect()
+    }
+
+    fn common(&self, kernel: &Kernel) -> anyhow::Result<Common> {
+        let wanted: Vec<&str> = self.wanted().map(|(name, _)| name).collect();
+        if wanted.is_empty() {
+            return Ok(Common { modules: Vec::new() });
+        }
+        let folder = kernel.modules.as_ref().with_context(|| {
+            format!(
+                "{}: the modules {} are needed: name their folder with --modules",
+                kernel.name,
+                wanted.join(", ")
+            )
+        })?;
+        let modules = modules::closure(folder, &kernel.release, &wanted)
+            .with_context(|| kernel.name.clone())?;
+        Ok(Common { modules })
+    }
+
+    /// The modules that are asked for, with their parameters.
+    fn wanted(&self) -> impl Iterator<Item = (&str, &str)> {
+        let devices = self.board.devices.iter().flat_map(|device| device.modules.iter().copied());
+        devices.chain(self.modules.iter().map(|(name, text)| (name.as_str(), text.as_str())))
+    }
+
+    fn lab(&self, place: &Place, common: &Common, qemu: &str, program_sha256: &str) -> Lab {
+        let (board, kernel) = (self.board, &self.kernels[place.kernel]);
+        let seed = seed(place.replicate);
+        Lab {
+            counted: board.mips.is_some(),
+            not_exact: board.not_exact(),
+            qemu: qemu.to_owned(),
+            options: board.options(seed),
+            arch: board.arch.name().to_owned(),
+            cpus: board.cpus,
+            memory_mib: board.memory_mib,
+            mips: board.mips.unwrap_or(0),
+            seed,
+            devices: board.devices.iter().map(|device| device.name.to_owned()).collect(),
+            kernel: kernel.name.clone(),
+            kernel_sha256: kernel.image_sha256.clone(),
+            modules: common.modules.iter().map(|module| module.name.clone()).collect(),
+            // Not within what it is the hash of.
+            initramfs_sha256: "0".repeat(64),
+            punctual_sha256: program_sha256.to_owned(),
+        }
+    }
+
+    fn boot(&self, place: &Place, lab: Lab, common: &Common) -> anyhow::Result<Guest> {
+        let kernel = &self.kernels[place.kernel];
+        let options = lab.options.clone();
+        let order = self.order(place, lab, common);
+        let initramfs = self.initramfs(&order, common)?;
+        let parameters: Vec<String> =
+            kernel.parameters.iter().chain(self.parameters).cloned().collect();
+        let dir = self.out.join(&place.name);
+        let boot = Boot {
+            arch: self.board.arch,
+            options: &options,
+            kernel: &kernel.image,
+            parameters: &self.board.parameters(&parameters),
+            initramfs: &initramfs,
+            dir: &dir,
+            patience: self.patience,
+        };
+        Guest::boot(&boot, self.complete(place, sha256(&initramfs)))
+    }
+
+    fn order(&self, place: &Place, lab: Lab, common: &Common) -> Order {
+        let parameters: BTreeMap<String, &str> =
+            self.wanted().map(|(name, text)| (name.replace('-', "_"), text)).collect();
+        let modules = common.modules.iter().map(|module| protocol::Module {
+            file: module.file_name.clone(),
+            parameters: parameters.get(&module.name).copied().unwrap_or_default().to_owned(),
+        });
+        let devices = &self.board.devices;
+        let takes = |duration: u64| duration.saturating_add(self.plan.warmup_ns);
+        let plan_ns: u64 = self.plan.cells.iter().map(|cell| takes(cell.duration_ns)).sum();
+        Order {
+            plan: self.plan.clone(),
+            board: format!("virtual-{}", self.board.arch.name()),
+            lab,
+            group: Some(self.group.to_owned()),
+            replicate: Some(place.replicate),
+            phase_ns: phase_ns(place.replicate),
+            modules: modules.collect(),
+            writes: devices
+                .iter()
+                .flat_map(|device| device.writes)
+                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+                .collect(),
+            expects: devices.iter().map(|device| device.file.to_owned()).collect(),
+            limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
+            crash: self.crash,
+        }
+    }
+
+    /// The same bytes for the same order, program and modules.
+    fn initramfs(&self, order: &Order, common: &Common) -> anyhow::Result<Vec<u8>> {
+        let mut files = Initramfs::new()?;
+        let relative = |path: &'static str| path.trim_start_matches('/');
+        for folder in ["proc", "sys", "tmp", "run", relative(MODULES_PATH)] {
+            files.directory(folder)?;
+        }
+        files.file(relative(ORDER_PATH), 0o444, &serde_json::to_vec(order)?)?;
+        for module in &common.modules {
+            let path = format!("{}/{}", relative(MODULES_PATH), module.file_name);
+            files.file(&path, 0o444, &module.bytes)?;
+        }
+        files.file("init", 0o755, self.program)?;
+        Ok(files.finish())
+    }
+
+    fn complete(&self, place: &Place, initramfs_sha256: String) -> Complete {
+        let kernel = &self.kernels[place.kernel];
+        // A model that the command line asks for is no other than the one that was asked for.
+        let told = self.parameters.iter().any(|parameter| parameter.starts_with("preempt="));
+        let model = kernel.model.clone().filter(|_| !told);
+        let name = kernel.name.clone();
+        let command = self.command.to_vec();
+        let run_id = run_id(&place.name, &initramfs_sha256);
+        Box::new(move |run: &mut Run| {
+            if let Some(model) = &model {
+                let found = &run.kernel.preemption;
+                ensure!(
+                    found == model,
+                    "{name} was to boot with the preemption model {model}, and runs with {found}"
+                );
+            }
+            run.run_id.clone_from(&run_id);
+            run.tool.command.clone_from(&command);
+            if let Some(lab) = &mut run.board.lab {
+                lab.initramfs_sha256.clone_from(&initramfs_sha256);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Seed of a replicate's random numbers.
+fn seed(replicate: u32) -> u64 {
+    u64::from(replicate) + 1
+}
+
+/// Delay of a replicate's first release: multiples of the golden ratio, modulo a
+/// millisecond, lie apart however many they are.
+fn phase_ns(replicate: u32) -> u64 {
+    u64::from(replicate) * 618_034 % 1_000_000
+}
+
+/// Names for run directories: the kernels', of letters that need no quotes, no two alike.
+fn names(kernels: &[Kernel]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for kernel in kernels {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._+".contains(c) { c } else { '-' };
+        let name: String = kernel.name.chars().map(plain).collect();
+        let name = name.trim_matches(['-', '.']).to_owned();
+        let same = |other: &String| *other == name;
+        let count = names.iter().filter(|other| same(other)).count();
+        names.push(if count == 0 { name } else { format!("{name}-no{}", count + 1) });
+    }
+    names
+}
+
+/// Unique, and by time: the guest's own clock starts on the same day in every boot.
+fn run_id(name: &str, initramfs_sha256: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    let Civil { year, month, day, hour, minute, second } = civil(now_ns);
+    let bits = sha256(format!("{name} {initramfs_sha256} {now_ns}").as_bytes());
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{name}-{}", &bits[..8])
+}
+
+/// SHA-256, hexadecimal.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Makes the folder of an experiment.
+///
+/// # Errors
+/// Where it exists or cannot be made.
+pub fn make_folder(out: &Path) -> anyhow::Result<PathBuf> {
+    if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    fs::create_dir(out).with_context(|| {
+        format!(
+            "cannot make {}; an experiment is never overwritten: name another folder with --out",
+            out.display()
+        )
+    })?;
+    // QEMU runs with this folder's path, wherever it is started.
+    out.canonicalize().with_context(|| out.display().to_string())
+}

@@ -1,0 +1,94 @@
+//! The punctual that a board starts as its init: this one, or one built for the board.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::arch::Arch;
+
+/// The executable for boards of an architecture: the file named, else this program, else
+/// `punctual-ARCH` beside it, else where a build for that target leaves it.
+///
+/// # Errors
+/// Where there is none, or it is not a static executable of that architecture.
+pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+    if let Some(path) = named {
+        return read(path, arch);
+    }
+    let here = std::env::current_exe().context("the path of this program")?;
+    let own = fs::read("/proc/self/exe").context("this program")?;
+    if check(&own, arch).is_ok() {
+        return Ok(own);
+    }
+    let beside = here.with_file_name(format!("punctual-{}", arch.name()));
+    let built = built_below(&here, arch);
+    for path in [Some(&beside), built.as_ref()].into_iter().flatten() {
+        if path.is_file() {
+            return read(path, arch);
+        }
+    }
+    let target = format!("{}-unknown-linux-musl", arch.name());
+    bail!(
+        "there is no static punctual for {arch} boards: build one (rustup target add {target} && \
+         cargo build --release --target {target} -p punctual), then put it beside this program as \
+         punctual-{arch} or name it with --program"
+    )
+}
+
+/// `target/ARCH-unknown-linux-musl/release/punctual` of the build that this program is of.
+fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
+    let target = here.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file())?;
+    Some(target.join(format!("{}-unknown-linux-musl/release/punctual", arch.name())))
+}
+
+fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    check(&bytes, arch).with_context(|| format!("{} is no init for {arch}", path.display()))?;
+    Ok(bytes)
+}
+
+const EXECUTABLE_HEADER: usize = 64;
+const PT_INTERP: u32 = 3;
+
+/// Whether these are the bytes of a static 64-bit executable of that architecture
+/// (elf(5)): nothing else is in the initramfs.
+fn check(bytes: &[u8], arch: Arch) -> anyhow::Result<()> {
+    ensure!(
+        bytes.len() >= EXECUTABLE_HEADER && bytes.starts_with(b"\x7fELF\x02\x01"),
+        "no ELF file"
+    );
+    let half = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    let machine = match arch {
+        Arch::X86_64 => 62,
+        Arch::Aarch64 => 183,
+    };
+    ensure!(half(18) == Some(machine), "it is of another architecture");
+    let offset: [u8; 8] = bytes[32..40].try_into().unwrap_or_default();
+    let offset = usize::try_from(u64::from_le_bytes(offset)).unwrap_or(usize::MAX);
+    let (size, count) = (half(54).unwrap_or(0), half(56).unwrap_or(0));
+    for number in 0..usize::from(count) {
+        let at = number.saturating_mul(usize::from(size)).saturating_add(offset);
+        let kind = bytes.get(at..at.saturating_add(4)).context("it is cut short")?;
+        let kind = u32::from_le_bytes([kind[0], kind[1], kind[2], kind[3]]);
+        ensure!(kind != PT_INTERP, "it is not static: it needs a dynamic linker");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_static_programs_of_the_board_will_do() {
+        let own = fs::read("/proc/self/exe").unwrap();
+        let other = if cfg!(target_arch = "x86_64") { Arch::Aarch64 } else { Arch::X86_64 };
+        assert!(check(&own, other).unwrap_err().to_string().contains("architecture"));
+        assert!(check(&own[..40], other).unwrap_err().to_string().contains("ELF"));
+        assert!(check(b"#!/bin/sh\n", other).unwrap_err().to_string().contains("ELF"));
+        // Test programs are dynamic with the GNU libc, and static with musl.
+        let same = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
+        assert_eq!(check(&own, same).is_ok(), cfg!(target_env = "musl"));
+    }
+}

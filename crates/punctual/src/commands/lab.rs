@@ -1,0 +1,28 @@
+//! `punctual lab`.
+
+use clap::ArgMatches;
+
+use crate::ending::Ending;
+
+mod check;
+mod kernels;
+mod progress;
+mod request;
+mod run;
+
+/// Does what was asked for.
+///
+/// # Errors
+/// What stopped it; nothing was booted then.
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Ok(Ending::Done);
+    };
+    match name {
+        "run" => run::execute(matches),
+        "check" => check::execute(matches),
+        "kernels" => kernels::list(matches),
+        "fetch" => kernels::fetch(matches),
+        other => anyhow::bail!("the command lab {other} is not connected"),
+    }
+}

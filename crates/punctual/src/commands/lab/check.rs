@@ -1,0 +1,162 @@
+//! `punctual lab check`: one kernel, one limit, an exit status for `git bisect run`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::{CellState, Outcome};
+use punctual_core::units::human_ns;
+use punctual_lab::experiment::make_folder;
+use serde_json::json;
+
+use super::request::Request;
+use super::run::{Boots, boot, load};
+use crate::ending::Ending;
+use crate::output;
+
+/// What came of a check.
+struct Judgement {
+    outcome: Outcome,
+    because: Vec<String>,
+    worst: Vec<Worst>,
+}
+
+/// The largest sample of one boot.
+struct Worst {
+    run: String,
+    max_ns: Option<i64>,
+    cell: String,
+}
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    // A kernel that cannot be had or read cannot be judged, and the next one may.
+    match check(matches) {
+        Ok(ending) => Ok(ending),
+        Err(error) => {
+            output::complain(&format!("{error:#}"));
+            Ok(Ending::NotJudged)
+        }
+    }
+}
+
+fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let mut request = Request::read(matches)?;
+    anyhow::ensure!(
+        request.kernels.len() == 1,
+        "lab check judges one kernel; {} are given: `punctual lab run` compares several",
+        request.kernels.len()
+    );
+    let max_ns = matches.get_one::<u64>("max").copied().unwrap_or_default();
+    request.plan.deadline_ns = Some(max_ns);
+    request.plan.tolerate = None;
+    request.plan.check()?;
+    let kept = matches.get_one::<PathBuf>("out");
+    let out = kept.cloned().unwrap_or_else(temporary_folder);
+    let folder = Folder { path: make_folder(&out)?, kept: kept.is_some() };
+    let json = matches.get_flag("json");
+    let quiet = matches.get_flag("quiet") || json;
+    let boots = boot(&request, &folder.path, &request.group(), quiet)?;
+    if boots.interrupted {
+        return Ok(Ending::Interrupted);
+    }
+    let runs = load(&boots.done, &folder.path);
+    let judgement = judge(&boots, &runs);
+    if json {
+        let boots = judgement
+            .worst
+            .iter()
+            .map(|worst| json!({"run": worst.run, "max_ns": worst.max_ns, "cell": worst.cell}));
+        output::print_json(&json!({
+            "kernel": request.kernels[0].name,
+            "max_ns": max_ns,
+            "outcome": judgement.outcome,
+            "because": judgement.because,
+            "boots": boots.collect::<Vec<_>>(),
+        }))?;
+    } else {
+        output::print(&words(&judgement, &request.kernels[0].name, max_ns))?;
+    }
+    Ok(match judgement.outcome {
+        Outcome::Pass => Ending::Judged(Outcome::Pass),
+        Outcome::Fail => Ending::Judged(Outcome::Fail),
+        _ => Ending::NotJudged,
+    })
+}
+
+/// A sample above the limit is bad whatever else happened; good is only what was measured
+/// as a whole.
+fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
+    let worst: Vec<Worst> = runs.iter().map(worst_of).collect();
+    let failed = boots.done.iter().flat_map(|done| {
+        done.end.troubles.iter().map(|trouble| format!("{}: {trouble}", done.place.name))
+    });
+    let unmeasured = runs.iter().flat_map(|loaded| {
+        let cells = loaded.run.cells.iter().filter(|cell| cell.state != CellState::Complete);
+        cells.map(|cell| {
+            let reason = cell.reason.as_deref().unwrap_or("it was not measured to its end");
+            format!("{}: {reason}", cell.key)
+        })
+    });
+    let mut because: Vec<String> = failed.chain(unmeasured).collect();
+    because.dedup();
+    let outcomes = || runs.iter().map(|loaded| loaded.run.verdict.outcome);
+    let outcome = if outcomes().any(|outcome| outcome == Outcome::Fail) {
+        Outcome::Fail
+    } else if because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass) {
+        Outcome::Pass
+    } else {
+        because.extend(runs.iter().flat_map(|loaded| loaded.run.verdict.because.clone()).take(1));
+        Outcome::Inconclusive
+    };
+    Judgement { outcome, because, worst }
+}
+
+fn worst_of(loaded: &LoadedRun) -> Worst {
+    let worst = loaded.run.cells.iter().max_by_key(|cell| cell.stats.max_ns);
+    Worst {
+        run: loaded.run.run_id.clone(),
+        max_ns: worst.and_then(|cell| cell.stats.max_ns),
+        cell: worst.map(|cell| cell.key.clone()).unwrap_or_default(),
+    }
+}
+
+fn words(judgement: &Judgement, kernel: &str, limit_ns: u64) -> String {
+    let mut text = String::new();
+    for (number, worst) in judgement.worst.iter().enumerate() {
+        let max = worst.max_ns.map_or_else(|| "nothing measured".to_owned(), human_ns);
+        text.push_str(&format!("  boot {number}: max {max}  {}\n", worst.cell));
+    }
+    let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
+    let boots = judgement.worst.len();
+    text.push_str(&match judgement.outcome {
+        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} boots\n"),
+        Outcome::Fail => {
+            let over = judgement.worst.iter().filter(|worst| {
+                worst.max_ns.is_some_and(|max| u64::try_from(max).is_ok_and(|max| max > limit_ns))
+            });
+            format!("bad: {kernel}: above {limit} in {} of {boots} boots\n", over.count())
+        }
+        _ => format!("cannot be judged: {kernel}: {}\n", judgement.because.join("; ")),
+    });
+    text
+}
+
+/// The folder of a check's runs; taken away at the end unless it was asked for.
+struct Folder {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn temporary_folder() -> PathBuf {
+    let folder = std::env::temp_dir();
+    Path::new(&folder).join(format!("punctual-check-{}", std::process::id()))
+}

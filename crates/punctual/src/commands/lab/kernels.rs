@@ -1,0 +1,93 @@
+//! `punctual lab kernels` and `punctual lab fetch`.
+
+use clap::ArgMatches;
+use indicatif::{ProgressBar, ProgressStyle};
+use punctual_core::units::grouped;
+use punctual_lab::kernel::{Available, Kernels, Progress, State};
+use serde_json::json;
+
+use super::request::arch;
+use crate::ending::Ending;
+use crate::output;
+
+/// Lists the kernels that can be had by name.
+pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let kernels = Kernels::of_user()?;
+    let available = kernels.list(arch(matches), &mut |text| output::complain(text))?;
+    if matches.get_flag("json") {
+        let list = available.iter().map(|one| {
+            json!({
+                "name": one.name,
+                "package": one.package,
+                "version": one.version,
+                "state": state(one),
+                "download_bytes": one.download_bytes,
+            })
+        });
+        output::print_json(&list.collect::<Vec<_>>())?;
+        return Ok(Ending::Done);
+    }
+    let width = |column: fn(&Available) -> &str| {
+        available.iter().map(|one| column(one).len()).max().unwrap_or(0)
+    };
+    let (name, package, version) =
+        (width(|k| &k.name), width(|k| &k.package), width(|k| &k.version));
+    let mut text = String::new();
+    for one in &available {
+        let size = one.download_bytes.map_or_else(String::new, |bytes| {
+            format!(", {} MB", grouped(bytes.div_ceil(1_000_000)))
+        });
+        text.push_str(&format!(
+            "{:name$}  {:package$}  {:version$}  {}{size}\n",
+            one.name,
+            one.package,
+            one.version,
+            state(one),
+        ));
+    }
+    text.push_str(&format!(
+        "debian:none, debian:voluntary, debian:full and debian:rt are the newest of them; else an \
+         image (--modules DIR for its modules) or a build tree\ncache: {}\n",
+        kernels.cache_folder().display()
+    ));
+    output::print(&text)?;
+    Ok(Ending::Done)
+}
+
+fn state(one: &Available) -> &'static str {
+    match one.state {
+        State::Installed => "installed",
+        State::Cached => "cached",
+        State::Downloadable => "downloadable",
+    }
+}
+
+/// Downloads kernels into the cache.
+pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let (arch, quiet) = (arch(matches), matches.get_flag("quiet"));
+    let kernels = Kernels::of_user()?;
+    for name in matches.get_many::<String>("kernels").into_iter().flatten() {
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent} %  {wide_msg}") {
+            bar.set_style(style.progress_chars("##-"));
+        }
+        let fetched = kernels.fetch(name, arch, &mut |progress| match progress {
+            Progress::Step(text) => bar.set_message(text.to_owned()),
+            Progress::Bytes { done, total } => {
+                bar.set_length(total);
+                bar.set_position(done);
+            }
+        });
+        bar.finish_and_clear();
+        let fetched = fetched?;
+        if !quiet {
+            output::print(&format!(
+                "{name}: {} {}, {}\n",
+                fetched.package,
+                fetched.version,
+                state(&fetched)
+            ))?;
+        }
+    }
+    Ok(Ending::Done)
+}

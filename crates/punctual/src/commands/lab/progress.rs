@@ -1,0 +1,146 @@
+//! How an experiment goes: a line for each guest that runs, on a terminal; a line for each
+//! that has ended, everywhere.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use punctual_core::guest::Event;
+use punctual_core::units::human_ns;
+use punctual_lab::experiment::{Place, Watch};
+use punctual_lab::guest::End;
+use punctual_sys::signal::Signals;
+
+/// How often the guests are looked at, ns.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// Follows an experiment on stderr.
+pub struct Follower<'a> {
+    signals: &'a Signals,
+    lines: MultiProgress,
+    guests: BTreeMap<String, Line>,
+    quiet: bool,
+    guests_in_all: usize,
+    ended: usize,
+}
+
+struct Line {
+    bar: ProgressBar,
+    plan_ns: u64,
+    before_ns: u64,
+    cell: String,
+    board_ns: u64,
+}
+
+impl<'a> Follower<'a> {
+    pub fn new(signals: &'a Signals, guests_in_all: usize, quiet: bool) -> Self {
+        let lines = MultiProgress::new();
+        if quiet {
+            lines.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        Self { signals, lines, guests: BTreeMap::new(), quiet, guests_in_all, ended: 0 }
+    }
+
+    fn say(&self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        // Where there are no lines to stand above, it is printed as it is.
+        if self.lines.is_hidden() || self.lines.println(text).is_err() {
+            eprintln!("{text}");
+        }
+    }
+}
+
+impl Watch for Follower<'_> {
+    fn booted(&mut self, place: &Place) {
+        let bar = self.lines.add(ProgressBar::new(1));
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {prefix}  {wide_msg}") {
+            bar.set_style(style.progress_chars("##-"));
+        }
+        bar.set_prefix(place.name.clone());
+        bar.set_message("boots");
+        let line = Line { bar, plan_ns: 0, before_ns: 0, cell: String::new(), board_ns: 0 };
+        self.guests.insert(place.name.clone(), line);
+    }
+
+    fn event(&mut self, place: &Place, event: &Event, wall: Duration) {
+        let Some(line) = self.guests.get_mut(&place.name) else {
+            return;
+        };
+        match event {
+            Event::Booted { at_ns } => line.board_ns = *at_ns,
+            Event::Started { at_ns, plan_ns, .. } => {
+                line.board_ns = *at_ns;
+                line.plan_ns = *plan_ns;
+                line.bar.set_length(plan_ns / 1_000_000);
+            }
+            Event::Cell { at_ns, key, before_ns, .. } => {
+                line.board_ns = *at_ns;
+                line.before_ns = *before_ns;
+                line.cell.clone_from(key);
+                line.bar.set_position(before_ns / 1_000_000);
+            }
+            Event::Progress { at_ns, measured_ns, max_ns } => {
+                line.board_ns = *at_ns;
+                line.bar.set_position((line.before_ns + measured_ns) / 1_000_000);
+                if let Some(max) = max_ns {
+                    line.bar.set_message(message(line, wall, &format!("max {}  ", human_ns(*max))));
+                    return;
+                }
+            }
+            Event::Trouble { .. } => {}
+            Event::Ended { at_ns, .. } => {
+                line.board_ns = *at_ns;
+                line.bar.set_position(line.plan_ns / 1_000_000);
+            }
+        }
+        line.bar.set_message(message(line, wall, ""));
+    }
+
+    fn ended(&mut self, place: &Place, end: &End, wall: Duration) {
+        self.ended += 1;
+        let board_ns = self.guests.remove(&place.name).map_or(0, |line| {
+            line.bar.finish_and_clear();
+            line.board_ns
+        });
+        let count = format!("{} of {}", self.ended, self.guests_in_all);
+        if end.troubles.is_empty() {
+            self.say(&format!(
+                "{count}: {}: {:.1} s of the board in {:.1} s",
+                place.name,
+                seconds(board_ns),
+                wall.as_secs_f64()
+            ));
+            return;
+        }
+        let mut text = format!("{count}: {}: FAILED: {}", place.name, end.troubles.join("; "));
+        for line in &end.last_lines {
+            text.push_str("\n    | ");
+            text.push_str(line);
+        }
+        if self.quiet {
+            crate::output::complain(&text);
+        }
+        self.say(&text);
+    }
+
+    fn pause(&mut self) -> bool {
+        self.signals.wait(PAUSE_NS).is_some_and(|signal| signal.ends())
+    }
+}
+
+/// Both times, since they have nothing to do with each other.
+fn message(line: &Line, wall: Duration, max: &str) -> String {
+    format!(
+        "board {:.1} s, here {:.1} s  {max}{}",
+        seconds(line.board_ns),
+        wall.as_secs_f64(),
+        line.cell
+    )
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown to a tenth of a second")]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

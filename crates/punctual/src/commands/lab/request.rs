@@ -1,0 +1,166 @@
+//! What `lab run` and `lab check` were asked for: the board, its kernels, the plan.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::ArgMatches;
+use punctual_core::plan::Plan;
+use punctual_lab::arch::Arch;
+use punctual_lab::board::{Board, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
+use punctual_lab::device;
+use punctual_lab::experiment::Experiment;
+use punctual_lab::kernel::{Kernel, Kernels};
+use punctual_lab::{guest, program};
+
+use crate::{output, request};
+
+/// Everything that an experiment needs, found and checked before the first boot.
+pub struct Request {
+    pub board: Board,
+    pub plan: Plan,
+    pub kernels: Vec<Kernel>,
+    pub replicates: u32,
+    program: Vec<u8>,
+    modules: Vec<(String, String)>,
+    parameters: Vec<String>,
+    jobs: usize,
+    patience: Duration,
+    crash: bool,
+}
+
+/// Models that are compared where neither kernels nor a plan that names them are given.
+const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
+
+impl Request {
+    /// Reads the request, and gets the kernels.
+    ///
+    /// # Errors
+    /// What cannot be had, and what to do.
+    pub fn read(matches: &ArgMatches) -> anyhow::Result<Self> {
+        let plan = request::plan(matches, &request::LAB)?;
+        let board = board(matches)?;
+        // Cheap, and the most likely to be missing.
+        guest::emulator_version(board.arch)?;
+        let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
+        let program = program::find(board.arch, named)?;
+        let kernels = kernels(matches, &plan, board.arch)?;
+        Ok(Self {
+            board,
+            kernels,
+            replicates: number(matches, "replicates").unwrap_or(1),
+            program,
+            modules: modules(matches),
+            parameters: words(matches, "append"),
+            jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
+            patience: matches
+                .get_one::<u64>("patience")
+                .map_or(Duration::MAX, |ns| Duration::from_nanos(*ns)),
+            crash: matches.get_flag("crash-init"),
+            plan,
+        })
+    }
+
+    /// A name for the experiment: the same wherever and whenever it is repeated.
+    pub fn group(&self) -> String {
+        let kernels: Vec<_> = self.kernels.iter().map(|kernel| &kernel.image_sha256).collect();
+        let what = format!("{:?} {} {kernels:?}", self.plan, self.board.words());
+        format!("{}-{}", self.plan.name, &punctual_lab::experiment::sha256(what.as_bytes())[..8])
+    }
+
+    /// The experiment, in a folder.
+    pub fn experiment<'a>(
+        &'a self,
+        out: &'a Path,
+        group: &'a str,
+        command: &'a [String],
+    ) -> Experiment<'a> {
+        Experiment {
+            board: &self.board,
+            plan: &self.plan,
+            kernels: &self.kernels,
+            replicates: self.replicates,
+            program: &self.program,
+            modules: &self.modules,
+            parameters: &self.parameters,
+            out,
+            group,
+            command,
+            jobs: self.jobs,
+            patience: self.patience,
+            crash: self.crash,
+        }
+    }
+}
+
+/// The architecture of `--board`.
+pub fn arch(matches: &ArgMatches) -> Arch {
+    match matches.get_one::<String>("board").map(String::as_str) {
+        Some("aarch64") => Arch::Aarch64,
+        _ => Arch::X86_64,
+    }
+}
+
+fn board(matches: &ArgMatches) -> anyhow::Result<Board> {
+    let names = matches.get_many::<String>("device").into_iter().flatten();
+    let mut devices = Vec::new();
+    for name in names {
+        let device = device::find(name).map_err(|error| anyhow!("--device {error}"))?;
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    let free = matches.get_flag("free-running");
+    if free && matches.contains_id("mips") {
+        bail!("--mips and --free-running do not go together: one counts time, the other does not");
+    }
+    let board = Board {
+        arch: arch(matches),
+        cpus: number(matches, "cpus").unwrap_or(1),
+        memory_mib: number(matches, "memory").unwrap_or(DEFAULT_MEMORY_MIB),
+        mips: (!free).then(|| number(matches, "mips").unwrap_or(DEFAULT_MIPS)),
+        devices,
+    };
+    board.check().map_err(|error| anyhow!(error))?;
+    Ok(board)
+}
+
+fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
+    let given: Vec<String> =
+        matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
+    let of_models = |models: &[&str]| models.iter().map(|m| format!("debian:{m}")).collect();
+    let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
+        ([], []) => of_models(&MODELS),
+        ([], models) => of_models(&models.iter().map(String::as_str).collect::<Vec<_>>()),
+        _ => given,
+    };
+    let modules = matches.get_one::<PathBuf>("modules").map(PathBuf::as_path);
+    let fetch = !matches.get_flag("offline");
+    let mut say = |text: &str| output::complain(text);
+    let kernels = Kernels::of_user()?;
+    names.iter().map(|name| kernels.resolve(name, arch, modules, fetch, &mut say)).collect()
+}
+
+/// Modules with the parameters behind their names.
+fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
+    let texts = matches.get_many::<String>("module").into_iter().flatten();
+    texts
+        .map(|text| match text.trim().split_once(' ') {
+            Some((name, parameters)) => (name.to_owned(), parameters.trim().to_owned()),
+            None => (text.trim().to_owned(), String::new()),
+        })
+        .collect()
+}
+
+fn words(matches: &ArgMatches, id: &str) -> Vec<String> {
+    let text = matches.get_one::<String>(id).map_or("", String::as_str);
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
+    matches.get_one::<u32>(id).copied()
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,143 @@
+//! `punctual lab run`: boots, measures, compares, reports.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use clap::ArgMatches;
+use punctual_core::compare::compare;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::Outcome;
+use punctual_core::units::{Civil, civil};
+use punctual_lab::experiment::{Done, make_folder};
+use punctual_report::text;
+use punctual_sys::signal::Signals;
+use serde_json::json;
+
+use super::progress::Follower;
+use super::request::Request;
+use crate::commands::run::{REPORT, write_report};
+use crate::ending::Ending;
+use crate::{output, store};
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let request = Request::read(matches)?;
+    let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
+    let folder = make_folder(&out)?;
+    let group = match matches.get_one::<String>("group") {
+        Some(group) => group.clone(),
+        None => request.group(),
+    };
+    let quiet = matches.get_flag("quiet") || matches.get_flag("json");
+    let boots = boot(&request, &folder, &group, quiet)?;
+    let runs = load(&boots.done, &folder);
+    if matches.get_flag("json") {
+        print_json(&boots, &runs, &out)?;
+    } else {
+        print(&runs)?;
+    }
+    let with_report = !matches.get_flag("no-report") && !runs.is_empty();
+    if with_report {
+        let path = out.join(REPORT);
+        match write_report(&folder, &path) {
+            Ok(()) if matches.get_flag("json") => {}
+            Ok(()) => output::print(&format!("      {}\n", path.display()))?,
+            Err(error) => output::complain(&format!("no report: {error:#}")),
+        }
+    } else if !matches.get_flag("json") {
+        output::print(&format!("      {}\n", out.display()))?;
+    }
+    Ok(ending(&boots, &runs))
+}
+
+/// The guests of an experiment, ended.
+pub struct Boots {
+    pub done: Vec<Done>,
+    pub interrupted: bool,
+}
+
+impl Boots {
+    /// Whether some guest's run is not whole.
+    pub fn failed(&self) -> bool {
+        self.done.iter().any(|done| !done.end.troubles.is_empty())
+    }
+}
+
+/// Boots all guests and follows them to their ends.
+pub fn boot(request: &Request, folder: &Path, group: &str, quiet: bool) -> anyhow::Result<Boots> {
+    let command: Vec<String> = std::env::args().collect();
+    let experiment = request.experiment(folder, group, &command);
+    let signals = Signals::block().context("signals")?;
+    let mut follower = Follower::new(&signals, experiment.places().len(), quiet);
+    let (done, interrupted) = experiment.run(&mut follower)?;
+    Ok(Boots { done, interrupted })
+}
+
+/// The runs that there are something of.
+pub fn load(done: &[Done], folder: &Path) -> Vec<LoadedRun> {
+    let mut runs = Vec::new();
+    for done in done {
+        let dir = folder.join(&done.place.name);
+        if !dir.join("run.json").exists() {
+            continue;
+        }
+        match store::load(&dir) {
+            Ok(run) => runs.push(run),
+            Err(error) => output::complain(&format!("{error:#}")),
+        }
+    }
+    runs
+}
+
+fn print(runs: &[LoadedRun]) -> anyhow::Result<()> {
+    let (width, colour) = (output::width(), output::colour());
+    match runs {
+        [] => Ok(()),
+        [run] => output::print(&text::summary(run, width, colour)),
+        runs if runs.iter().any(|loaded| loaded.run.board.is_plumbing()) => {
+            for run in runs {
+                output::print(&text::summary(run, width, colour))?;
+            }
+            Ok(())
+        }
+        runs => output::print(&text::comparison(&compare(runs), width, colour)),
+    }
+}
+
+fn print_json(boots: &Boots, runs: &[LoadedRun], out: &Path) -> anyhow::Result<()> {
+    let guests = boots.done.iter().map(|done| {
+        json!({
+            "run": out.join(&done.place.name),
+            "replicate": done.place.replicate,
+            "troubles": done.end.troubles,
+            "console": done.end.last_lines,
+        })
+    });
+    let plumbing = runs.iter().any(|loaded| loaded.run.board.is_plumbing());
+    output::print_json(&json!({
+        "out": out,
+        "interrupted": boots.interrupted,
+        "guests": guests.collect::<Vec<_>>(),
+        "comparison": (!plumbing && runs.len() > 1).then(|| compare(runs)),
+    }))
+}
+
+/// The worst of all: a signal, then a guest that failed, then the judgements.
+fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
+    if boots.interrupted {
+        return Ending::Interrupted;
+    }
+    if boots.failed() {
+        return Ending::GuestFailed;
+    }
+    let worst = runs.iter().map(|loaded| loaded.run.verdict.outcome).max();
+    Ending::Judged(worst.unwrap_or(Outcome::None))
+}
+
+fn default_folder() -> PathBuf {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    let Civil { year, month, day, hour, minute, second } = civil(now_ns);
+    let name = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-lab");
+    Path::new(store::RUNS).join(name)
+}
