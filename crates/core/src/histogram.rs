@@ -176,6 +176,12 @@ impl SignedHistogram {
         Self::default()
     }
 
+    /// Forgets all values, in place: no memory is asked for or given back.
+    pub fn clear(&mut self) {
+        self.positive.counts.fill(0);
+        self.negative.counts.fill(0);
+    }
+
     /// Counts one value.
     #[inline(always)]
     pub fn record(&mut self, value: i64) {

@@ -129,12 +129,15 @@ impl Recorder {
 
     /// Ends the warm-up and returns its extreme: all that is recorded from here on counts,
     /// in blocks of one second from `epoch` (ns of the probe's clock).
+    ///
+    /// Invariant: it asks for no memory. A real-time thread that maps or unmaps waits for
+    /// whoever holds the address space, a thread of no priority under a load among them.
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
-        self.histogram = SignedHistogram::new();
+        self.histogram.clear();
         self.shared.blocks.clear_first();
         self.block = Moments::EMPTY;
-        self.worst = Worst::new();
+        self.worst.clear();
         self.above.clear();
         self.above_left_out = 0;
         self.late_lost = false;
@@ -281,6 +284,12 @@ struct Worst {
 impl Worst {
     fn new() -> Self {
         Self { kept: Vec::with_capacity(WORST), floor: i64::MIN, least: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.floor = i64::MIN;
+        self.least = 0;
     }
 
     #[cold]

@@ -58,3 +58,19 @@ fn no_probe_allocates_between_samples() {
         assert_eq!(allocations(probe, params, SAMPLES), 0, "{probe} {params:?}");
     }
 }
+
+/// Nothing between warm-up and measurement waits for the address space.
+#[test]
+fn the_end_of_the_warm_up_asks_for_no_memory() {
+    let mut recorder = Recorder::new(Limits { deadline: 1, threshold: 1 });
+    for sample in 0..1_000 {
+        recorder.record(sample * 1_000, 7, 1);
+    }
+    let before = thread_allocations();
+    assert_eq!(recorder.begin(1), Some(7));
+    assert_eq!(thread_allocations() - before, 0);
+    recorder.record(2, 5, 0);
+    let recording = recorder.finish();
+    assert_eq!((recording.moments.count, recording.moments.max), (1, 5));
+    assert_eq!((recording.histogram.total(), recording.outliers.len()), (1, 1));
+}
