@@ -97,11 +97,8 @@ impl Board {
         add(&["-rtc", &format!("base={DATE},clock=vm")]);
         add(&["-m", &self.memory_mib.to_string(), "-smp", &self.cpus.to_string()]);
         if let Some(shift) = self.mips.and_then(shift) {
-            // Recording, though nobody replays it, keeps QEMU's main loop from looking at the
-            // guest's clock in the middle of a stretch of instructions: it would find a CPU
-            // idle whose last instructions are not counted yet, and skip them twice.
-            let record = "rr=record,rrfile=/dev/null";
-            add(&["-icount", &format!("shift={shift},sleep=off,{record}")]);
+            let record = if self.is_recorded() { ",rr=record,rrfile=/dev/null" } else { "" };
+            add(&["-icount", &format!("shift={shift},sleep=off{record}")]);
             add(&["-seed", &seed.to_string()]);
         }
         match self.arch {
@@ -113,6 +110,20 @@ impl Board {
         }
         self.devices.iter().for_each(|device| add(device.options));
         options
+    }
+
+    /// Whether QEMU records, though nobody replays: it keeps its main loop from looking at the
+    /// guest's clock in the middle of a stretch of instructions, where it may find a CPU idle
+    /// whose last instructions are not counted yet, and skip them twice.
+    fn is_recorded(&self) -> bool {
+        self.cpus == 1
+    }
+
+    /// Whether QEMU must stay on one CPU of the host. It records no board of several CPUs;
+    /// on one CPU its main loop has mostly come to rest when the guest goes on.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.mips.is_some() && !self.is_recorded()
     }
 
     /// The kernel's command line, `extra` behind it.

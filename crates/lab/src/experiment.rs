@@ -14,6 +14,7 @@ use punctual_core::guest::{self as protocol, Event, MODULES_PATH, ORDER_PATH, Or
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Lab, Run};
 use punctual_core::units::{Civil, civil};
+use punctual_sys::affinity;
 use sha2::{Digest, Sha256};
 
 use crate::board::Board;
@@ -90,6 +91,8 @@ pub trait Watch {
 /// What the guests of one kernel have in common.
 struct Common {
     modules: Vec<Module>,
+    /// The kernel's configuration: facts are read from it.
+    config: Option<Vec<u8>>,
 }
 
 impl Experiment<'_> {
@@ -104,6 +107,7 @@ impl Experiment<'_> {
         let common: Vec<Common> =
             self.kernels.iter().map(|kernel| self.common(kernel)).collect::<Result<_, _>>()?;
         let mut waiting: VecDeque<Place> = self.places().into();
+        let cpus: Vec<u32> = affinity::get().context("the CPUs of this host")?.iter().collect();
         let mut running: Vec<(Place, Guest)> = Vec::new();
         let mut done = Vec::new();
         while !(waiting.is_empty() && running.is_empty()) {
@@ -111,7 +115,10 @@ impl Experiment<'_> {
                 && let Some(place) = waiting.pop_front()
             {
                 let lab = self.lab(&place, &common[place.kernel], &qemu, &program_sha256);
-                match self.boot(&place, lab, &common[place.kernel]) {
+                let taken =
+                    |cpu: &u32| running.iter().filter(|(_, g)| g.cpu() == Some(*cpu)).count();
+                let cpu = cpus.iter().copied().min_by_key(taken).filter(|_| self.board.is_pinned());
+                match self.boot(&place, lab, &common[place.kernel], cpu) {
                     Ok(guest) => {
                         watch.booted(&place);
                         running.push((place, guest));
@@ -160,9 +167,13 @@ impl Experiment<'_> {
     }
 
     fn common(&self, kernel: &Kernel) -> anyhow::Result<Common> {
+        let read = |path: &PathBuf| {
+            fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        };
+        let config = kernel.config.as_ref().map(read).transpose()?;
         let wanted: Vec<&str> = self.wanted().map(|(name, _)| name).collect();
         if wanted.is_empty() {
-            return Ok(Common { modules: Vec::new() });
+            return Ok(Common { modules: Vec::new(), config });
         }
         let folder = kernel.modules.as_ref().with_context(|| {
             format!(
@@ -173,7 +184,7 @@ impl Experiment<'_> {
         })?;
         let modules = modules::closure(folder, &kernel.release, &wanted)
             .with_context(|| kernel.name.clone())?;
-        Ok(Common { modules })
+        Ok(Common { modules, config })
     }
 
     /// The modules that are asked for, with their parameters.
@@ -205,11 +216,17 @@ impl Experiment<'_> {
         }
     }
 
-    fn boot(&self, place: &Place, lab: Lab, common: &Common) -> anyhow::Result<Guest> {
+    fn boot(
+        &self,
+        place: &Place,
+        lab: Lab,
+        common: &Common,
+        cpu: Option<u32>,
+    ) -> anyhow::Result<Guest> {
         let kernel = &self.kernels[place.kernel];
         let options = lab.options.clone();
         let order = self.order(place, lab, common);
-        let initramfs = self.initramfs(&order, common)?;
+        let initramfs = self.initramfs(&order, common, &kernel.release)?;
         let parameters: Vec<String> =
             kernel.parameters.iter().chain(self.parameters).cloned().collect();
         let dir = self.out.join(&place.name);
@@ -220,6 +237,7 @@ impl Experiment<'_> {
             parameters: &self.board.parameters(&parameters),
             initramfs: &initramfs,
             dir: &dir,
+            cpu,
             patience: self.patience,
         };
         Guest::boot(&boot, self.complete(place, sha256(&initramfs)))
@@ -255,7 +273,7 @@ impl Experiment<'_> {
     }
 
     /// The same bytes for the same order, program and modules.
-    fn initramfs(&self, order: &Order, common: &Common) -> anyhow::Result<Vec<u8>> {
+    fn initramfs(&self, order: &Order, common: &Common, release: &str) -> anyhow::Result<Vec<u8>> {
         let mut files = Initramfs::new()?;
         let relative = |path: &'static str| path.trim_start_matches('/');
         for folder in ["proc", "sys", "tmp", "run", relative(MODULES_PATH)] {
@@ -265,6 +283,9 @@ impl Experiment<'_> {
         for module in &common.modules {
             let path = format!("{}/{}", relative(MODULES_PATH), module.file_name);
             files.file(&path, 0o444, &module.bytes)?;
+        }
+        if let Some(config) = &common.config {
+            files.file(&format!("boot/config-{release}"), 0o444, config)?;
         }
         files.file("init", 0o755, self.program)?;
         Ok(files.finish())

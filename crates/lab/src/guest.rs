@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use punctual_core::guest::{Decoder, Event, Message};
 use punctual_core::json;
 use punctual_core::schema::Run;
+use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::process::bind_to_this;
 
 use crate::arch::Arch;
@@ -44,6 +45,8 @@ pub struct Boot<'a> {
     pub initramfs: &'a [u8],
     /// The run directory, which must not exist.
     pub dir: &'a Path,
+    /// The CPU of the host to stay on; any where there is none.
+    pub cpu: Option<u32>,
     /// Longest time without a sign of life, in the host's time.
     pub patience: Duration,
 }
@@ -54,6 +57,7 @@ pub type Complete = Box<dyn Fn(&mut Run) -> anyhow::Result<()>>;
 /// A guest that was booted.
 pub struct Guest {
     child: Child,
+    cpu: Option<u32>,
     dir: PathBuf,
     channel: File,
     decoder: Decoder,
@@ -137,11 +141,13 @@ impl Guest {
             .stdout(Stdio::null())
             .stderr(File::create(dir.join(COMPLAINTS)).context("the log of QEMU")?);
         bind_to_this(&mut command);
-        let child = command.spawn().with_context(|| format!("cannot start {program}"))?;
+        let child =
+            spawn(&mut command, boot.cpu).with_context(|| format!("cannot start {program}"))?;
         let channel = File::open(dir.join(CHANNEL)).context("the channel")?;
         let now = Instant::now();
         Ok(Self {
             child,
+            cpu: boot.cpu,
             dir: dir.to_owned(),
             channel,
             decoder: Decoder::default(),
@@ -153,6 +159,12 @@ impl Guest {
             whole: false,
             troubles: Vec::new(),
         })
+    }
+
+    /// The CPU of the host that it stays on.
+    #[must_use]
+    pub fn cpu(&self) -> Option<u32> {
+        self.cpu
     }
 
     /// Time since the start, of the host.
@@ -305,6 +317,18 @@ impl Drop for Guest {
             self.kill();
         }
     }
+}
+
+/// Starts a command on one CPU, which it inherits from the calling thread.
+fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
+    let Some(cpu) = cpu else {
+        return command.spawn();
+    };
+    let before = affinity::get()?;
+    affinity::set(&CpuSet::of(cpu))?;
+    let child = command.spawn();
+    affinity::set(&before)?;
+    child
 }
 
 /// An option with a path: QEMU takes a comma doubled.

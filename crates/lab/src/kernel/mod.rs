@@ -43,6 +43,8 @@ pub struct Kernel {
     /// The preemption model that it must report once it runs, `none` to `rt`; `None` where
     /// no configuration says it.
     pub model: Option<String>,
+    /// Its configuration, where that is known.
+    pub config: Option<PathBuf>,
     /// What holds its modules: a folder as `/lib/modules/RELEASE`, or a build tree.
     pub modules: Option<PathBuf>,
     /// Package and version, of one of Debian's.
@@ -242,6 +244,7 @@ impl Kernels {
             release: parts.release,
             parameters,
             model: model.map(String::from),
+            config: Some(parts.config),
             modules: Some(parts.modules),
             package: Some(format!("{} {}", local.name, local.version)),
         })
@@ -283,7 +286,7 @@ impl Kernels {
             Some(path.with_file_name(format!("config-{}", image.release)))
                 .filter(|config| config.exists())
         };
-        let config = config.map(|config| read_config(&config)).transpose()?;
+        let read = config.as_deref().map(read_config).transpose()?;
         let release = if is_tree { tree_release(&path)? } else { image.release };
         Ok(Kernel {
             name,
@@ -292,7 +295,8 @@ impl Kernels {
             image_sha256: image.sha256,
             release,
             parameters: Vec::new(),
-            model: config.and_then(|config| config.model()).map(String::from),
+            model: read.and_then(|config| config.model()).map(String::from),
+            config,
             modules: is_tree.then_some(path),
             package: None,
         })
@@ -576,6 +580,7 @@ cp "$tools/config-$c" "$3/boot/config-$r""#;
             release: "6.1.0-56-amd64".into(),
             parameters: vec!["preempt=full".into()],
             model: Some("full".into()),
+            config: Some(package.join("boot/config-6.1.0-56-amd64")),
             modules: Some(package.join("lib/modules/6.1.0-56-amd64")),
             package: Some("linux-image-6.1.0-56-amd64 6.1.192-2".into()),
         };

@@ -89,6 +89,12 @@ pub fn virtual_board(lab: &Lab) -> Condition {
          code paths, without caches, buses and devices' delays",
         lab.mips
     );
+    if lab.cpus > 1 {
+        text.push_str(
+            "; its CPUs take turns, so that under load a latency holds turns of the others, which \
+             are no work of the kernel",
+        );
+    }
     for reason in &lab.not_exact {
         text.push_str(&format!("; not exact: {reason}"));
     }
