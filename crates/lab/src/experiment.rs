@@ -26,6 +26,9 @@ use crate::modules::{self, Module};
 /// Time of the board that a plan may take beyond thrice its own.
 const SPARE_NS: u64 = 120_000_000_000;
 
+/// The file of an experiment's folder that lists its runs, kernel by kernel.
+pub const EXPERIMENT: &str = "experiment.json";
+
 /// What to boot, how often, and what to run there.
 pub struct Experiment<'a> {
     /// The board.
@@ -106,6 +109,7 @@ impl Experiment<'_> {
         let program_sha256 = sha256(self.program);
         let common: Vec<Common> =
             self.kernels.iter().map(|kernel| self.common(kernel)).collect::<Result<_, _>>()?;
+        self.list()?;
         let mut waiting: VecDeque<Place> = self.places().into();
         let cpus: Vec<u32> = affinity::get().context("the CPUs of this host")?.iter().collect();
         let mut running: Vec<(Place, Guest)> = Vec::new();
@@ -150,6 +154,17 @@ impl Experiment<'_> {
         }
         done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
         Ok((done, false))
+    }
+
+    fn list(&self) -> anyhow::Result<()> {
+        let mut places = self.places();
+        places.sort_by_key(|place| (place.kernel, place.replicate));
+        let runs: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
+        let path = self.out.join(EXPERIMENT);
+        let list =
+            serde_json::json!({"group": self.group, "board": self.board.words(), "runs": runs});
+        fs::write(&path, format!("{list:#}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The guests, each kernel once before any is booted again.

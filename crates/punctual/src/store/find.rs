@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use punctual_core::json;
+use punctual_lab::experiment::EXPERIMENT;
 
 use super::read_run;
 
@@ -70,14 +72,28 @@ pub fn find_all(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     Ok(set(&path).unwrap_or_else(|| vec![path]))
 }
 
-/// The runs of a set, by name: a folder that is no run and holds some. None where
-/// `path` is not such a folder.
+/// The runs of a set, in the order of its experiment, else by name: a folder that is no
+/// run and holds some. None where `path` is not such a folder.
 pub fn set(path: &Path) -> Option<Vec<PathBuf>> {
     if is_run(path) {
         return None;
     }
-    let runs: Vec<_> = folders(path).into_iter().filter(|path| is_run(path)).collect();
+    let mut runs: Vec<_> = folders(path).into_iter().filter(|path| is_run(path)).collect();
+    let order = order_of(path);
+    runs.sort_by_key(|run| {
+        order.iter().position(|name| run.ends_with(name)).unwrap_or(order.len())
+    });
     (!runs.is_empty()).then_some(runs)
+}
+
+/// The names of an experiment's runs, in the order of its kernels.
+fn order_of(path: &Path) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Experiment {
+        runs: Vec<String>,
+    }
+    let text = fs::read(path.join(EXPERIMENT)).unwrap_or_default();
+    json::read::<Experiment>(&text).map_or_else(|_| Vec::new(), |experiment| experiment.runs)
 }
 
 /// Every run below [`RUNS`], those of sets included, by name, which begins with its time.
@@ -105,10 +121,11 @@ fn listed(runs: &[PathBuf]) -> String {
     runs.iter().map(|run| format!("\n  {}", run.display())).collect()
 }
 
-/// The run that started last by its own clock: names given with `--out` say nothing of time.
+/// The run that was made last, by the time that its ID begins with: names given with `--out`
+/// say nothing of time, and a virtual board's own clock starts on the same day in every run.
 fn latest(runs: &[PathBuf]) -> Option<&PathBuf> {
-    let started = |path: &&PathBuf| read_run(path).ok().map(|run| run.started.realtime_ns);
-    runs.iter().max_by_key(started)
+    let made = |path: &&PathBuf| read_run(path).ok().map(|run| run.run_id);
+    runs.iter().max_by_key(made)
 }
 
 /// The process that holds a file of the run's cells open, where there is one
