@@ -290,8 +290,8 @@ impl Packages<'_> {
         let package = self.download(offer, &partial, progress).with_context(|| {
             format!(
                 "cannot fetch {name} {version} (fetch it once where there is a network: \
-                 punctual lab fetch {}; or name the path of a kernel)",
-                spec_of(name, self.arch)
+                 {}; or name the path of a kernel)",
+                fetch_command(&spec_of(name, self.arch), self.arch)
             )
         })?;
         progress(Progress::Step(&format!("unpacking {name} {version}")));
@@ -367,6 +367,15 @@ fn downloaded(folder: &Path) -> Option<(PathBuf, u64)> {
 pub(super) fn spec_of(package: &str, arch: Arch) -> String {
     let (abi, rt) = of_package(package, arch).unwrap_or((package, false));
     format!("debian:{abi}{}", if rt { "-rt" } else { "" })
+}
+
+/// The command that fetches a kernel; boards are x86_64 unless told otherwise.
+pub(super) fn fetch_command(kernel: &str, arch: Arch) -> String {
+    let board = match arch {
+        Arch::X86_64 => String::new(),
+        Arch::Aarch64 => format!("--board {arch} "),
+    };
+    format!("punctual lab fetch {board}{kernel}")
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::arch::Arch;
 use cache::Cache;
 use config::Config;
-use debian::{Local, Offer, Packages, Tools};
+use debian::{Local, Offer, Packages, Tools, fetch_command};
 use image::{Form, Payload};
 use spec::{Debian, Model, Spec};
 
@@ -226,7 +226,8 @@ impl Kernels {
             }
         }
         let local = local.with_context(|| {
-            format!("{asked} for {arch} is not on this machine: punctual lab fetch {asked}")
+            let fetch = fetch_command(&asked.to_string(), arch);
+            format!("{asked} for {arch} is not on this machine: {fetch}")
         })?;
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is not whole: remove it and fetch it again", local.root.display())
@@ -566,6 +567,10 @@ cp "$tools/config-$c" "$3/boot/config-$r""#;
         let machine = Machine::new();
         let missing = machine.error("debian:full", false);
         assert!(missing.contains("punctual lab fetch debian:full"), "{missing}");
+        let resolved =
+            machine.kernels.resolve("debian:rt", Arch::Aarch64, None, false, &mut |_| ());
+        let other = resolved.unwrap_err().to_string();
+        assert!(other.contains("punctual lab fetch --board aarch64 debian:rt"), "{other}");
         assert_eq!(machine.downloads(), 0);
 
         let (kernel, said) = machine.resolve("debian:full", true).unwrap();
