@@ -30,6 +30,9 @@ const COMPLAINTS: &str = "qemu.log";
 /// Lines of the console that are shown where a guest failed.
 const LAST_LINES: usize = 12;
 
+/// How the kernel begins to say why it panics; its stack and registers come behind that.
+const PANIC: &str = "Kernel panic - ";
+
 /// What to boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
@@ -293,7 +296,11 @@ impl Guest {
                         .to_owned()
                 }
                 "" => format!("QEMU ended: {status}"),
-                complaints => format!("QEMU ended: {complaints}"),
+                // Before it aborts QEMU prints every register; all of it is in the file.
+                complaints => format!(
+                    "QEMU ended: {} ({COMPLAINTS} has all of it)",
+                    complaints.lines().last().unwrap_or_default()
+                ),
             };
             self.troubles.push(text);
         }
@@ -302,13 +309,24 @@ impl Guest {
     }
 
     fn last_lines(&self) -> Vec<String> {
-        let bytes = fs::read(self.dir.join(CONSOLE)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-        let lines: Vec<String> =
-            text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
-        lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+        last_lines(&fs::read(self.dir.join(CONSOLE)).unwrap_or_default())
     }
+}
+
+/// The last lines of a console, the first of them why the kernel panicked where it did.
+fn last_lines(console: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(console);
+    let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<String> =
+        text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
+    let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].to_vec();
+    let is_reason = |line: &&String| line.contains(PANIC) && !line.contains("---[ end");
+    if let Some(reason) = lines.iter().find(is_reason)
+        && !last.contains(reason)
+    {
+        last[0].clone_from(reason);
+    }
+    last
 }
 
 impl Drop for Guest {
@@ -338,5 +356,24 @@ fn file_option(before: &str, path: &Path) -> String {
         format!("{before}{}", path.replace(',', ",,"))
     } else {
         format!("{before}{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_panic_is_shown_before_the_last_lines() {
+        assert_eq!(last_lines(b"one\r\n\r\ntwo\x07\r\n"), ["one", "two"]);
+        let panic = "[ 6.2] Kernel panic - not syncing: Attempted to kill init!";
+        let trace: String = (0..20).map(|number| format!("frame {number}\n")).collect();
+        let end = "---[ end Kernel panic - not syncing: Attempted to kill init! ]---";
+        let shown = last_lines(format!("{panic}\n{trace}{end}\n").as_bytes());
+        assert_eq!(shown.len(), LAST_LINES);
+        assert_eq!((&shown[0], &shown[1]), (&panic.to_owned(), &"frame 10".to_owned()));
+        assert_eq!(shown[LAST_LINES - 1], end);
+        let short = last_lines(format!("{panic}\n{end}\n").as_bytes());
+        assert_eq!(short, [panic, end]);
     }
 }
