@@ -1,5 +1,6 @@
 //! `punctual lab run`: boots, measures, compares, reports.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -69,7 +70,10 @@ pub fn boot(request: &Request, folder: &Path, group: &str, quiet: bool) -> anyho
     let experiment = request.experiment(folder, group, &command);
     let signals = Signals::block().context("signals")?;
     let mut follower = Follower::new(&signals, experiment.places().len(), quiet);
-    let (done, interrupted) = experiment.run(&mut follower)?;
+    let (done, interrupted) = experiment.run(&mut follower).inspect_err(|_| {
+        // Nothing was booted, and the folder is not to be in the way of the next try.
+        let _ = fs::remove_dir(folder);
+    })?;
     Ok(Boots { done, interrupted })
 }
 
