@@ -8,9 +8,10 @@ GNU := $(ARCH)-unknown-linux-gnu
 # Static musl where rustup can have the target, else static glibc.
 TARGET := $(shell rustup target add $(MUSL) >/dev/null 2>&1 && echo $(MUSL) || echo $(GNU))
 BIN := target/$(TARGET)/release/punctual
+GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
-.PHONY: run build test check unit loom e2e deps fuzz clean
+.PHONY: run build guests test check unit loom e2e deps fuzz clean
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -18,6 +19,11 @@ run: build
 
 build:
 	$(STATIC) cargo build --release --target $(TARGET) -p punctual
+
+# The binaries for virtual boards of other architectures. Where rustup cannot have their
+# target, what needs them says so.
+guests: build
+	rustup target add $(GUESTS) || exit 0; cargo build --release $(GUESTS:%=--target %) -p punctual
 
 test: deps build check unit loom e2e
 
@@ -39,7 +45,7 @@ loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p punctual-suite --lib ring::loom_tests
 
 # One after the other: they measure.
-e2e: build
+e2e: build guests
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --tests -- --test-threads=1 --show-output
 
 # Fuzzes every parser of foreign input for a while (nightly features of the installed compiler).
