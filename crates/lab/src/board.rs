@@ -114,9 +114,10 @@ impl Board {
 
     /// Whether QEMU records, though nobody replays: it keeps its main loop from looking at the
     /// guest's clock in the middle of a stretch of instructions, where it may find a CPU idle
-    /// whose last instructions are not counted yet, and skip them twice.
+    /// whose last instructions are not counted yet, and skip them twice. While it records, no
+    /// request of a disk that the host serves is ever answered.
     fn is_recorded(&self) -> bool {
-        self.cpus == 1
+        self.cpus == 1 && self.devices.iter().all(|device| device.not_exact.is_none())
     }
 
     /// Whether QEMU must stay on one CPU of the host. It records no board of several CPUs;
@@ -221,6 +222,8 @@ mod tests {
         for device in DEVICES {
             let with = Board { devices: vec![device], ..board() };
             assert_eq!(with.not_exact().is_empty(), device.not_exact.is_none());
+            let recorded = with.options(1).join(" ").contains("rr=record");
+            assert_eq!(recorded, device.not_exact.is_none());
             // Requests of a virtual disk are served by the host.
             assert_eq!(
                 device.options.iter().any(|o| o.contains("virtio")),
