@@ -25,17 +25,17 @@ const LONGEST: usize = 64 << 20;
 const MARK: u8 = 0xF5;
 const HEADER: usize = 10;
 
-/// What a guest is to do: everything that its numbers follow from is in here.
+/// What a guest is to do: everything that its numbers follow from is in here, and nothing
+/// else, since each byte of it moves them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The plan to run.
     pub plan: Plan,
     /// Name of the board.
     pub board: String,
-    /// What the host knows of the board; the hash of the initramfs is filled in there.
+    /// The board as the guest needs it. What its numbers do not follow from (names,
+    /// versions and hashes) is empty, and is filled in by the host when the run comes out.
     pub lab: Lab,
-    /// Name of the experiment.
-    pub group: Option<String>,
     /// Number within it.
     pub replicate: Option<u32>,
     /// Delay before the first release, ns.

@@ -225,8 +225,8 @@ impl Experiment<'_> {
             kernel: kernel.name.clone(),
             kernel_sha256: kernel.image_sha256.clone(),
             modules: common.modules.iter().map(|module| module.name.clone()).collect(),
-            // Not within what it is the hash of.
-            initramfs_sha256: "0".repeat(64),
+            // Not known before the initramfs is made.
+            initramfs_sha256: String::new(),
             punctual_sha256: program_sha256.to_owned(),
         }
     }
@@ -239,15 +239,15 @@ impl Experiment<'_> {
         cpu: Option<u32>,
     ) -> anyhow::Result<Guest> {
         let kernel = &self.kernels[place.kernel];
-        let options = lab.options.clone();
-        let order = self.order(place, lab, common);
+        let order = self.order(place, &lab, common);
         let initramfs = self.initramfs(&order, common, &kernel.release)?;
+        let lab = Lab { initramfs_sha256: sha256(&initramfs), ..lab };
         let parameters: Vec<String> =
             kernel.parameters.iter().chain(self.parameters).cloned().collect();
         let dir = self.out.join(&place.name);
         let boot = Boot {
             arch: self.board.arch,
-            options: &options,
+            options: &lab.options,
             kernel: &kernel.image,
             parameters: &self.board.parameters(&parameters),
             initramfs: &initramfs,
@@ -255,10 +255,12 @@ impl Experiment<'_> {
             cpu,
             patience: self.patience,
         };
-        Guest::boot(&boot, self.complete(place, sha256(&initramfs)))
+        Guest::boot(&boot, self.complete(place, lab.clone()))
     }
 
-    fn order(&self, place: &Place, lab: Lab, common: &Common) -> Order {
+    /// Holds nothing of the host, nor of the kernels that are booted beside this one: a guest's
+    /// numbers are the same in every experiment that has it.
+    fn order(&self, place: &Place, lab: &Lab, common: &Common) -> Order {
         let parameters: BTreeMap<String, &str> =
             self.wanted().map(|(name, text)| (name.replace('-', "_"), text)).collect();
         let modules = common.modules.iter().map(|module| protocol::Module {
@@ -267,12 +269,19 @@ impl Experiment<'_> {
         });
         let devices = &self.board.devices;
         let takes = |duration: u64| duration.saturating_add(self.plan.warmup_ns);
-        let plan_ns: u64 = self.plan.cells.iter().map(|cell| takes(cell.duration_ns)).sum();
+        let cells = self.plan.cells.iter();
+        let plan_ns = cells.fold(0_u64, |sum, cell| sum.saturating_add(takes(cell.duration_ns)));
         Order {
             plan: self.plan.clone(),
             board: format!("virtual-{}", self.board.arch.name()),
-            lab,
-            group: Some(self.group.to_owned()),
+            lab: Lab {
+                qemu: String::new(),
+                options: Vec::new(),
+                kernel: String::new(),
+                kernel_sha256: String::new(),
+                punctual_sha256: String::new(),
+                ..lab.clone()
+            },
             replicate: Some(place.replicate),
             phase_ns: phase_ns(place.replicate),
             modules: modules.collect(),
@@ -306,14 +315,15 @@ impl Experiment<'_> {
         Ok(files.finish())
     }
 
-    fn complete(&self, place: &Place, initramfs_sha256: String) -> Complete {
+    fn complete(&self, place: &Place, lab: Lab) -> Complete {
         let kernel = &self.kernels[place.kernel];
         // A model that the command line asks for is no other than the one that was asked for.
         let told = self.parameters.iter().any(|parameter| parameter.starts_with("preempt="));
         let model = kernel.model.clone().filter(|_| !told);
         let name = kernel.name.clone();
         let command = self.command.to_vec();
-        let run_id = run_id(&place.name, &initramfs_sha256);
+        let group = self.group.to_owned();
+        let run_id = run_id(&place.name, &lab.initramfs_sha256);
         Box::new(move |run: &mut Run| {
             if let Some(model) = &model {
                 let found = &run.kernel.preemption;
@@ -324,9 +334,8 @@ impl Experiment<'_> {
             }
             run.run_id.clone_from(&run_id);
             run.tool.command.clone_from(&command);
-            if let Some(lab) = &mut run.board.lab {
-                lab.initramfs_sha256.clone_from(&initramfs_sha256);
-            }
+            run.group = Some(group.clone());
+            run.board.lab = Some(lab.clone());
             Ok(())
         })
     }
@@ -349,10 +358,14 @@ fn names(kernels: &[Kernel]) -> Vec<String> {
     for kernel in kernels {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._+".contains(c) { c } else { '-' };
         let name: String = kernel.name.chars().map(plain).collect();
-        let name = name.trim_matches(['-', '.']).to_owned();
-        let same = |other: &String| *other == name;
-        let count = names.iter().filter(|other| same(other)).count();
-        names.push(if count == 0 { name } else { format!("{name}-no{}", count + 1) });
+        let name = name.trim_matches(['-', '.']);
+        let mut free = name.to_owned();
+        let mut number = 1;
+        while names.contains(&free) {
+            number += 1;
+            free = format!("{name}-no{number}");
+        }
+        names.push(free);
     }
     names
 }
@@ -388,4 +401,72 @@ pub fn make_folder(out: &Path) -> anyhow::Result<PathBuf> {
     })?;
     // QEMU runs with this folder's path, wherever it is started.
     out.canonicalize().with_context(|| out.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Arch;
+
+    fn kernel(name: &str) -> Kernel {
+        Kernel {
+            name: name.to_owned(),
+            arch: Arch::X86_64,
+            image: PathBuf::from("/boot/vmlinuz"),
+            image_sha256: sha256(name.as_bytes()),
+            release: "6.1.0".to_owned(),
+            parameters: Vec::new(),
+            model: None,
+            modules: None,
+            package: None,
+        }
+    }
+
+    #[test]
+    fn no_two_run_directories_have_one_name() {
+        let kernels = ["vmlinux", "vmlinux-no2", "vmlinux", "-vmlinux", "a b"].map(kernel);
+        assert_eq!(
+            names(&kernels),
+            ["vmlinux", "vmlinux-no2", "vmlinux-no3", "vmlinux-no4", "a-b"]
+        );
+    }
+
+    /// The initramfs of the last kernel's second boot.
+    fn initramfs(kernels: &[&str], group: &str, qemu: &str) -> Vec<u8> {
+        let kernels: Vec<Kernel> = kernels.iter().map(|name| kernel(name)).collect();
+        let board = Board {
+            arch: Arch::X86_64,
+            cpus: 1,
+            memory_mib: 256,
+            mips: Some(250),
+            devices: Vec::new(),
+        };
+        let experiment = Experiment {
+            board: &board,
+            plan: &Plan::new("x"),
+            kernels: &kernels,
+            replicates: 2,
+            program: b"punctual",
+            modules: &[],
+            parameters: &[],
+            out: Path::new("/nowhere"),
+            group,
+            command: &[group.to_owned()],
+            jobs: 1,
+            patience: Duration::MAX,
+            crash: false,
+        };
+        let place = experiment.places().pop().unwrap();
+        let common = Common { modules: Vec::new() };
+        let lab = experiment.lab(&place, &common, qemu, &sha256(b"punctual"));
+        let order = experiment.order(&place, &lab, &common);
+        experiment.initramfs(&order, &common).unwrap()
+    }
+
+    #[test]
+    fn a_guest_is_told_nothing_of_the_experiment_around_it() {
+        let alone = initramfs(&["debian:rt"], "a", "7.2.22");
+        let among = initramfs(&["debian:none", "/home/me/vmlinux"], "longer name", "9.0.0");
+        assert!(alone == among, "the same board, plan and replicate");
+    }
 }

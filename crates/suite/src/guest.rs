@@ -177,7 +177,8 @@ fn run(order: &Order) -> anyhow::Result<()> {
         board_name: Some(order.board.clone()),
         lab: Some(order.lab.clone()),
         sync: Sync::Cell,
-        group: order.group.clone(),
+        // The host's to say.
+        group: None,
         replicate: order.replicate,
         phase_ns: order.phase_ns,
         dma_latency_us: Some(0),
