@@ -177,6 +177,8 @@ fn refusals(a: Recorded<'_>, b: Recorded<'_>) -> Vec<String> {
     for (what, read) in BOARD {
         found.extend(unlike(what, &read(of_a), &read(of_b)));
     }
+    let command_line = |side: Recorded<'_>| side.run.kernel.command_line.clone();
+    found.extend(unlike("kernel.command_line", &command_line(a), &command_line(b)));
     found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
     let phase = |side: Recorded<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));

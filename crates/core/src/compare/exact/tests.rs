@@ -85,7 +85,7 @@ fn what_was_measured_is_compared_and_names_and_times_are_not() {
         other.run.run_id = "another".to_owned();
         other.run.started.realtime_ns = 7;
         other.run.board.name = "another".to_owned();
-        other.run.kernel.command_line = "another".to_owned();
+        other.run.group = Some("another".to_owned());
     });
     let exact = Fixture::new().against(&again);
     assert_eq!(exact.outcome, Outcome::Identical);
@@ -202,7 +202,7 @@ fn interrupts_are_compared_where_both_have_them() {
 #[test]
 fn other_boards_are_refused_and_every_difference_is_listed() {
     type Change = fn(&mut Run, &mut Lab);
-    let changes: [(&str, Change); 14] = [
+    let changes: [(&str, Change); 15] = [
         ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
         ("options: none against -cpu max", |_, lab| {
             lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
@@ -217,6 +217,9 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
         ("modules: none against brd", |_, lab| lab.modules = vec!["brd".to_owned()]),
         ("initramfs_sha256: none against i", |_, lab| lab.initramfs_sha256 = "i".to_owned()),
         ("punctual_sha256: none against p", |_, lab| lab.punctual_sha256 = "p".to_owned()),
+        ("kernel.command_line: none against quiet", |run, _| {
+            run.kernel.command_line = "quiet".to_owned();
+        }),
         ("plan_hash: none against h", |run, _| run.plan_hash = "h".to_owned()),
         ("phase_ns: 0 against 5", |run, _| run.phase_ns = 5),
     ];
