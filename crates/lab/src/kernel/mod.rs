@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::arch::Arch;
@@ -273,9 +273,10 @@ impl Kernels {
     }
 
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
-        let cannot = || format!("no kernel at {}; the forms are\n{FORMS}", path.display());
         // `..` and links are names of their own for nobody.
-        let path = fs::canonicalize(path).with_context(cannot)?;
+        let path = fs::canonicalize(path).map_err(|error| {
+            anyhow!("no kernel at {}: {error}; the forms are\n{FORMS}", path.display())
+        })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_tree = path.is_dir();
         let image = if is_tree { tree_image(&path, arch)? } else { path.clone() };
@@ -757,7 +758,8 @@ cp "$tools/config-$c" "$3/boot/config-$r""#;
         let error = resolve(Arch::X86_64, None).unwrap_err().to_string();
         assert!(error.ends_with("is a kernel for aarch64, and the board is x86_64"), "{error}");
         assert!(machine.error(&at("k/note"), false).contains("neither a bzImage"));
-        assert!(machine.error(&at("k/gone"), false).contains(FORMS));
+        let gone = machine.error(&at("k/gone"), false);
+        assert!(gone.contains("(os error 2)") && gone.ends_with(FORMS), "{gone}");
         assert!(machine.error(&at("k"), false).contains("no .config"));
     }
 

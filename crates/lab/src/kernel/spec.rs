@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::arch::Arch;
 
 /// What can be asked for.
-pub const FORMS: &str = "\
+pub const FORMS: &str = "  \
   debian:none|voluntary|full|rt                Debian's newest kernel, with this preemption model
   debian:6.1.0-56[-none|-voluntary|-full|-rt]  this kernel of Debian's
   PATH                                         a vmlinuz, bzImage, Image or vmlinux file, or the
