@@ -18,8 +18,9 @@ use crate::arch::Arch;
 /// The guest's console, kept with the run.
 pub const CONSOLE: &str = "console.log";
 
-/// What the guest has sent, as it came; removed at the end.
-const CHANNEL: &str = ".channel";
+/// What the guest has sent, as it came; held open while the guest runs, and removed at
+/// the end.
+pub const CHANNEL: &str = ".channel";
 
 /// The guest's initramfs; removed at the end.
 const INITRAMFS: &str = ".initramfs";
@@ -69,6 +70,8 @@ pub struct Guest {
     alive: Instant,
     patience: Duration,
     console_bytes: u64,
+    /// Whether init runs, which gives signs of life of its own.
+    booted: bool,
     /// Whether the guest said that the whole run came out.
     whole: bool,
     troubles: Vec<String>,
@@ -121,6 +124,11 @@ impl Guest {
     pub fn boot(boot: &Boot<'_>, complete: Complete) -> anyhow::Result<Self> {
         let dir = boot.dir;
         fs::create_dir(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        Self::start(boot, complete).inspect_err(|_| remove_hidden(dir))
+    }
+
+    fn start(boot: &Boot<'_>, complete: Complete) -> anyhow::Result<Self> {
+        let dir = boot.dir;
         let write = |name: &str, bytes: &[u8]| {
             let path = dir.join(name);
             fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
@@ -159,6 +167,7 @@ impl Guest {
             alive: now,
             patience: boot.patience,
             console_bytes: 0,
+            booted: false,
             whole: false,
             troubles: Vec::new(),
         })
@@ -218,9 +227,11 @@ impl Guest {
         self.end(None);
     }
 
+    /// A kernel that complains on its console for ever, as of a CPU that is stuck, is not
+    /// alive: once init runs, only what it sends counts.
     fn is_stuck(&mut self) -> bool {
         let console = fs::metadata(self.dir.join(CONSOLE)).map_or(0, |file| file.len());
-        if console != self.console_bytes {
+        if console != self.console_bytes && !self.booted {
             self.console_bytes = console;
             self.alive = Instant::now();
         }
@@ -232,6 +243,7 @@ impl Guest {
         self.channel.read_to_end(&mut bytes).context("cannot read the channel")?;
         if !bytes.is_empty() {
             self.alive = Instant::now();
+            self.booted = true;
             self.decoder.push(&bytes);
         }
         while let Some(message) = self.decoder.take()? {
@@ -282,9 +294,7 @@ impl Guest {
 
     /// Whether the run came out, and what the console last said where it did not.
     fn end(&mut self, status: Option<ExitStatus>) -> End {
-        for name in [INITRAMFS, CHANNEL] {
-            let _ = fs::remove_file(self.dir.join(name));
-        }
+        remove_hidden(&self.dir);
         let complaints = fs::read_to_string(self.dir.join(COMPLAINTS)).unwrap_or_default();
         if complaints.trim().is_empty() {
             let _ = fs::remove_file(self.dir.join(COMPLAINTS));
@@ -347,6 +357,13 @@ fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
     let child = command.spawn();
     affinity::set(&before)?;
     child
+}
+
+/// Removes what only a running guest needs.
+fn remove_hidden(dir: &Path) {
+    for name in [INITRAMFS, CHANNEL] {
+        let _ = fs::remove_file(dir.join(name));
+    }
 }
 
 /// An option with a path: QEMU takes a comma doubled.

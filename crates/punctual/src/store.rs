@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
+use punctual_lab::guest::CHANNEL;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,6 +49,9 @@ fn check_ended(dir: &Path) -> anyhow::Result<()> {
     let Some(pid) = find::writer_of(dir) else {
         return Ok(());
     };
+    if dir.join(CHANNEL).exists() {
+        bail!("{}: its guest still measures (process {pid}); wait for its end", dir.display());
+    }
     bail!(
         "{}: process {pid} still measures; wait for its end, or see how it goes with kill -USR1 \
          {pid}",

@@ -190,11 +190,13 @@ pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
     let mut notes = Vec::new();
     match run.state {
         RunState::Complete => {}
-        RunState::Running => notes.push(
-            "cut short: punctual was killed before the run ended; \
-             what was recorded up to then is below"
-                .to_owned(),
-        ),
+        RunState::Running => {
+            let what = match run.board.lab {
+                Some(_) => "its guest failed or was ended (console.log is in the run directory)",
+                None => "punctual was killed before the run ended",
+            };
+            notes.push(format!("cut short: {what}; what was recorded up to then is below"));
+        }
         RunState::Interrupted => notes.push(
             "interrupted: the plan was not executed to its end; what was measured counts"
                 .to_owned(),

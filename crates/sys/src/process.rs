@@ -248,12 +248,14 @@ pub fn die_with_parent() -> io::Result<()> {
 }
 
 /// Lets a command end with SIGKILL when the calling thread ends, and keeps the
-/// terminal's signals from it: they are this process's to hand on.
+/// terminal's signals from it: they are this process's to hand on. Signals that are
+/// blocked here are not blocked there, so that it can be ended by itself.
 pub fn bind_to_this(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
 
     let parent = std::process::id();
     let bind = move || {
+        unblock_signals()?;
         die_with_parent()?;
         // It may have ended before the kernel was told.
         // SAFETY: getppid(2) takes no argument and cannot fail.
@@ -264,8 +266,8 @@ pub fn bind_to_this(command: &mut std::process::Command) {
             Err(io::ErrorKind::Interrupted.into())
         }
     };
-    // SAFETY: between fork and exec only prctl(2) and getppid(2) are called, which are
-    // async-signal-safe; nothing is allocated.
+    // SAFETY: between fork and exec only sigprocmask(2), prctl(2) and getppid(2) are called,
+    // which are async-signal-safe; nothing is allocated.
     unsafe { command.process_group(0).pre_exec(bind) };
 }
 

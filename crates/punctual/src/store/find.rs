@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use punctual_core::json;
 use punctual_lab::experiment::EXPERIMENT;
+use punctual_lab::guest::CHANNEL;
 
 use super::read_run;
 
@@ -121,22 +122,27 @@ fn listed(runs: &[PathBuf]) -> String {
     runs.iter().map(|run| format!("\n  {}", run.display())).collect()
 }
 
-/// The run that was made last, by the time that its ID begins with: names given with `--out`
-/// say nothing of time, and a virtual board's own clock starts on the same day in every run.
+/// The run that started last: names given with `--out` say nothing of time, and the clock
+/// of a virtual board starts on the same day in every boot. Run IDs begin with the time of
+/// whoever started them, to a second.
 fn latest(runs: &[PathBuf]) -> Option<&PathBuf> {
-    let made = |path: &&PathBuf| read_run(path).ok().map(|run| run.run_id);
-    runs.iter().max_by_key(made)
+    let started = |path: &&PathBuf| {
+        let run = read_run(path).ok()?;
+        Some((run.run_id.split('-').next()?.to_owned(), run.started.realtime_ns))
+    };
+    runs.iter().max_by_key(started)
 }
 
-/// The process that holds a file of the run's cells open, where there is one
-/// that this user may look at.
+/// The process that holds a file of the run's cells open, or the channel of the guest that
+/// measures, where there is one that this user may look at.
 pub fn writer_of(dir: &Path) -> Option<u32> {
-    let cells = fs::canonicalize(dir.join("cells")).ok()?;
+    let dir = fs::canonicalize(dir).ok()?;
+    let (cells, channel) = (dir.join("cells"), dir.join(CHANNEL));
     let holds = |process: &Path| {
         let files = fs::read_dir(process.join("fd")).into_iter().flatten();
         files
             .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
-            .any(|target| target.starts_with(&cells))
+            .any(|target| target.starts_with(&cells) || target == channel)
     };
     fs::read_dir("/proc").into_iter().flatten().find_map(|entry| {
         let entry = entry.ok()?;

@@ -18,15 +18,19 @@ const NOT_KNOWN: &str = "unknown";
 /// Rebuilds the cells that were under way, and judges the run by what there is.
 pub fn rebuild(loaded: &mut LoadedRun) {
     let rule = Rule::of(&loaded.run.plan, &loaded.run.board);
+    // Of a virtual board the reason is in its console.log, or it was ended with punctual.
+    let what =
+        if loaded.run.board.lab.is_some() { "the guest ended" } else { "punctual was killed" };
     for (cell, data) in loaded.run.cells.iter_mut().zip(&mut loaded.cells) {
         if !matches!(cell.state, CellState::Pending | CellState::Running) {
             continue;
         }
         if data.threads.iter().any(|thread| !thread.blocks.is_empty()) {
+            cell.reason = Some(what.to_owned());
             rebuild_cell(&rule, cell, data);
         } else {
             cell.state = CellState::Pending;
-            cell.reason = Some("punctual was killed before the cell's first block".to_owned());
+            cell.reason = Some(format!("{what} before the cell's first block"));
         }
     }
     super::judge::judge_cells(&mut loaded.run);
@@ -34,7 +38,6 @@ pub fn rebuild(loaded: &mut LoadedRun) {
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData) {
     cell.state = CellState::Recovered;
-    cell.reason = Some("punctual was killed".to_owned());
     cell.threads.clear();
     let limits = Limits {
         deadline: rule.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX),
