@@ -2,6 +2,7 @@
 //! that has ended, everywhere.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -47,7 +48,8 @@ impl<'a> Follower<'a> {
         }
         // Where there are no lines to stand above, it is printed as it is.
         if self.lines.is_hidden() || self.lines.println(text).is_err() {
-            eprintln!("{text}");
+            // A stderr whose reader went away is no reason to end the guests.
+            let _ = writeln!(io::stderr(), "{text}");
         }
     }
 }
@@ -83,7 +85,7 @@ impl Watch for Follower<'_> {
             }
             Event::Progress { at_ns, measured_ns, max_ns } => {
                 line.board_ns = *at_ns;
-                line.bar.set_position((line.before_ns + measured_ns) / 1_000_000);
+                line.bar.set_position(line.before_ns.saturating_add(*measured_ns) / 1_000_000);
                 if let Some(max) = max_ns {
                     line.bar.set_message(message(line, wall, &format!("max {}  ", human_ns(*max))));
                     return;

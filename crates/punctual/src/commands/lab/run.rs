@@ -71,7 +71,7 @@ pub fn boot(request: &Request, folder: &Path, group: &str, quiet: bool) -> anyho
     let signals = Signals::block().context("signals")?;
     let mut follower = Follower::new(&signals, experiment.places().len(), quiet);
     let (done, interrupted) = experiment.run(&mut follower).inspect_err(|_| {
-        // Nothing was booted, and the folder is not to be in the way of the next try.
+        // Nothing was booted: the same command can be given again. Fails where it is not empty.
         let _ = fs::remove_dir(folder);
     })?;
     Ok(Boots { done, interrupted })
