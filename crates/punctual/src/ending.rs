@@ -28,6 +28,17 @@ pub enum Ending {
     Interrupted,
 }
 
+/// The exit status of a command line that cannot be read, where `status` is the usual one:
+/// what judges for `git bisect run` must not say by it that a kernel is bad.
+pub fn of_usage(arguments: &[String], status: u8) -> u8 {
+    match arguments {
+        [_, lab, check, ..] if status != 0 && lab == "lab" && check == "check" => {
+            Ending::NotJudged.status()
+        }
+        _ => status,
+    }
+}
+
 impl Ending {
     /// The exit status; the help of `run` lists them.
     pub fn status(self) -> u8 {
@@ -54,5 +65,21 @@ impl Ending {
             RunState::Interrupted => Self::Broken,
             RunState::Running | RunState::Complete => Self::Judged(run.verdict.outcome),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_command_line_makes_no_kernel_bad() {
+        let status = |line: &str, status| {
+            of_usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), status)
+        };
+        assert_eq!(status("punctual lab check --mux 1us", ERROR), 125);
+        assert_eq!(status("punctual lab check --help", 0), 0);
+        assert_eq!(status("punctual lab run check", ERROR), ERROR);
+        assert_eq!(status("punctual", ERROR), ERROR);
     }
 }

@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         Err(error) => {
             // Nowhere to say that neither stdout nor stderr can be written to.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            let status = u8::try_from(error.exit_code()).unwrap_or(ending::ERROR);
+            return ExitCode::from(ending::of_usage(&arguments, status));
         }
     };
     match ending {

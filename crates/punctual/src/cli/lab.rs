@@ -40,7 +40,8 @@ Examples:
 Exit status, as `git bisect run` wants it:
     0  every sample of every boot was at most --max
     1  some sample was above it
-  125  it cannot be judged: the kernel does not boot, a guest failed, a cell was SKIPPED
+  125  it cannot be judged: the kernel cannot be had or does not boot, a guest failed, a cell was
+       SKIPPED, or the command line is wrong
   130  interrupted (which ends a bisection)";
 
 /// The command `lab`.
