@@ -74,6 +74,13 @@ pub fn boot(request: &Request, folder: &Path, group: &str, quiet: bool) -> anyho
         // Nothing was booted: the same command can be given again. Fails where it is not empty.
         let _ = fs::remove_dir(folder);
     })?;
+    if interrupted {
+        output::complain(&format!(
+            "interrupted: {} of {} guests had ended, and the others were ended now",
+            done.len(),
+            experiment.places().len()
+        ));
+    }
     Ok(Boots { done, interrupted })
 }
 
