@@ -1,4 +1,5 @@
 # make run   builds the release binary and measures this machine, in about a minute
+# make demo  compares four preemption models on virtual boards, in some minutes
 # make test  installs what the tests need and runs them all
 
 ARCH := $(shell uname -m)
@@ -11,11 +12,20 @@ BIN := target/$(TARGET)/release/punctual
 GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
-.PHONY: run build guests test check unit loom e2e deps fuzz clean
+.PHONY: run demo qemu build guests test check unit loom e2e deps fuzz clean
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
 	@$(BIN) run $(ARGS); status=$$?; case $$status in 0|1|3|4) exit 0;; *) exit $$status;; esac
+
+# The kernels are downloaded once, into a cache (punctual lab fetch).
+demo: build qemu
+	@$(BIN) lab run --replicates 4 $(ARGS); status=$$?; case $$status in 0|1|3|4) exit 0;; *) exit $$status;; esac
+
+qemu:
+	@command -v qemu-system-x86_64 >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \
+	then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 >/dev/null; \
+	else echo "install QEMU first (on Debian: sudo apt-get install --no-install-recommends qemu-system-x86)"; exit 1; fi
 
 build:
 	$(STATIC) cargo build --release --target $(TARGET) -p punctual

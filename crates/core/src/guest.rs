@@ -189,10 +189,22 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Passes over a message that is damaged or will never be whole, to where another may
+    /// begin; `false` where nothing is left.
+    pub fn skip(&mut self) -> bool {
+        let rest = &self.bytes[self.done..];
+        let Some(next) = rest.iter().skip(1).position(|byte| *byte == MARK) else {
+            self.done = self.bytes.len();
+            return false;
+        };
+        self.done += next + 1;
+        true
+    }
+
     /// The next message; `None` until the rest of it has come.
     ///
     /// # Errors
-    /// [`ChannelError`]; what follows cannot be trusted.
+    /// [`ChannelError`]; [`Decoder::skip`] goes on behind it.
     pub fn take(&mut self) -> Result<Option<Message>, ChannelError> {
         let here = self.before + self.done as u64;
         let rest = &self.bytes[self.done..];
@@ -286,6 +298,26 @@ mod tests {
                 found.push(message);
             }
             assert_ne!(found, messages(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_message_that_was_cut_short_is_found() {
+        let last = Message::Event(Event::Trouble { text: "killed by SIGKILL".to_owned() });
+        let whole = encode(&Message::Append("cells/00-x/blocks".to_owned(), vec![MARK; 500]));
+        for length in [1, 9, 11, 40, 400] {
+            let mut decoder = Decoder::default();
+            decoder.push(&whole[..length]);
+            decoder.push(&encode(&last));
+            let mut found = Vec::new();
+            loop {
+                match decoder.take() {
+                    Ok(Some(message)) => found.push(message),
+                    Ok(None) | Err(_) if decoder.skip() => {}
+                    Ok(None) | Err(_) => break,
+                }
+            }
+            assert_eq!(found, std::slice::from_ref(&last), "cut at {length}");
         }
     }
 

@@ -199,6 +199,15 @@ impl Experiment<'_> {
         })?;
         let modules = modules::closure(folder, &kernel.release, &wanted)
             .with_context(|| kernel.name.clone())?;
+        for (name, parameters) in self.modules.iter().filter(|(_, text)| !text.is_empty()) {
+            let name = name.replace('-', "_");
+            ensure!(
+                modules.iter().any(|module| module.name == name),
+                "{}: {name} is built in: give its parameters on the kernel's command line \
+                 (--append {name}.{parameters})",
+                kernel.name
+            );
+        }
         Ok(Common { modules, config })
     }
 
@@ -417,6 +426,7 @@ mod tests {
             release: "6.1.0".to_owned(),
             parameters: Vec::new(),
             model: None,
+            config: None,
             modules: None,
             package: None,
         }
@@ -457,10 +467,10 @@ mod tests {
             crash: false,
         };
         let place = experiment.places().pop().unwrap();
-        let common = Common { modules: Vec::new() };
+        let common = Common { modules: Vec::new(), config: None };
         let lab = experiment.lab(&place, &common, qemu, &sha256(b"punctual"));
         let order = experiment.order(&place, &lab, &common);
-        experiment.initramfs(&order, &common).unwrap()
+        experiment.initramfs(&order, &common, "6.1.0").unwrap()
     }
 
     #[test]

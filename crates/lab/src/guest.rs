@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use punctual_core::guest::{Decoder, Event, Message};
 use punctual_core::json;
-use punctual_core::schema::Run;
+use punctual_core::schema::{Condition, Run};
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::process::bind_to_this;
 
@@ -55,6 +55,9 @@ pub struct Boot<'a> {
     pub patience: Duration,
 }
 
+/// The oldest QEMU that has what boards need: semihosting from user space.
+const OLDEST: (u32, u32) = (7, 2);
+
 /// Completes `run.json` with what only the host knows; an error ends the guest.
 pub type Complete = Box<dyn Fn(&mut Run) -> anyhow::Result<()>>;
 
@@ -75,6 +78,8 @@ pub struct Guest {
     /// Whether the guest said that the whole run came out.
     whole: bool,
     troubles: Vec<String>,
+    /// The first message that could not be read.
+    damage: Option<String>,
 }
 
 /// How a guest ended: the reasons why its run is not whole, the first one first.
@@ -113,7 +118,16 @@ pub fn emulator_version(arch: Arch) -> anyhow::Result<String> {
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let version = text.lines().next().and_then(|line| line.split("version ").nth(1));
-    version.map(str::to_owned).ok_or_else(|| anyhow!("{program} --version tells no version"))
+    let version = version.ok_or_else(|| anyhow!("{program} --version tells no version"))?;
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    ensure!(
+        number >= OLDEST,
+        "{program} is of version {version}: {}.{} or newer is needed",
+        OLDEST.0,
+        OLDEST.1
+    );
+    Ok(version.to_owned())
 }
 
 impl Guest {
@@ -170,6 +184,7 @@ impl Guest {
             booted: false,
             whole: false,
             troubles: Vec::new(),
+            damage: None,
         })
     }
 
@@ -189,7 +204,8 @@ impl Guest {
     pub fn poll(&mut self, mut tell: impl FnMut(&Event)) -> Option<End> {
         // Asked before the channel is read to its end: nothing comes behind it.
         let ended = self.child.try_wait();
-        if let Err(error) = self.receive(&mut tell) {
+        let is_over = matches!(ended, Ok(Some(_)));
+        if let Err(error) = self.receive(is_over, &mut tell) {
             self.troubles.push(format!("{error:#}"));
             self.kill();
             return Some(self.end(None));
@@ -238,30 +254,50 @@ impl Guest {
         self.alive.elapsed() > self.patience
     }
 
-    fn receive(&mut self, tell: &mut impl FnMut(&Event)) -> anyhow::Result<()> {
+    /// Takes what has come; of a guest that has `ended` nothing more will.
+    fn receive(&mut self, ended: bool, tell: &mut impl FnMut(&Event)) -> anyhow::Result<()> {
         let mut bytes = Vec::new();
         self.channel.read_to_end(&mut bytes).context("cannot read the channel")?;
         if !bytes.is_empty() {
             self.alive = Instant::now();
-            self.booted = true;
             self.decoder.push(&bytes);
-        }
-        while let Some(message) = self.decoder.take()? {
-            match message {
-                Message::Event(event) => {
-                    match &event {
-                        Event::Trouble { text } => self.troubles.push(text.clone()),
-                        Event::Ended { whole, .. } => self.whole = *whole,
-                        _ => {}
-                    }
-                    tell(&event);
-                }
-                Message::Append(name, bytes) => self.append(&name, &bytes)?,
-                Message::Whole(name, bytes) if name == "run.json" => self.run_json(&bytes)?,
-                Message::Whole(name, bytes) => self.replace(&name, &bytes)?,
+            if !self.booted {
+                // Init runs: the guest has its initramfs in its own memory.
+                self.booted = true;
+                let _ = fs::remove_file(self.dir.join(INITRAMFS));
             }
         }
-        Ok(())
+        loop {
+            match self.decoder.take() {
+                Ok(Some(message)) => self.act(message, tell)?,
+                Ok(None) if ended && self.decoder.skip() => {}
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    // Who measured was ended in the middle of a message: init tells why behind it.
+                    if self.damage.is_none() {
+                        self.damage = Some(error.to_string());
+                    }
+                    self.decoder.skip();
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, message: Message, tell: &mut impl FnMut(&Event)) -> anyhow::Result<()> {
+        match message {
+            Message::Event(event) => {
+                match &event {
+                    Event::Trouble { text } => self.troubles.push(printable(text)),
+                    Event::Ended { whole, .. } => self.whole = *whole,
+                    _ => {}
+                }
+                tell(&event);
+                Ok(())
+            }
+            Message::Append(name, bytes) => self.append(&name, &bytes),
+            Message::Whole(name, bytes) if name == "run.json" => self.run_json(&bytes),
+            Message::Whole(name, bytes) => self.replace(&name, &bytes),
+        }
     }
 
     fn append(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
@@ -314,8 +350,24 @@ impl Guest {
             };
             self.troubles.push(text);
         }
+        self.troubles.extend(self.damage.take());
+        if !self.troubles.is_empty() {
+            // What it says of itself is all that a report made later can know.
+            let _ = self.note(&self.troubles.join("; "));
+        }
         let last_lines = if self.troubles.is_empty() { Vec::new() } else { self.last_lines() };
         End { troubles: std::mem::take(&mut self.troubles), last_lines }
+    }
+
+    /// Puts the reason why a run is not whole into it, where something of it is there.
+    fn note(&self, text: &str) -> anyhow::Result<()> {
+        let bytes = fs::read(self.dir.join("run.json"))?;
+        let mut run: Run = json::read(&bytes)?;
+        let text = format!("the guest failed: {text}");
+        run.conditions.insert(0, Condition { id: "guest-failed".to_owned(), text });
+        let mut bytes = serde_json::to_vec_pretty(&run)?;
+        bytes.push(b'\n');
+        self.replace("run.json", &bytes)
     }
 
     fn last_lines(&self) -> Vec<String> {
@@ -323,10 +375,14 @@ impl Guest {
     }
 }
 
+/// A guest's text without what would steer a terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
 /// The last lines of a console, the first of them why the kernel panicked where it did.
 fn last_lines(console: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(console);
-    let printable = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
     let lines: Vec<String> =
         text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
     let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].to_vec();

@@ -140,7 +140,7 @@ fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
     };
     let option = spelled(id);
     bail!(
-        "{option} needs a probe, as in `punctual run wakeup {option} …`: \
+        "{option} needs a probe, as in `wakeup {option} …`: \
          the cells of the plan \"{plan}\" say it themselves"
     )
 }

@@ -59,9 +59,10 @@ pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<Side>, Vec<String>) {
 
 /// Whether two runs of a kernel are one deterministic run, made twice.
 fn is_repeated(a: &Run, b: &Run) -> bool {
-    let origin = |run: &Run| {
+    fn origin(run: &Run) -> Option<impl PartialEq + '_> {
         let lab = run.board.lab.as_ref().filter(|lab| lab.counted)?;
-        Some((lab.seed, run.phase_ns, run.plan_hash.clone()))
-    };
+        let board = (&lab.qemu, &lab.options, &lab.kernel_sha256, &lab.initramfs_sha256);
+        Some((lab.seed, run.phase_ns, &run.plan_hash, board))
+    }
     origin(a).is_some_and(|a| origin(b) == Some(a))
 }

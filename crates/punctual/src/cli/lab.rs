@@ -53,7 +53,8 @@ pub fn command() -> Command {
              A virtual board is QEMU with its time counted in executed instructions: the same \
              kernel, plan and seed give the same figures on every host, however busy. Latencies \
              are lengths of code paths, without caches, buses and devices' delays: what they are \
-             for is comparing kernels. QEMU is needed, and no privileges.",
+             for is comparing kernels. QEMU is needed, and no privileges. Of a plan that has a \
+             variant \"virtual\" that one is run, unless --variant names another.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -190,7 +191,7 @@ fn board() -> Vec<Arg> {
             ))
             .value_parser(count),
         value("device", "NAME", "")
-            .help(format!("Devices beside the board's own: {}", devices.join(", ")))
+            .help(format!("Devices beside the board's own: {}; runs with virtio-disk need not repeat exactly", devices.join(", ")))
             .value_delimiter(',')
             .action(ArgAction::Append),
         value("module", "NAME", "Load this kernel module too, with what it depends on; parameters behind its name, as in \"loop max_loop=1\"")

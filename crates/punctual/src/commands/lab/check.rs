@@ -1,7 +1,8 @@
 //! `punctual lab check`: one kernel, one limit, an exit status for `git bisect run`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
@@ -157,6 +158,6 @@ impl Drop for Folder {
 }
 
 fn temporary_folder() -> PathBuf {
-    let folder = std::env::temp_dir();
-    Path::new(&folder).join(format!("punctual-check-{}", std::process::id()))
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::env::temp_dir().join(format!("punctual-check-{}-{}", std::process::id(), now.as_nanos()))
 }

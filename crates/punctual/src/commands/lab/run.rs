@@ -150,5 +150,9 @@ fn default_folder() -> PathBuf {
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     let Civil { year, month, day, hour, minute, second } = civil(now_ns);
     let name = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-lab");
-    Path::new(store::RUNS).join(name)
+    let plain = Path::new(store::RUNS).join(&name);
+    // Two experiments within a second do not share a folder.
+    (2..100)
+        .map(|n| Path::new(store::RUNS).join(format!("{name}-{n}")))
+        .fold(plain, |folder, next| if folder.exists() { next } else { folder })
 }
