@@ -32,6 +32,9 @@ pub struct Board {
     pub mips: Option<u32>,
     /// Devices beside the board's own.
     pub devices: Vec<&'static Device>,
+    /// Devices that probes of the plan measure. Where the kernel has no driver for one, the
+    /// probe says so and is SKIPPED.
+    pub measured: Vec<&'static Device>,
 }
 
 impl Board {
@@ -83,6 +86,11 @@ impl Board {
         Ok(())
     }
 
+    /// The devices that it has beside its own.
+    pub fn all_devices(&self) -> impl Iterator<Item = &'static Device> + '_ {
+        self.devices.iter().chain(&self.measured).copied()
+    }
+
     /// QEMU's options but for files: all of them are part of the run's record.
     #[must_use]
     pub fn options(&self, seed: u64) -> Vec<String> {
@@ -108,7 +116,7 @@ impl Board {
                 "enable=on,userspace=on,target=native,chardev=channel",
             ]),
         }
-        self.devices.iter().for_each(|device| add(device.options));
+        self.all_devices().for_each(|device| add(device.options));
         options
     }
 
@@ -117,7 +125,7 @@ impl Board {
     /// whose last instructions are not counted yet, and skip them twice. While it records, no
     /// request of a disk that the host serves is ever answered.
     fn is_recorded(&self) -> bool {
-        self.cpus == 1 && self.devices.iter().all(|device| device.not_exact.is_none())
+        self.cpus == 1 && self.all_devices().all(|device| device.not_exact.is_none())
     }
 
     /// Whether QEMU must stay on one CPU of the host. It records no board of several CPUs;
@@ -149,7 +157,7 @@ impl Board {
     #[must_use]
     pub fn not_exact(&self) -> Vec<String> {
         let free = self.mips.is_none().then(|| "time is not counted".to_owned());
-        let devices = self.devices.iter().filter_map(|device| device.not_exact.map(str::to_owned));
+        let devices = self.all_devices().filter_map(|device| device.not_exact.map(str::to_owned));
         free.into_iter().chain(devices).collect()
     }
 
@@ -162,7 +170,7 @@ impl Board {
             None => "free-running".to_owned(),
         };
         let mut text = format!("{}, {cpus}, {} MiB, {time}", self.arch.name(), self.memory_mib);
-        for device in &self.devices {
+        for device in self.all_devices() {
             text.push_str(", ");
             text.push_str(device.name);
         }
@@ -180,7 +188,14 @@ mod tests {
     use crate::device::{DEVICES, find};
 
     fn board() -> Board {
-        Board { arch: Arch::X86_64, cpus: 1, memory_mib: 256, mips: Some(250), devices: Vec::new() }
+        Board {
+            arch: Arch::X86_64,
+            cpus: 1,
+            memory_mib: 256,
+            mips: Some(250),
+            devices: Vec::new(),
+            measured: Vec::new(),
+        }
     }
 
     #[test]

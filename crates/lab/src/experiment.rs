@@ -18,6 +18,7 @@ use punctual_sys::affinity;
 use sha2::{Digest, Sha256};
 
 use crate::board::Board;
+use crate::device::Device;
 use crate::guest::{Boot, Complete, End, Guest, emulator_version};
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
@@ -93,6 +94,8 @@ pub trait Watch {
 
 /// What the guests of one kernel have in common.
 struct Common {
+    /// The devices that the kernel drives.
+    devices: Vec<&'static Device>,
     modules: Vec<Module>,
     /// The kernel's configuration: facts are read from it.
     config: Option<Vec<u8>>,
@@ -186,9 +189,19 @@ impl Experiment<'_> {
             fs::read(path).with_context(|| format!("cannot read {}", path.display()))
         };
         let config = kernel.config.as_ref().map(read).transpose()?;
-        let wanted: Vec<&str> = self.wanted().map(|(name, _)| name).collect();
+        let mut devices = self.board.devices.clone();
+        let drives = |device: &&&'static Device| {
+            let names: Vec<&str> = device.modules.iter().map(|(name, _)| *name).collect();
+            names.is_empty()
+                || kernel
+                    .modules
+                    .as_ref()
+                    .is_some_and(|folder| modules::closure(folder, &kernel.release, &names).is_ok())
+        };
+        devices.extend(self.board.measured.iter().filter(drives));
+        let wanted: Vec<&str> = self.wanted(&devices).map(|(name, _)| name).collect();
         if wanted.is_empty() {
-            return Ok(Common { modules: Vec::new(), config });
+            return Ok(Common { devices, modules: Vec::new(), config });
         }
         let folder = kernel.modules.as_ref().with_context(|| {
             format!(
@@ -208,12 +221,12 @@ impl Experiment<'_> {
                 kernel.name
             );
         }
-        Ok(Common { modules, config })
+        Ok(Common { devices, modules, config })
     }
 
     /// The modules that are asked for, with their parameters.
-    fn wanted(&self) -> impl Iterator<Item = (&str, &str)> {
-        let devices = self.board.devices.iter().flat_map(|device| device.modules.iter().copied());
+    fn wanted<'b>(&'b self, devices: &'b [&Device]) -> impl Iterator<Item = (&'b str, &'b str)> {
+        let devices = devices.iter().flat_map(|device| device.modules.iter().copied());
         devices.chain(self.modules.iter().map(|(name, text)| (name.as_str(), text.as_str())))
     }
 
@@ -230,7 +243,7 @@ impl Experiment<'_> {
             memory_mib: board.memory_mib,
             mips: board.mips.unwrap_or(0),
             seed,
-            devices: board.devices.iter().map(|device| device.name.to_owned()).collect(),
+            devices: board.all_devices().map(|device| device.name.to_owned()).collect(),
             kernel: kernel.name.clone(),
             kernel_sha256: kernel.image_sha256.clone(),
             modules: common.modules.iter().map(|module| module.name.clone()).collect(),
@@ -270,13 +283,14 @@ impl Experiment<'_> {
     /// Holds nothing of the host, nor of the kernels that are booted beside this one: a guest's
     /// numbers are the same in every experiment that has it.
     fn order(&self, place: &Place, lab: &Lab, common: &Common) -> Order {
-        let parameters: BTreeMap<String, &str> =
-            self.wanted().map(|(name, text)| (name.replace('-', "_"), text)).collect();
+        let parameters: BTreeMap<String, &str> = self
+            .wanted(&common.devices)
+            .map(|(name, text)| (name.replace('-', "_"), text))
+            .collect();
         let modules = common.modules.iter().map(|module| protocol::Module {
             file: module.file_name.clone(),
             parameters: parameters.get(&module.name).copied().unwrap_or_default().to_owned(),
         });
-        let devices = &self.board.devices;
         let takes = |duration: u64| duration.saturating_add(self.plan.warmup_ns);
         let cells = self.plan.cells.iter();
         let plan_ns = cells.fold(0_u64, |sum, cell| sum.saturating_add(takes(cell.duration_ns)));
@@ -294,12 +308,13 @@ impl Experiment<'_> {
             replicate: Some(place.replicate),
             phase_ns: phase_ns(place.replicate),
             modules: modules.collect(),
-            writes: devices
+            writes: common
+                .devices
                 .iter()
                 .flat_map(|device| device.writes)
                 .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
                 .collect(),
-            expects: devices.iter().map(|device| device.file.to_owned()).collect(),
+            expects: self.board.devices.iter().map(|device| device.file.to_owned()).collect(),
             limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
             crash: self.crash,
         }
@@ -450,6 +465,7 @@ mod tests {
             memory_mib: 256,
             mips: Some(250),
             devices: Vec::new(),
+            measured: Vec::new(),
         };
         let experiment = Experiment {
             board: &board,
@@ -467,7 +483,7 @@ mod tests {
             crash: false,
         };
         let place = experiment.places().pop().unwrap();
-        let common = Common { modules: Vec::new(), config: None };
+        let common = Common { devices: Vec::new(), modules: Vec::new(), config: None };
         let lab = experiment.lab(&place, &common, qemu, &sha256(b"punctual"));
         let order = experiment.order(&place, &lab, &common);
         experiment.initramfs(&order, &common, "6.1.0").unwrap()

@@ -46,6 +46,8 @@ pub struct Planned {
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
+    /// The device of a virtual board that it measures, by the board's name for it.
+    pub device: Option<&'static str>,
 }
 
 /// The parameters of one probe or load, checked against its registry entry.

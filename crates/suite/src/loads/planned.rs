@@ -3,7 +3,7 @@
 use crate::registry::Planned;
 
 const fn planned(name: &'static str, summary: &'static str) -> Planned {
-    Planned { name, summary }
+    Planned { name, summary, device: None }
 }
 
 /// Every load that is named already and not there yet.

@@ -145,6 +145,12 @@ pub fn find(name: &str) -> Option<&'static ProbeEntry> {
     PROBES.iter().find(|entry| entry.name == name)
 }
 
+/// The device of a virtual board that the probe of that name measures, where it measures one.
+#[must_use]
+pub fn device(name: &str) -> Option<&'static str> {
+    planned::find(name)?.device
+}
+
 impl ProbeEntry {
     /// Every parameter that it takes: its own, then those of its period and threads.
     #[must_use]

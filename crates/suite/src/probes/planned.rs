@@ -3,26 +3,36 @@
 use crate::registry::Planned;
 
 const fn planned(name: &'static str, summary: &'static str) -> Planned {
-    Planned { name, summary }
+    Planned { name, summary, device: None }
+}
+
+const fn on(device: &'static str, planned: Planned) -> Planned {
+    Planned { device: Some(device), ..planned }
 }
 
 /// Every probe that is named already and not there yet.
 pub static PLANNED: &[Planned] = &[
-    planned("rtc", "periodic interrupts of the real-time clock, their intervals (as RealFeel)"),
-    planned("rtc-irq", "from the real-time clock's interrupt to user space (as RealFeel-ETRI)"),
+    on(
+        "rtc",
+        planned("rtc", "periodic interrupts of the real-time clock, their intervals (as RealFeel)"),
+    ),
+    on(
+        "rtc",
+        planned("rtc-irq", "from the real-time clock's interrupt to user space (as RealFeel-ETRI)"),
+    ),
     planned("timer-irq", "timer expiry to interrupt to wake-up to user space (as rtla timerlat)"),
-    planned("uio", "a device's interrupt to a driver in user space"),
+    on("edu", planned("uio", "a device's interrupt to a driver in user space")),
     planned("cpumap", "who had the CPU when, of several threads (as Hourglass)"),
     planned("noise", "every time that something else had the CPU, and what (as oslat, osnoise)"),
-    planned("audio", "drop-outs of an audio device that is kept fed (as latencytest)"),
-    planned("pulse", "edges of a square wave, a pulse of 50 us every 1 ms"),
+    on("sound", planned("audio", "drop-outs of an audio device that is kept fed (as latencytest)")),
+    on("parport", planned("pulse", "edges of a square wave, a pulse of 50 us every 1 ms")),
     planned("handoff", "a token through one primitive: semaphore, queue, signal, futex, pipe"),
     planned("inherit", "priority inheritance of a mutex (as pi_stress)"),
     planned("deadline", "SCHED_DEADLINE: wake-ups, overruns, missed deadlines (as cyclicdeadline)"),
     planned("migrate", "whether the highest priorities run at once (as rt-migrate-test)"),
     planned("burst", "the longest stall of a consumer, in packets (as queuelat)"),
-    planned("respond-serial", "answers on a serial line, timed by another machine"),
-    planned("respond-parport", "answers on a parallel port (as lpptest)"),
+    on("serial", planned("respond-serial", "answers on a serial line, timed by another machine")),
+    on("parport", planned("respond-parport", "answers on a parallel port (as lpptest)")),
     planned("respond-gpio", "answers on a GPIO line (as latmus)"),
     planned("respond-net", "answers over the network, UDP or raw frames"),
 ];

@@ -8,10 +8,11 @@ use clap::ArgMatches;
 use punctual_core::plan::Plan;
 use punctual_lab::arch::Arch;
 use punctual_lab::board::{Board, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
-use punctual_lab::device;
+use punctual_lab::device::{self, Device};
 use punctual_lab::experiment::Experiment;
 use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_lab::{guest, program};
+use punctual_suite::probes;
 
 use crate::{output, request};
 
@@ -39,7 +40,8 @@ impl Request {
     /// What cannot be had, and what to do.
     pub fn read(matches: &ArgMatches) -> anyhow::Result<Self> {
         let plan = request::plan(matches, &request::LAB)?;
-        let board = board(matches)?;
+        let mut board = board(matches)?;
+        board.measured = measured(&plan, &board);
         // Cheap, and the most likely to be missing.
         guest::emulator_version(board.arch)?;
         let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
@@ -120,9 +122,25 @@ fn board(matches: &ArgMatches) -> anyhow::Result<Board> {
         memory_mib: number(matches, "memory").unwrap_or(DEFAULT_MEMORY_MIB),
         mips: (!free).then(|| number(matches, "mips").unwrap_or(DEFAULT_MIPS)),
         devices,
+        measured: Vec::new(),
     };
     board.check().map_err(|error| anyhow!(error))?;
     Ok(board)
+}
+
+/// The devices that the plan's probes measure, of those that the board can have.
+fn measured(plan: &Plan, board: &Board) -> Vec<&'static Device> {
+    let mut devices: Vec<&'static Device> = Vec::new();
+    for name in plan.cells.iter().filter_map(|cell| probes::device(&cell.probe)) {
+        if let Ok(device) = device::find(name)
+            && device.boards.contains(&board.arch)
+            && !board.devices.contains(&device)
+            && !devices.contains(&device)
+        {
+            devices.push(device);
+        }
+    }
+    devices
 }
 
 fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
