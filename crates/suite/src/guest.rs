@@ -63,6 +63,10 @@ pub fn init_main() {
             eprintln!("punctual: cannot mount {kind} on {on}: {error}");
         }
     }
+    // Loads send to it; a kernel without a network has none.
+    if let Err(error) = boot::raise_loopback() {
+        eprintln!("punctual: no loopback interface: {error}");
+    }
     match order {
         Ok(order) => attend(&order),
         Err(error) => eprintln!("punctual: {error:#}"),

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 /// Whether this process is the machine's init.
@@ -52,6 +52,34 @@ pub fn load_module(file: &File, parameters: &str) -> io::Result<()> {
         return if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) };
     }
     Ok(())
+}
+
+/// Brings the loopback interface up, which the kernel then gives its address
+/// (netdevice(7)).
+///
+/// # Errors
+/// The errno of `socket(2)` or `ioctl(2)`.
+pub fn raise_loopback() -> io::Result<()> {
+    // SAFETY: zeroes are a valid ifreq: an empty name and no flags.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
+        *place = libc::c_char::from_ne_bytes([*byte]);
+    }
+    let flags = libc::IFF_UP | libc::IFF_RUNNING | libc::IFF_LOOPBACK;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).map_err(io::Error::other)?;
+    // SAFETY: takes numbers only.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and ours.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // The type of the number differs between C libraries.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "0x8914")]
+    let set_flags = libc::SIOCSIFFLAGS as libc::Ioctl;
+    // SAFETY: an open socket, and an ifreq that outlives the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), set_flags, &raw const request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Writes everything to the disks and restarts the machine (reboot(2)); an emulator that
