@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::leftovers::Before;
-use crate::schema::validate;
 use crate::support::{Place, end_of, has_program, run_json};
+use crate::validate::validate;
 
 #[test]
 fn runs_are_measured_shown_reported_and_compared() {

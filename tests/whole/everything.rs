@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::leftovers::Before;
-use crate::schema::validate;
 use crate::support::{Ended, Place};
+use crate::validate::validate;
 
 /// The registry as programs read it.
 fn registry(place: &Place, kind: &str) -> Vec<Value> {

@@ -8,3 +8,5 @@ mod schema;
 mod simulated;
 #[path = "../support/trouble.rs"]
 mod support;
+#[path = "../support/validate.rs"]
+mod validate;
