@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::histogram::median;
 use super::{Folder, text};
 
 /// Latencies up to this are counted one by one, ns: cyclictest's limit.
@@ -19,17 +20,7 @@ pub fn cyclictest_median(folder: &Folder, cpu: &str, samples: u64) -> i64 {
     let (samples_text, bins) = (samples.to_string(), BINS.to_string());
     let line = ["-q", "-m", "-N", "-p", "80", "-i", "1000", "-a", cpu, "-l", &samples_text];
     let output = folder.run("cyclictest", &[&line[..], &["-h", &bins]].concat());
-    let rank = samples.div_ceil(2);
-    let mut below = 0;
-    for line in text(&output.stdout).lines().filter(|line| !line.starts_with('#')) {
-        let mut fields = line.split_whitespace();
-        let (Some(latency), Some(count)) = (fields.next(), fields.next()) else { continue };
-        below += count.parse::<u64>().unwrap();
-        if below >= rank {
-            return latency.parse().unwrap();
-        }
-    }
-    panic!("cyclictest: the median is above {BINS} ns");
+    median(&text(&output.stdout), samples)
 }
 
 /// The median latency of punctual under the same conditions, ns; up to 0.8 % too high.

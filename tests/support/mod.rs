@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each of the tests uses its part")]
 
 pub mod cyclictest;
+pub mod histogram;
 pub mod processes;
 
 use std::ffi::OsStr;
