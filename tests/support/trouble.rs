@@ -1,6 +1,6 @@
-//! What the tests of trouble, of whole runs and of the report share: the released
+//! What the tests of trouble, of whole runs, of the report and of the lab share: the released
 //! binary in a folder of its own, and everything that is put back at the end.
-#![allow(dead_code, reason = "each of the three test programs uses a part of it")]
+#![allow(dead_code, reason = "each of the test programs uses a part of it")]
 
 use std::cell::RefCell;
 use std::fs;
@@ -22,7 +22,8 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn released() -> PathBuf {
+/// The binary that is tested.
+pub fn released() -> PathBuf {
     let named = std::env::var_os("PUNCTUAL_RELEASE").map(PathBuf::from);
     named.unwrap_or_else(|| {
         let target = format!("target/{}-unknown-linux-musl", std::env::consts::ARCH);
@@ -102,6 +103,17 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
+        let mut place = Self::of_build();
+        let (from, binary) = (place.binary.clone(), place.path.join("punctual"));
+        fs::copy(&from, &binary).unwrap_or_else(|error| {
+            panic!("{}: {error}; build it (make build) or set PUNCTUAL_RELEASE", from.display())
+        });
+        place.binary = binary;
+        place
+    }
+
+    /// A folder without a copy: the binary where it was built, near those for other boards.
+    pub fn of_build() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("punctual-test-{}-{number}", std::process::id());
@@ -109,11 +121,7 @@ impl Place {
         let path = Path::new("/var/tmp").join(name);
         fs::create_dir(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let (from, binary) = (released(), path.join("punctual"));
-        fs::copy(&from, &binary).unwrap_or_else(|error| {
-            panic!("{}: {error}; build it (make build) or set PUNCTUAL_RELEASE", from.display())
-        });
-        Self { path, binary, started: RefCell::default() }
+        Self { path, binary: released(), started: RefCell::default() }
     }
 
     /// A path below the folder, as text.

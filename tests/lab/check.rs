@@ -1,0 +1,27 @@
+//! `lab check`, as `git bisect run` calls it.
+
+use crate::boards::has_x86_64;
+use crate::support::Place;
+
+const LIMIT: &str = "wakeup --load hackbench -D 2s --max 100us";
+
+#[test]
+fn the_exit_status_tells_good_from_bad_and_from_neither() {
+    if !has_x86_64() {
+        return;
+    }
+    let place = Place::of_build();
+    let check = |options: &str| {
+        let ended = place.run(&format!("lab check -q --offline --jobs 2 {options} {LIMIT}"));
+        print!("{}", ended.stdout);
+        ended
+    };
+    check("--kernel debian:rt --replicates 2").with(0).says(&["good: debian:rt: at most 100.0 us"]);
+    check("--kernel debian:none --replicates 2")
+        .with(1)
+        .says(&["bad: debian:none: above 100.0 us"]);
+    check("--kernel debian:rt --replicates 1 --crash-init")
+        .with(125)
+        .says(&["cannot be judged: debian:rt", "ended before its run"]);
+    check("--kernel no/such/kernel").with(125).says(&["no kernel at no/such/kernel"]);
+}

@@ -1,0 +1,51 @@
+//! Boards with devices.
+
+use crate::boards::{has_x86_64, side_by_side};
+use crate::support::{Place, run_json};
+use crate::validate::validate;
+
+#[test]
+fn boards_with_devices_repeat() {
+    if !has_x86_64() {
+        return;
+    }
+    let place = Place::of_build();
+    // A guest without the file of one of its devices does not begin to measure.
+    let line = "lab run --offline -q --no-report --kernel debian:rt \
+                --device parport,edu,rtc,disk,sound,serial wakeup --load none,hackbench -D 1s";
+    let lines = ["a", "b"].map(|out| format!("{line} --out {out}"));
+    for ended in side_by_side(&place, [&lines[0], &lines[1]]) {
+        ended.with(0);
+    }
+    let run = run_json(&place.path.join("a/debian-rt-0"));
+    validate(&run);
+    let lab = &run["board"]["lab"];
+    let modules = lab["modules"].as_array().unwrap();
+    for module in ["parport", "parport_pc", "ppdev", "uio", "uio_pci_generic", "brd", "snd_dummy"] {
+        assert!(modules.iter().any(|one| one == module), "{module} is not in {modules:?}");
+    }
+    assert_eq!(lab["devices"].as_array().unwrap().len(), 6);
+    place.run("compare --exact a b").with(0).says(&["1 of 1 runs identical"]);
+}
+
+#[test]
+fn a_device_that_the_host_serves_is_not_exact() {
+    if !has_x86_64() {
+        return;
+    }
+    let place = Place::of_build();
+    let why = "virtio-disk completes requests in the host's time";
+    place
+        .run(
+            "lab run --offline -q --no-report --kernel debian:rt --device virtio-disk \
+             --module loop wakeup -D 1s --out r",
+        )
+        .with(0)
+        .says(&[why]);
+    let run = run_json(&place.path.join("r/debian-rt-0"));
+    validate(&run);
+    assert_eq!(run["board"]["lab"]["not_exact"], serde_json::json!([why]));
+    let modules = run["board"]["lab"]["modules"].as_array().unwrap();
+    assert!(modules.iter().any(|module| module == "loop"), "{modules:?}");
+    place.run("compare --exact r/debian-rt-0 r/debian-rt-0").says(&[why]);
+}

@@ -1,0 +1,88 @@
+//! Runs that are the same to the nanosecond, and runs that are not.
+
+use crate::boards::{has_aarch64, has_x86_64, hog, side_by_side};
+use crate::support::{Place, run_json};
+use crate::validate::validate;
+
+/// Boots the same twice at the same time and compares the two experiments exactly.
+#[track_caller]
+fn same_twice(place: &Place, line: &str, out: [&str; 2]) {
+    let lines =
+        out.map(|out| format!("lab run --offline --jobs 1 -q --no-report --out {out} {line}"));
+    for ended in side_by_side(place, [&lines[0], &lines[1]]) {
+        ended.with(0);
+    }
+    let compared = place.run(&format!("compare --exact {} {}", out[0], out[1]));
+    print!("{}", compared.stdout);
+    compared.with(0);
+}
+
+#[test]
+fn models_repeat_on_a_busy_host() {
+    if !has_x86_64() {
+        return;
+    }
+    let place = Place::of_build();
+    let _hog = hog();
+    let kernels = ["none", "voluntary", "full", "rt"].map(|model| format!("debian:{model}"));
+    let plan = "wakeup --load none,hackbench -D 1s";
+    same_twice(&place, &format!("--kernel {} {plan}", kernels.join(",")), ["a", "b"]);
+    for model in ["none", "voluntary", "full", "rt"] {
+        let run = run_json(&place.path.join(format!("a/debian-{model}-0")));
+        validate(&run);
+        assert_eq!(run["kernel"]["preemption"], model);
+        assert_eq!(run["board"]["lab"]["not_exact"].as_array().unwrap().len(), 0);
+        for cell in run["cells"].as_array().unwrap() {
+            assert_eq!((&cell["state"], &cell["scheduled"]), (&"complete".into(), &1000.into()));
+        }
+    }
+}
+
+#[test]
+fn aarch64_repeats_with_one_cpu_and_with_two() {
+    if !has_aarch64() {
+        return;
+    }
+    let place = Place::of_build();
+    let board = "--board aarch64 --kernel debian:rt";
+    let plan = "wakeup -t per-cpu --load none,hackbench -D 1s";
+    same_twice(&place, &format!("{board} {plan}"), ["a", "b"]);
+    let run = run_json(&place.path.join("a/debian-rt-0"));
+    validate(&run);
+    assert_eq!(run["kernel"]["machine"], "aarch64");
+
+    // What makes a difference is found.
+    let other = "--no-report -q --append nohz=off --out other";
+    place.run(&format!("lab run --offline {board} {other} {plan}")).with(0);
+    place
+        .run("compare --exact a other")
+        .with(1)
+        .says(&["debian-rt-0 not identical: wakeup:threads=per-cpu", "0 of 1 runs identical"]);
+
+    let _hog = hog();
+    same_twice(&place, &format!("{board} --cpus 2 {plan}"), ["a2", "b2"]);
+    let run = run_json(&place.path.join("a2/debian-rt-0"));
+    assert_eq!(run["cells"][0]["threads"].as_array().unwrap().len(), 2);
+    place.run("compare --exact a a2").with(4).says(&["refused: options: ", "cpus: 1 against 2"]);
+}
+
+#[test]
+fn a_guest_that_runs_freely_is_plumbing() {
+    if !has_aarch64() {
+        return;
+    }
+    let place = Place::of_build();
+    place
+        .run(
+            "lab run --offline --board aarch64 --kernel debian:rt --free-running --replicates 2 \
+             -q wakeup -D 1s --deadline 1s --out r",
+        )
+        .with(3)
+        .says(&["plumbing", "INCONCLUSIVE"]);
+    let run = run_json(&place.path.join("r/debian-rt-0"));
+    validate(&run);
+    assert_eq!(run["board"]["lab"]["counted"], false);
+    assert_eq!(run["cells"][0]["state"], "complete");
+    place.run("compare r").with(4).says(&["plumbing"]);
+    place.run("compare --exact r/debian-rt-0 r/debian-rt-1").with(4).says(&["ran freely"]);
+}

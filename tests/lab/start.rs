@@ -1,0 +1,55 @@
+//! How soon a guest measures, and what it boots from.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use crate::boards::{has_aarch64, has_x86_64, start};
+use crate::processes::{signal, wait_at_most};
+use crate::support::{Place, until};
+
+/// The machine is shared: what it can do is the best of so many tries.
+const TRIES: usize = 3;
+
+const LARGEST_INITRAMFS: u64 = 4_000_000;
+
+/// Time from the start of the command to the first cell, and the size of the initramfs.
+fn first_cell(place: &Place, board: &str) -> (Duration, u64) {
+    let began = Instant::now();
+    let line = format!("lab run --board {board} --kernel debian:rt --out r wakeup -D 1h");
+    let mut child = start(place, &line);
+    let run = place.path.join("r/debian-rt-0");
+    // It is sent when the first cell begins.
+    let measures = until(Duration::from_secs(60), || run.join("run.json").exists());
+    let (time, initramfs) = (began.elapsed(), fs::metadata(run.join(".initramfs")));
+    signal(&child, "INT");
+    let status = wait_at_most(&mut child, Duration::from_secs(5), "SIGINT");
+    assert!(measures, "no cell has begun after {time:?}; it ended with {status}");
+    fs::remove_dir_all(place.path.join("r")).unwrap();
+    (time, initramfs.unwrap().len())
+}
+
+#[track_caller]
+fn starts_within(board: &str, limit: Duration) {
+    let place = Place::of_build();
+    let mut best = Duration::MAX;
+    for _ in 0..TRIES {
+        let (time, initramfs) = first_cell(&place, board);
+        println!("{board}: measures after {:.1} s, {initramfs} bytes", time.as_secs_f64());
+        assert!(initramfs <= LARGEST_INITRAMFS, "{initramfs} bytes");
+        best = best.min(time);
+        if best <= limit {
+            return;
+        }
+    }
+    panic!("{board}: measures after {best:?} at best, not within {limit:?}");
+}
+
+#[test]
+fn a_guest_measures_soon() {
+    if has_x86_64() {
+        starts_within("x86_64", Duration::from_secs(12));
+    }
+    if has_aarch64() {
+        starts_within("aarch64", Duration::from_secs(6));
+    }
+}
