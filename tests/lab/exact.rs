@@ -44,6 +44,7 @@ fn aarch64_repeats_with_one_cpu_and_with_two() {
         return;
     }
     let place = Place::of_build();
+    let _hog = hog();
     let board = "--board aarch64 --kernel debian:rt";
     let plan = "wakeup -t per-cpu --load none,hackbench -D 1s";
     same_twice(&place, &format!("{board} {plan}"), ["a", "b"]);
@@ -59,7 +60,6 @@ fn aarch64_repeats_with_one_cpu_and_with_two() {
         .with(1)
         .says(&["debian-rt-0 not identical: wakeup:threads=per-cpu", "0 of 1 runs identical"]);
 
-    let _hog = hog();
     same_twice(&place, &format!("{board} --cpus 2 {plan}"), ["a2", "b2"]);
     let run = run_json(&place.path.join("a2/debian-rt-0"));
     assert_eq!(run["cells"][0]["threads"].as_array().unwrap().len(), 2);
