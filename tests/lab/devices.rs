@@ -49,3 +49,20 @@ fn a_device_that_the_host_serves_is_not_exact() {
     assert!(modules.iter().any(|module| module == "loop"), "{modules:?}");
     place.run("compare --exact r/debian-rt-0 r/debian-rt-0").says(&[why]);
 }
+
+/// Until the probe is there its cell is SKIPPED, on a board that has what it will need.
+#[test]
+fn a_board_has_what_a_probe_measures() {
+    if !has_x86_64() {
+        return;
+    }
+    let place = Place::of_build();
+    place
+        .run("lab run --offline -q --no-report --kernel debian:rt pulse -D 1s --out r")
+        .with(4)
+        .says(&["the probe pulse is not in this version"]);
+    let run = run_json(&place.path.join("r/debian-rt-0"));
+    assert_eq!(run["board"]["lab"]["devices"], serde_json::json!(["parport"]));
+    let modules = run["board"]["lab"]["modules"].as_array().unwrap();
+    assert!(modules.iter().any(|module| module == "ppdev"), "{modules:?}");
+}
