@@ -92,6 +92,7 @@ fn console(place: &Place, initramfs: &[u8]) -> String {
         memory_mib: DEFAULT_MEMORY_MIB,
         mips: Some(DEFAULT_MIPS),
         devices: Vec::new(),
+        measured: Vec::new(),
     };
     let kernels = Kernels::of_user().unwrap();
     let kernel = kernels.resolve("debian:rt", Arch::X86_64, None, false, &mut |_| ()).unwrap();

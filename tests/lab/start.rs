@@ -8,7 +8,7 @@ use crate::processes::{signal, wait_at_most};
 use crate::support::{Place, until};
 
 /// The machine is shared: what it can do is the best of so many tries.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
 
 const LARGEST_INITRAMFS: u64 = 4_000_000;
 
