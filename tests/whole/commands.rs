@@ -118,6 +118,10 @@ fn manuals_and_completions_know_every_command() {
         let page = fs::read_to_string(place.path.join(format!("pages/punctual-{name}.1"))).unwrap();
         assert!(page.contains(".TH"), "{name}");
     }
+    for name in ["run", "check", "kernels", "fetch"] {
+        let path = place.path.join(format!("pages/punctual-lab-{name}.1"));
+        assert!(fs::read_to_string(path).unwrap().contains(".TH"), "lab {name}");
+    }
     let page = fs::read_to_string(place.path.join("pages/punctual-run.1")).unwrap();
     let plain = page.replace('\\', "");
     for word in ["--deadline", "--interval", "--dma-latency", "--tolerate"] {

@@ -150,6 +150,7 @@ fn fetch() -> Command {
                 .num_args(1..),
         )
         .arg(board_name())
+        .arg(flag("json", "Print what was fetched as JSON, and no progress"))
         .arg(flag("quiet", "Say nothing where it succeeds").short('q'))
 }
 

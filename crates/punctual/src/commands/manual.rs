@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -32,12 +32,16 @@ pub fn pages(matches: &ArgMatches) -> anyhow::Result<Ending> {
         return Ok(Ending::Done);
     };
     fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
-    for command in std::iter::once(&command).chain(command.get_subcommands()) {
-        let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-        let path = folder.join(format!("{name}.1"));
-        fs::write(&path, page(command)?).with_context(|| cannot_write(&path))?;
-    }
+    write_pages(&command, folder)?;
     Ok(Ending::Done)
+}
+
+/// The page of a command, and those of the commands below it.
+fn write_pages(command: &clap::Command, folder: &Path) -> anyhow::Result<()> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let path = folder.join(format!("{name}.1"));
+    fs::write(&path, page(command)?).with_context(|| cannot_write(&path))?;
+    command.get_subcommands().try_for_each(|command| write_pages(command, folder))
 }
 
 fn page(command: &clap::Command) -> io::Result<String> {

@@ -15,16 +15,7 @@ pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let kernels = Kernels::of_user()?;
     let available = kernels.list(arch(matches), &mut |text| output::complain(text))?;
     if matches.get_flag("json") {
-        let list = available.iter().map(|one| {
-            json!({
-                "name": one.name,
-                "package": one.package,
-                "version": one.version,
-                "state": state(one),
-                "download_bytes": one.download_bytes,
-            })
-        });
-        output::print_json(&list.collect::<Vec<_>>())?;
+        print_json(&available)?;
         return Ok(Ending::Done);
     }
     let width = |column: fn(&Available) -> &str| {
@@ -54,6 +45,19 @@ pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
+fn print_json(kernels: &[Available]) -> anyhow::Result<()> {
+    let list = kernels.iter().map(|one| {
+        json!({
+            "name": one.name,
+            "package": one.package,
+            "version": one.version,
+            "state": state(one),
+            "download_bytes": one.download_bytes,
+        })
+    });
+    output::print_json(&list.collect::<Vec<_>>())
+}
+
 fn state(one: &Available) -> &'static str {
     match one.state {
         State::Installed => "installed",
@@ -64,7 +68,9 @@ fn state(one: &Available) -> &'static str {
 
 /// Downloads kernels into the cache.
 pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let (arch, quiet) = (arch(matches), matches.get_flag("quiet"));
+    let (arch, json) = (arch(matches), matches.get_flag("json"));
+    let quiet = matches.get_flag("quiet") || json;
+    let mut all = Vec::new();
     let kernels = Kernels::of_user()?;
     for name in matches.get_many::<String>("kernels").into_iter().flatten() {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
@@ -88,6 +94,10 @@ pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
                 state(&fetched)
             ))?;
         }
+        all.push(fetched);
+    }
+    if json {
+        print_json(&all)?;
     }
     Ok(Ending::Done)
 }
