@@ -36,10 +36,11 @@ pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     )
 }
 
-/// `target/ARCH-unknown-linux-musl/release/punctual` of the build that this program is of.
+/// `ARCH-unknown-linux-musl/release/punctual` in the folder of the build that this program
+/// is of, wherever in it that is.
 fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
-    let target = here.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file())?;
-    Some(target.join(format!("{}-unknown-linux-musl/release/punctual", arch.name())))
+    let built = format!("{}-unknown-linux-musl/release/punctual", arch.name());
+    here.ancestors().skip(1).take(4).map(|folder| folder.join(&built)).find(|path| path.is_file())
 }
 
 fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
@@ -90,5 +91,18 @@ mod tests {
         // Test programs are dynamic with the GNU libc, and static with musl.
         let same = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
         assert_eq!(check(&own, same).is_ok(), cfg!(target_env = "musl"));
+    }
+
+    #[test]
+    fn what_was_built_beside_this_program_is_found() {
+        let folder = std::env::temp_dir().join(format!("punctual-program-{}", std::process::id()));
+        let here = folder.join("x86_64-unknown-linux-musl/release/punctual");
+        assert_eq!(built_below(&here, Arch::Aarch64), None);
+        let built = folder.join("aarch64-unknown-linux-musl/release/punctual");
+        fs::create_dir_all(built.parent().unwrap()).unwrap();
+        fs::write(&built, "").unwrap();
+        assert_eq!(built_below(&here, Arch::Aarch64), Some(built));
+        assert!(built_below(&folder.join("debug/punctual"), Arch::Aarch64).is_some());
+        fs::remove_dir_all(folder).unwrap();
     }
 }
