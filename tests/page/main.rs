@@ -17,14 +17,26 @@ use support::{Place, end_of, has_program, is_root};
 const NARROW: u32 = 390;
 const WIDE: u32 = 1_280;
 
+/// Each report has more figures than kinds of them.
+const LEAST_FIGURES: usize = 7;
+
 fn has_browser() -> bool {
     // Without root a browser in a container has no sandbox of its own.
     has_program("chromium") && is_root()
 }
 
-/// A report that holds every kind of figure: early samples, missed releases, a
-/// load with its work, a deadline, two runs.
-fn report(place: &Place) -> PathBuf {
+/// The kinds of figures that a report has, by the beginning of their titles.
+type Kinds = [&'static str; 4];
+
+/// The reports of [`reports`]: of runs that stand for themselves, and of replicates.
+const KINDS: [Kinds; 2] = [
+    ["Maximum, average", "How often", "Histogram", "Timeline"],
+    ["Spread over the runs", "How often", "Histogram", "Timeline"],
+];
+
+/// Reports that hold every kind of figure: early samples, missed releases, a load with its
+/// work, a deadline; of two runs, and of three, which are shown by kernel.
+fn reports(place: &Place) -> [PathBuf; 2] {
     let simulated = "sim:stall=3ms,stall-every=700,shift=12us sim:dist=exponential -D 40";
     for (out, load) in [("r1", "none,copy"), ("r2", "none")] {
         let line =
@@ -32,8 +44,9 @@ fn report(place: &Place) -> PathBuf {
         place.run(&line).with(0);
     }
     place.run("run wakeup -D 3 --load copy --no-report --out r3 --json").with(0);
-    place.run("report r1 r2 r3 -o report.html").with(0);
-    place.path.join("report.html")
+    place.run("report r1 r3 -o report.html").with(0);
+    place.run("report r1 r2 r3 -o kernels.html").with(0);
+    ["report.html", "kernels.html"].map(|name| place.path.join(name))
 }
 
 /// The titles of the figures of a page.
@@ -62,23 +75,24 @@ fn the_report_needs_no_network_and_says_nothing_to_the_console() {
     assert_eq!(seen.requests, ["http://127.0.0.1:9/a.png"]);
     assert!(seen.console.iter().any(|line| line.contains("ReferenceError")), "{seen:?}");
 
-    let page = report(&place);
-    let seen = browser.open(&page);
-    assert_eq!(seen.requests, Vec::<String>::new());
-    assert_eq!(seen.console, Vec::<String>::new());
-    assert!(seen.document.contains("</html>"), "{}", seen.document);
-    let text = fs::read_to_string(&page).unwrap();
-    let figures = titles(&text);
-    assert!(figures.len() >= 10, "{figures:?}");
-    assert_eq!(titles(&seen.document), figures, "the browser keeps every figure");
-    for kind in ["Maximum, average", "How often", "Histogram", "Timeline"] {
-        assert!(figures.iter().any(|title| title.starts_with(kind)), "no {kind}: {figures:?}");
+    for (page, kinds) in reports(&place).iter().zip(KINDS) {
+        let seen = browser.open(page);
+        assert_eq!(seen.requests, Vec::<String>::new());
+        assert_eq!(seen.console, Vec::<String>::new());
+        assert!(seen.document.contains("</html>"), "{}", seen.document);
+        let text = fs::read_to_string(page).unwrap();
+        let figures = titles(&text);
+        assert!(figures.len() >= LEAST_FIGURES, "{figures:?}");
+        assert_eq!(titles(&seen.document), figures, "the browser keeps every figure");
+        for kind in kinds {
+            assert!(figures.iter().any(|title| title.starts_with(kind)), "no {kind}: {figures:?}");
+        }
     }
 }
 
 /// What is drawn in the area of each figure.
 fn figures_are_drawn(sheet: &Sheet, picture: &Picture, form: &str) {
-    assert!(sheet.figures.len() >= 10, "{form}: {sheet:?}");
+    assert!(sheet.figures.len() >= LEAST_FIGURES, "{form}: {sheet:?}");
     for (number, area) in sheet.figures.iter().enumerate() {
         let name = format!("{form}: figure {number} {area:?}");
         assert!(area.width > 200.0 && area.height > 80.0, "{name}");
@@ -106,17 +120,18 @@ fn every_figure_is_drawn_narrow_and_wide_light_and_dark() {
     let empty = browser.draw(&bad, &sheet, false).look(&sheet.figures[0]);
     assert!(empty.colours < 3, "{empty:?}");
 
-    let page = report(&place);
-    for width in [NARROW, WIDE] {
-        let sheet = browser.measure(&page, width);
-        assert_eq!(sheet.content_width, width, "nothing to be scrolled sideways");
-        let mut grounds = Vec::new();
-        for dark in [false, true] {
-            let picture = browser.draw(&page, &sheet, dark);
-            figures_are_drawn(&sheet, &picture, &format!("{width} px, dark {dark}"));
-            grounds.push(picture.brightness_at(2, 2));
+    for page in &reports(&place) {
+        for width in [NARROW, WIDE] {
+            let sheet = browser.measure(page, width);
+            assert_eq!(sheet.content_width, width, "nothing to be scrolled sideways");
+            let mut grounds = Vec::new();
+            for dark in [false, true] {
+                let picture = browser.draw(page, &sheet, dark);
+                figures_are_drawn(&sheet, &picture, &format!("{width} px, dark {dark}"));
+                grounds.push(picture.brightness_at(2, 2));
+            }
+            assert!(grounds[0] > 200 && grounds[1] < 80, "light and dark grounds: {grounds:?}");
         }
-        assert!(grounds[0] > 200 && grounds[1] < 80, "light and dark grounds: {grounds:?}");
     }
 }
 
@@ -141,7 +156,7 @@ fn the_report_prints() {
         return;
     }
     let place = Place::new();
-    let page = report(&place);
+    let [page, _] = reports(&place);
     let pdf = Browser::new(&place).print(&page);
     let mut read = Command::new("pdftotext");
     read.arg("-layout").arg(&pdf).arg("-");
