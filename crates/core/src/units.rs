@@ -194,6 +194,13 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// A time for names, as `20261120T170000Z`, from nanoseconds since 1970.
+#[must_use]
+pub fn utc(realtime_ns: u64) -> String {
+    let Civil { year, month, day, hour, minute, second } = civil(realtime_ns);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +278,18 @@ mod tests {
         #[test]
         fn no_text_panics(text in ".*") {
             let _ = parse_duration_ns(&text, BareNumber::Seconds);
+        }
+    }
+
+    #[test]
+    fn time_is_written_as_utc() {
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_399, "20000228T235959Z"),
+            (951_782_400, "20000229T000000Z"),
+            (1_795_194_000, "20261120T170000Z"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000_000), text);
         }
     }
 }

@@ -13,13 +13,13 @@ use anyhow::{Context, ensure};
 use punctual_core::guest::{self as protocol, Event, MODULES_PATH, ORDER_PATH, Order};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Lab, Run};
-use punctual_core::units::{Civil, civil};
+use punctual_core::units::utc;
 use punctual_sys::affinity;
-use sha2::{Digest, Sha256};
 
 use crate::board::Board;
 use crate::device::Device;
 use crate::guest::{Boot, Complete, End, Guest, emulator_version};
+use crate::hash::sha256;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::modules::{self, Module};
@@ -398,15 +398,8 @@ fn names(kernels: &[Kernel]) -> Vec<String> {
 fn run_id(name: &str, initramfs_sha256: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    let Civil { year, month, day, hour, minute, second } = civil(now_ns);
     let bits = sha256(format!("{name} {initramfs_sha256} {now_ns}").as_bytes());
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-{name}-{}", &bits[..8])
-}
-
-/// SHA-256, hexadecimal.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{}-{name}-{}", utc(now_ns), &bits[..8])
 }
 
 /// Makes the folder of an experiment.

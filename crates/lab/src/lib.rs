@@ -6,6 +6,7 @@ pub mod board;
 pub mod device;
 pub mod experiment;
 pub mod guest;
+pub mod hash;
 pub mod initramfs;
 pub mod kernel;
 pub mod modules;

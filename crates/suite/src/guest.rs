@@ -191,7 +191,7 @@ fn run(order: &Order) -> anyhow::Result<()> {
         force: false,
     };
     let way_out = WayOut::open().context("the channel to the emulator")?;
-    let mut sender = Sender { way_out, plan_ns: 0, cell: None, sent: BTreeMap::new() };
+    let mut sender = Sender { way_out, cell: None, sent: BTreeMap::new() };
     let finished = engine::run(&order.plan, &options, &mut sender)?;
     if let Some(reason) = finished.not_written {
         anyhow::bail!("run.json could not be written: {reason}");
@@ -222,7 +222,6 @@ impl WayOut {
 /// Follows the run and sends out what it writes.
 struct Sender {
     way_out: WayOut,
-    plan_ns: u64,
     /// Folder of the cell that is measured.
     cell: Option<String>,
     /// How much of a file that grows has been sent.
@@ -260,7 +259,6 @@ impl Sender {
 
 impl Observer for Sender {
     fn started(&mut self, run: &Run, _dir: &Path, plan_ns: u64) {
-        self.plan_ns = plan_ns;
         let cells = run.cells.len();
         self.way_out.tell(Event::Started { at_ns: monotonic_ns(), plan_ns, cells });
     }

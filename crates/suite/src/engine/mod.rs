@@ -10,7 +10,7 @@ use punctual_core::plan::Plan;
 use punctual_core::schema::{
     Cell, CellState, Condition, Lab, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
 };
-use punctual_core::units::{Civil, civil};
+use punctual_core::units::utc;
 use punctual_core::verdict::{Rule, judge_run};
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
@@ -422,28 +422,5 @@ fn time_base() -> TimeBase {
         boottime_ns: Clock::Boottime.now_ns(),
         realtime_ns: Clock::Realtime.now_ns(),
         tsc: tsc::is_invariant().then(|| tsc::read().to_string()),
-    }
-}
-
-/// `20261120T170000Z` from nanoseconds since 1970.
-fn utc(realtime_ns: u64) -> String {
-    let Civil { year, month, day, hour, minute, second } = civil(realtime_ns);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn time_is_written_as_utc() {
-        for (seconds, text) in [
-            (0, "19700101T000000Z"),
-            (951_782_399, "20000228T235959Z"),
-            (951_782_400, "20000229T000000Z"),
-            (1_795_194_000, "20261120T170000Z"),
-        ] {
-            assert_eq!(utc(seconds * 1_000_000_000), text);
-        }
     }
 }

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use punctual_core::compare::compare;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
-use punctual_core::units::{Civil, civil};
+use punctual_core::units::utc;
 use punctual_lab::experiment::{Done, make_folder};
 use punctual_report::text;
 use punctual_sys::signal::Signals;
@@ -148,8 +148,7 @@ fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
 fn default_folder() -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    let Civil { year, month, day, hour, minute, second } = civil(now_ns);
-    let name = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z-lab");
+    let name = format!("{}-lab", utc(now_ns));
     let plain = Path::new(store::RUNS).join(&name);
     // Two experiments within a second do not share a folder.
     (2..100)

@@ -1,0 +1,331 @@
+use super::image::tests::{arm64_image, bz_image, vmlinux};
+use super::*;
+use crate::decompress::tests::gzip;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of a test, gone with it.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("punctual-lab-{}-{number}", std::process::id());
+        let path = fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, content: &[u8]) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const STOCK: &[u8] = b"CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
+const RT: &[u8] = b"CONFIG_PREEMPT_RT=y\n";
+
+/// A machine with a network: apt knows 6.1.0-9 and 6.1.0-56 of both flavours.
+const APT_CACHE: &str = r#"
+case "$1" in
+depends)
+case "$2" in
+linux-image-amd64:amd64) echo "linux-image-amd64"; echo "  Depends: linux-image-6.1.0-56-amd64" ;;
+linux-image-rt-amd64:amd64) echo "  Depends: linux-image-6.1.0-56-rt-amd64" ;;
+*) echo "E: No packages found" >&2; exit 100 ;;
+esac ;;
+pkgnames) for n in 6.1.0-56 6.1.0-9 6.1.0-7; do
+    echo linux-image-$n-amd64; echo linux-image-$n-rt-amd64; echo linux-image-$n-amd64-dbg
+done ;;
+show) shift 2; for p; do case "$p" in
+linux-image-6.1.0-56-*amd64:amd64|linux-image-6.1.0-9-*amd64:amd64)
+    printf 'Package: %s\nVersion: 6.1.192-2\nInstalled-Size: 4\nArchitecture: amd64\nSize: 1000000\nDescription: a kernel\n\n' "${p%:*}" ;;
+*) echo "E: No packages found" >&2 ;;
+esac; done ;;
+esac"#;
+const APT_GET: &str = r#"
+[ "$1" = download ] || exit 9
+p=${2%%:*}; echo "$2" >>"$tools/downloads"; echo "$p" >"${p}_x_amd64.deb""#;
+const DPKG_DEB: &str = r#"
+[ "$1" = -x ] || exit 9
+read -r p <"$2"; r=${p#linux-image-}; mkdir -p "$3/boot" "$3/lib/modules/$r/kernel"
+cp "$tools/vmlinuz" "$3/boot/vmlinuz-$r"
+case "$r" in *-rt-*) c=rt ;; *) c=stock ;; esac
+cp "$tools/config-$c" "$3/boot/config-$r""#;
+
+/// A machine of its own: its cache, its root folder and its commands.
+struct Machine {
+    folder: Folder,
+    kernels: Kernels,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let folder = Folder::new();
+        folder.write("tools/vmlinuz", &bz_image(&gzip(&vmlinux())));
+        folder.write("tools/config-stock", STOCK);
+        folder.write("tools/config-rt", RT);
+        let kernels = Kernels {
+            cache: Cache { folder: folder.0.join("cache/kernels") },
+            tools: Tools { folder: Some(folder.0.join("tools")) },
+            root: folder.0.join("root"),
+        };
+        let machine = Self { folder, kernels };
+        machine.tool("apt-cache", APT_CACHE);
+        machine.tool("apt-get", APT_GET);
+        machine.tool("dpkg-deb", DPKG_DEB);
+        machine.tool("dpkg", "[ $1 != --print-architecture ] || echo amd64");
+        machine.tool("dpkg-query", "exit 1");
+        machine
+    }
+
+    /// Has a command do this. The script is only read, never executed as a file: a file that
+    /// another thread's child still has open for writing cannot be.
+    fn tool(&self, name: &str, script: &str) {
+        let runner = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tool");
+        let link = self.folder.0.join("tools").join(name);
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(runner, link).unwrap();
+        self.folder.write(&format!("tools/{name}.sh"), script.as_bytes());
+    }
+
+    fn resolve(&self, spec: &str, fetch: bool) -> Result<(Kernel, Vec<String>)> {
+        let mut said = Vec::new();
+        let mut say = |text: &str| said.push(text.to_owned());
+        let kernel = self.kernels.resolve(spec, Arch::X86_64, None, fetch, &mut say)?;
+        Ok((kernel, said))
+    }
+
+    fn error(&self, spec: &str, fetch: bool) -> String {
+        format!("{:#}", self.resolve(spec, fetch).unwrap_err())
+    }
+
+    fn downloads(&self) -> usize {
+        fs::read_to_string(self.folder.0.join("tools/downloads")).map_or(0, |t| t.lines().count())
+    }
+}
+
+#[test]
+fn a_missing_kernel_is_fetched_once() {
+    let machine = Machine::new();
+    let missing = machine.error("debian:full", false);
+    assert!(missing.contains("punctual lab fetch debian:full"), "{missing}");
+    let resolved = machine.kernels.resolve("debian:rt", Arch::Aarch64, None, false, &mut |_| ());
+    let other = resolved.unwrap_err().to_string();
+    assert!(other.contains("punctual lab fetch --board aarch64 debian:rt"), "{other}");
+    assert_eq!(machine.downloads(), 0);
+
+    let (kernel, said) = machine.resolve("debian:full", true).unwrap();
+    let bytes = bz_image(&gzip(&vmlinux()));
+    let cache = machine.kernels.cache_folder();
+    let package = cache.join("debian/linux-image-6.1.0-56-amd64_6.1.192-2");
+    let expected = Kernel {
+        name: "debian:full".into(),
+        arch: Arch::X86_64,
+        image: cache.join("vmlinux").join(sha256(&bytes)),
+        image_sha256: sha256(&bytes),
+        release: "6.1.0-56-amd64".into(),
+        parameters: vec!["preempt=full".into()],
+        model: Some("full".into()),
+        config: Some(package.join("boot/config-6.1.0-56-amd64")),
+        modules: Some(package.join("lib/modules/6.1.0-56-amd64")),
+        package: Some("linux-image-6.1.0-56-amd64 6.1.192-2".into()),
+    };
+    assert_eq!(kernel, expected);
+    assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux());
+    assert_eq!(said[0], "fetching linux-image-6.1.0-56-amd64 6.1.192-2, 1 MB");
+
+    let (kernel, said) = machine.resolve("debian:6.1.0-56", true).unwrap();
+    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("voluntary")));
+    assert_eq!(said, [""; 0]);
+    machine.resolve("debian:none", true).unwrap();
+    assert_eq!(machine.downloads(), 1);
+
+    let (kernel, _) = machine.resolve("debian:rt", true).unwrap();
+    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("rt")));
+    assert_eq!(machine.downloads(), 2);
+    let left: Vec<_> = fs::read_dir(cache).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn without_meta_packages_the_newest_name_counts() {
+    let machine = Machine::new();
+    machine.tool("apt-cache", &APT_CACHE.replace("depends)", "none)"));
+    let (kernel, _) = machine.resolve("debian:rt", true).unwrap();
+    assert_eq!(kernel.release, "6.1.0-56-rt-amd64");
+}
+
+#[test]
+fn what_is_here_is_used_where_a_newer_one_cannot_be_fetched() {
+    let machine = Machine::new();
+    machine.kernels.fetch("debian:6.1.0-9-rt", Arch::X86_64, &mut |_| ()).unwrap();
+    machine.tool(
+        "apt-get",
+        "echo 'W: x' >&2; echo 'E: Failed to fetch http://deb  Temporary failure' >&2; exit 100",
+    );
+    let (kernel, said) = machine.resolve("debian:rt", true).unwrap();
+    assert_eq!(kernel.release, "6.1.0-9-rt-amd64");
+    let last = said.last().unwrap();
+    assert!(last.contains("apt-get: Failed to fetch http://deb  Temporary failure"), "{last}");
+    assert!(last.ends_with("linux-image-6.1.0-9-rt-amd64 6.1.192-2 is used"), "{last}");
+    let error = machine.error("debian:none", true);
+    assert!(error.contains("punctual lab fetch debian:6.1.0-56; or name the path"), "{error}");
+    assert_eq!(machine.resolve("debian:rt", false).unwrap().0.release, "6.1.0-9-rt-amd64");
+}
+
+#[test]
+fn an_installed_kernel_is_used_as_it_is() {
+    let machine = Machine::new();
+    machine.tool(
+        "dpkg-query",
+        "echo 'ii  linux-image-6.1.0-57-amd64 amd64 6.1.200-1'; \
+         echo 'rc  linux-image-6.1.0-58-amd64 amd64 6.1.201-1'; \
+         echo 'ii  linux-image-6.1.0-59-amd64 amd64 6.1.202-1'",
+    );
+    let folder = &machine.folder;
+    folder.write("root/boot/vmlinuz-6.1.0-57-amd64", &bz_image(b"BZh9"));
+    folder.write("root/boot/config-6.1.0-57-amd64", STOCK);
+    folder.write("root/lib/modules/6.1.0-57-amd64/kernel/a.ko", b"");
+    let (kernel, said) = machine.resolve("debian:none", true).unwrap();
+    assert_eq!(kernel.package.unwrap(), "linux-image-6.1.0-57-amd64 6.1.200-1");
+    assert_eq!(kernel.image, folder.0.join("root/boot/vmlinuz-6.1.0-57-amd64"));
+    assert!(said[0].contains("compressed by bzip2"), "{said:?}");
+    assert_eq!(machine.downloads(), 0);
+
+    let mut said = Vec::new();
+    let mut say = |text: &str| said.push(text.to_owned());
+    let list = machine.kernels.list(Arch::X86_64, &mut say).unwrap();
+    let brief: Vec<_> = list.iter().map(|a| (a.name.as_str(), a.state, a.download_bytes)).collect();
+    let offered = |name| (name, State::Downloadable, Some(1_000_000));
+    assert_eq!(
+        brief,
+        [
+            offered("debian:6.1.0-9"),
+            offered("debian:6.1.0-9-rt"),
+            offered("debian:6.1.0-56"),
+            offered("debian:6.1.0-56-rt"),
+            ("debian:6.1.0-57", State::Installed, None),
+        ]
+    );
+    assert_eq!(said, [""; 0]);
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let machine = Machine::new();
+    let error = machine.error("debian:6.1.0-20-rt", true);
+    let near = "near it are debian:6.1.0-9-rt, debian:6.1.0-56-rt (`sudo apt-get update`";
+    assert!(error.contains(near), "{error}");
+    let arm = machine.kernels.fetch("debian:rt", Arch::Aarch64, &mut |_| ()).unwrap_err();
+    let commands = "sudo dpkg --add-architecture arm64 && sudo apt-get update";
+    assert!(arm.to_string().ends_with(commands), "{arm}");
+    let path = machine.kernels.fetch("/boot/x", Arch::X86_64, &mut |_| ()).unwrap_err();
+    assert!(path.to_string().contains("is a path"), "{path}");
+    assert!(machine.error("debian:fast", true).ends_with(FORMS));
+
+    machine.tool(
+        "apt-cache",
+        &APT_CACHE.replace("Installed-Size: 4", "Installed-Size: 9000000000000"),
+    );
+    let error = machine.error("debian:rt", true);
+    assert!(error.contains("set PUNCTUAL_CACHE"), "{error}");
+    machine.tool("apt-cache", APT_CACHE);
+    machine.tool("dpkg-deb", "mkdir -p $3/boot; echo 'dpkg-deb: error: paste killed' >&2; exit 2");
+    let error = machine.error("debian:rt", true);
+    assert!(error.contains("disk") && error.ends_with("dpkg-deb: error: paste killed"), "{error}");
+    machine.tool("dpkg-deb", "mkdir -p $3/boot");
+    let error = machine.error("debian:rt", true);
+    assert!(error.contains("does not hold a kernel"), "{error}");
+    machine.tool("apt-get", "exit 0");
+    let error = machine.error("debian:rt", true);
+    assert!(error.ends_with("apt-get has downloaded nothing"), "{error}");
+    assert_eq!(machine.kernels.cache.packages().unwrap(), []);
+
+    machine.tool("apt-cache", "exit 100");
+    let error = machine.error("debian:rt", true);
+    assert!(error.contains("sudo apt-get update"), "{error}");
+    fs::remove_dir_all(machine.folder.0.join("tools")).unwrap();
+    let error = machine.error("debian:rt", true);
+    assert!(error.starts_with("dpkg is not on this machine"), "{error}");
+    assert!(error.ends_with("name the path of a kernel instead"), "{error}");
+}
+
+#[test]
+fn a_download_tells_its_progress() {
+    let machine = Machine::new();
+    let mut bytes = Vec::new();
+    let available = machine
+        .kernels
+        .fetch("debian:6.1.0-56", Arch::X86_64, &mut |progress| {
+            if let Progress::Bytes { done, total } = progress {
+                bytes.push((done, total));
+            }
+        })
+        .unwrap();
+    assert_eq!((available.name.as_str(), available.state), ("debian:6.1.0-56", State::Cached));
+    assert_eq!(bytes.last(), Some(&(27, 1_000_000)));
+}
+
+#[test]
+fn image_files_say_what_they_are() {
+    let machine = Machine::new();
+    let folder = &machine.folder;
+    folder.write("k/vmlinuz", &bz_image(&gzip(&vmlinux())));
+    folder.write("k/config-6.1.0-56-amd64", STOCK);
+    folder.write("k/vmlinux", &vmlinux());
+    folder.write("k/Image", &arm64_image());
+    folder.write("k/note", b"text");
+    let at = |name| folder.0.join(name).to_str().unwrap().to_owned();
+
+    let (kernel, _) = machine.resolve(&at("k/vmlinuz"), false).unwrap();
+    assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("vmlinuz", "6.1.0-56-amd64"));
+    assert_eq!(kernel.model.as_deref(), Some("voluntary"));
+    assert_eq!((kernel.modules, kernel.package), (None, None));
+    let (kernel, _) = machine.resolve(&at("k/vmlinux"), false).unwrap();
+    assert_eq!(kernel.image, folder.0.join("k/vmlinux"));
+
+    let resolve = |arch, modules: Option<&Path>| {
+        machine.kernels.resolve(&at("k/Image"), arch, modules, false, &mut |_| ())
+    };
+    let kernel = resolve(Arch::Aarch64, Some(&folder.0)).unwrap();
+    assert_eq!((kernel.model, kernel.modules), (None, Some(folder.0.clone())));
+    assert!(resolve(Arch::Aarch64, Some(&folder.0.join("gone"))).is_err());
+    let error = resolve(Arch::X86_64, None).unwrap_err().to_string();
+    assert!(error.ends_with("is a kernel for aarch64, and the board is x86_64"), "{error}");
+    assert!(machine.error(&at("k/note"), false).contains("neither a bzImage"));
+    let gone = machine.error(&at("k/gone"), false);
+    assert!(gone.contains("(os error 2)") && gone.ends_with(FORMS), "{gone}");
+    assert!(machine.error(&at("k"), false).contains("no .config"));
+}
+
+#[test]
+fn a_build_tree_has_its_own_modules() {
+    let machine = Machine::new();
+    let folder = &machine.folder;
+    let tree = folder.0.join("linux");
+    let spec = tree.to_str().unwrap();
+    folder.write("linux/.config", b"CONFIG_X86_64=y\nCONFIG_PVH=y\nCONFIG_PREEMPT=y\n");
+    assert!(machine.error(spec, false).contains("has not been built"));
+    folder.write("linux/arch/x86/boot/bzImage", &bz_image(&gzip(&vmlinux())));
+    assert!(machine.error(spec, false).contains("kernel.release"));
+    folder.write("linux/include/config/kernel.release", b"6.19.0-rc1+\n");
+    let (kernel, _) = machine.resolve(spec, false).unwrap();
+    assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("linux", "6.19.0-rc1+"));
+    assert_eq!((kernel.model.as_deref(), &kernel.modules), (Some("full"), &Some(tree.clone())));
+    assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux());
+
+    folder.write("linux/vmlinux", &vmlinux());
+    assert_eq!(machine.resolve(spec, false).unwrap().0.image, tree.join("vmlinux"));
+    folder.write("linux/.config", b"CONFIG_X86_64=y\n");
+    assert_ne!(machine.resolve(spec, false).unwrap().0.image, tree.join("vmlinux"));
+    folder.write("linux/.config", b"CONFIG_ARM64=y\n");
+    assert!(machine.error(spec, false).contains("no CONFIG_X86_64"));
+}
