@@ -127,6 +127,8 @@ pub fn coarse_range(bin: CoarseBin) -> (i64, i64) {
 pub struct Block {
     /// Number of the thread.
     pub thread: u32,
+    /// Number of the series: 0 for the primary one.
+    pub series: u32,
     /// The second since the cell's start in which its first sample landed.
     pub index: u64,
     /// Exact results.
@@ -140,6 +142,8 @@ pub struct Block {
 pub struct Late {
     /// Number of the thread.
     pub thread: u32,
+    /// Number of the series: 0 for the primary one.
+    pub series: u32,
     /// When the sample was taken, ns after the cell's start.
     pub at: u64,
     /// Its latency, ns.

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod format;
 pub mod guest;
 pub mod histogram;
+pub mod interval;
 pub mod json;
 pub mod params;
 pub mod plan;

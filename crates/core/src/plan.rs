@@ -6,30 +6,27 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::params::{Named, ParamError};
+use crate::preemption::Model;
 use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_duration_ns};
 
 /// Upper bound of the probability of an exceedance that a PASS needs, unless the plan says otherwise.
 pub const DEFAULT_PROBABILITY: f64 = 1e-4;
-
-/// The preemption models that a plan may compare, as `kernel.preemption` of a run names them.
-pub const KERNELS: [&str; 5] = ["none", "voluntary", "full", "lazy", "rt"];
 
 /// The cells to run and how to judge them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of the plan, as `standard`; with a variant `NAME, variant VARIANT`.
     pub name: String,
-    /// The variant that was picked. Left out of records where there is none, so that
-    /// the hash of a plan without variants is what it was before there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The variant that was picked.
+    #[serde(default)]
     pub variant: Option<String>,
     /// What the plan follows, where it follows a publication.
     #[serde(default)]
     pub citation: Option<String>,
-    /// Preemption models to compare, of [`KERNELS`]: advice for who boots kernels. A run
-    /// measures the kernel that is there and only records this. Left out where empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kernels: Vec<String>,
+    /// Preemption models to compare: advice for whoever boots kernels. A run measures the
+    /// kernel that is there and only records this.
+    #[serde(default)]
+    pub kernels: Vec<Model>,
     /// Deadline, ns; none: nothing is judged.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
@@ -49,8 +46,9 @@ pub struct Plan {
 /// One cell of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellPlan {
-    /// Name of the probe.
-    pub probe: String,
+    /// What is measured.
+    #[serde(flatten)]
+    pub subject: Subject,
     /// Its parameters that are not left to their defaults.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
@@ -61,6 +59,26 @@ pub struct CellPlan {
     /// End after this many samples a thread, where that comes first.
     #[serde(default)]
     pub samples: Option<u64>,
+}
+
+/// What a cell measures, by name; its key in a plan is `probe` or `cost`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    /// A probe: latencies.
+    Probe(String),
+    /// A metric: what an operation costs.
+    Cost(String),
+}
+
+impl Subject {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Probe(name) | Self::Cost(name) => name,
+        }
+    }
 }
 
 /// Why a plan could not be read.
@@ -93,6 +111,9 @@ pub enum PlanError {
     /// No cell at all.
     #[error("the plan has no [[cell]]")]
     Empty,
+    /// A cell that measures nothing, or two things.
+    #[error("a [[cell]] needs either a probe or a cost, and not both")]
+    Subject,
     /// A variant that the plan does not have.
     #[error("the plan \"{plan}\" has no variant \"{variant}\"; it has: {known}")]
     Variant {
@@ -136,7 +157,8 @@ struct VariantFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CellFile {
-    probe: String,
+    probe: Option<String>,
+    cost: Option<String>,
     #[serde(default)]
     load: Vec<String>,
     duration: Option<String>,
@@ -179,7 +201,7 @@ impl Plan {
         let file: PlanFile = toml::from_str(text)?;
         let mut plan = Self::new(&file.name);
         plan.citation.clone_from(&file.citation);
-        plan.kernels.clone_from(&file.kernels);
+        plan.kernels = file.kernels.iter().map(|name| model(name)).collect::<Result<_, _>>()?;
         plan.deadline_ns = file
             .deadline
             .as_deref()
@@ -245,8 +267,8 @@ impl Plan {
         if self.cells.is_empty() {
             return Err(PlanError::Empty);
         }
-        if let Some(unknown) = self.kernels.iter().find(|name| !KERNELS.contains(&name.as_str())) {
-            return range("kernels", unknown.clone(), "must be none, voluntary, full, lazy or rt");
+        if self.kernels.contains(&Model::Unknown) {
+            return range("kernels", Model::Unknown.to_string(), MODELS);
         }
         if self.deadline_ns == Some(0) {
             return range("deadline", "0".to_owned(), "must be above zero");
@@ -282,6 +304,16 @@ impl Plan {
     }
 }
 
+const MODELS: &str = "must be none, voluntary, full, lazy or rt";
+
+fn model(name: &str) -> Result<Model, PlanError> {
+    name.parse().map_err(|_| PlanError::Range {
+        key: "kernels",
+        value: name.to_owned(),
+        range: MODELS,
+    })
+}
+
 fn duration_ns(key: &'static str, text: &str, bare: BareNumber) -> Result<u64, PlanError> {
     parse_duration_ns(text, bare).map_err(|reason| PlanError::Unit { key, reason })
 }
@@ -294,10 +326,15 @@ fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
     for cell in &file.cell {
         let duration = cell.duration.as_deref().unwrap_or(default_duration);
         let duration_ns = duration_ns("duration", duration, BareNumber::Seconds)?;
-        let named = Named::parse(&cell.probe, "")?;
+        let (text, subject): (_, fn(String) -> Subject) = match (&cell.probe, &cell.cost) {
+            (Some(probe), None) => (probe, Subject::Probe),
+            (None, Some(cost)) => (cost, Subject::Cost),
+            _ => return Err(PlanError::Subject),
+        };
+        let named = Named::parse(text, "")?;
         let loads = if cell.load.is_empty() { &none[..] } else { &cell.load };
         cells.extend(loads.iter().map(|load| CellPlan {
-            probe: named.name.clone(),
+            subject: subject(named.name.clone()),
             params: named.params.clone(),
             load: load.clone(),
             duration_ns,
@@ -312,8 +349,8 @@ impl CellPlan {
     /// load, duration.
     #[must_use]
     pub fn key(&self) -> String {
-        let probe = Named { name: self.probe.clone(), params: self.params.clone() };
-        let mut key = format!("{probe} @ {} @ {}", self.load, exact_duration(self.duration_ns));
+        let subject = Named { name: self.subject.name().to_owned(), params: self.params.clone() };
+        let mut key = format!("{subject} @ {} @ {}", self.load, exact_duration(self.duration_ns));
         if let Some(samples) = self.samples {
             key.push_str(&format!(" @ {samples} samples"));
         }
@@ -336,124 +373,4 @@ impl CellPlan {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const STANDARD: &str = r#"
-        name = "small"
-        deadline = "1ms"
-        duration = "30s"
-        [[cell]]
-        probe = "wakeup:threads=per-cpu"
-        load = ["none", "paper"]
-        [[cell]]
-        probe = "clock"
-        duration = "1s"
-    "#;
-
-    #[test]
-    fn a_plan_file_becomes_cells() {
-        let plan = Plan::from_toml(STANDARD).unwrap();
-        assert_eq!(plan.deadline_ns, Some(1_000_000));
-        let keys: Vec<_> = plan.cells.iter().map(CellPlan::key).collect();
-        assert_eq!(
-            keys,
-            [
-                "wakeup:threads=per-cpu @ none @ 30s",
-                "wakeup:threads=per-cpu @ paper @ 30s",
-                "clock @ none @ 1s"
-            ]
-        );
-        assert_eq!(plan.cells[0].dir(0), "00-wakeup-threads=per-cpu_none_30s");
-    }
-
-    #[test]
-    fn wrong_values_are_named() {
-        for (from, to, error) in [
-            ("\"1ms\"", "\"0ms\"", "deadline = 0: must be above zero"),
-            ("\"1ms\"", "\"5\"", "deadline: \"5\" has no unit"),
-            ("\"1ms\"", "\"1m\"", "m is a minute"),
-            ("duration = \"30s\"", "duration = \"0s\"", "duration = 0"),
-            ("name =", "tolerate = 2.0\nname =", "tolerate = 2: must lie between 0 and 1"),
-            ("name =", "colour = 1\nname =", "unknown field `colour`"),
-        ] {
-            let text = STANDARD.replacen(from, to, 1);
-            let message = Plan::from_toml(&text).unwrap_err().to_string();
-            assert!(message.contains(error), "{message}");
-        }
-        assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
-    }
-
-    const VARIED: &str = r#"
-        name = "varied"
-        kernels = ["none", "rt"]
-        [[cell]]
-        probe = "wakeup"
-        load = ["none", "paper"]
-        duration = "1min"
-        [[cell]]
-        probe = "wakeup"
-        load = ["paper"]
-        duration = "24h"
-        [[cell]]
-        probe = "clock"
-        duration = "1min"
-        samples = 1000
-        [variant.virtual]
-        duration = "2s"
-        warmup = "200ms"
-        probability = 1e-3
-        [variant.night]
-    "#;
-
-    #[test]
-    fn a_variant_replaces_what_it_names() {
-        let plan = Plan::from_toml_variant(VARIED, Some("virtual")).unwrap();
-        let keys: Vec<_> = plan.cells.iter().map(CellPlan::key).collect();
-        assert_eq!(
-            keys,
-            ["wakeup @ none @ 2s", "wakeup @ paper @ 2s", "clock @ none @ 2s @ 1000 samples"]
-        );
-        assert_eq!(plan.name, "varied, variant virtual");
-        assert_eq!(plan.variant.as_deref(), Some("virtual"));
-        assert_eq!((plan.warmup_ns, plan.probability.to_bits()), (200_000_000, 1e-3_f64.to_bits()));
-
-        let night = Plan::from_toml_variant(VARIED, Some("night")).unwrap();
-        let plain = Plan::from_toml(VARIED).unwrap();
-        assert_eq!((&night.cells, night.warmup_ns), (&plain.cells, plain.warmup_ns));
-        assert_eq!((plain.name.as_str(), plain.variant), ("varied", None));
-        assert_eq!(Plan::variants(VARIED).unwrap(), ["night", "virtual"]);
-    }
-
-    #[test]
-    fn an_unknown_variant_is_refused_with_those_there_are() {
-        let message = |text| Plan::from_toml_variant(text, Some("x")).unwrap_err().to_string();
-        assert_eq!(
-            message(VARIED),
-            "the plan \"varied\" has no variant \"x\"; it has: night, virtual"
-        );
-        assert_eq!(message(STANDARD), "the plan \"small\" has no variant \"x\"; it has: none");
-        let wrong = VARIED.replacen("\"2s\"", "\"2parsec\"", 1);
-        assert!(Plan::from_toml(&wrong).is_ok());
-        assert!(Plan::from_toml_variant(&wrong, Some("virtual")).is_err());
-        let misspelt = VARIED.replacen("warmup", "warm-up", 1);
-        let error = Plan::from_toml(&misspelt).unwrap_err().to_string();
-        assert!(error.contains("unknown field `warm-up`"), "{error}");
-    }
-
-    #[test]
-    fn kernels_are_preemption_models_and_recorded_where_there_are_any() {
-        let plan = Plan::from_toml(VARIED).unwrap();
-        assert_eq!(plan.kernels, ["none", "rt"]);
-        let stored = serde_json::to_string(&plan).unwrap();
-        assert!(stored.contains(r#""kernels":["none","rt"]"#), "{stored}");
-        assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
-        let error = Plan::from_toml(&VARIED.replacen("\"rt\"", "\"preempt\"", 1)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "kernels = preempt: must be none, voluntary, full, lazy or rt"
-        );
-        let plain = serde_json::to_string(&Plan::from_toml(STANDARD).unwrap()).unwrap();
-        assert!(!plain.contains("kernels") && !plain.contains("variant"), "{plain}");
-    }
-}
+mod tests;

@@ -1,8 +1,11 @@
 //! A whole run in memory: `run.json` and what its cells recorded.
 
+use std::collections::BTreeMap;
+
 use crate::block::{Block, Late, Moments, Outlier};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{Histogram, SignedHistogram};
+use crate::interval::Interval;
 use crate::schema::Run;
 
 /// A run directory, read.
@@ -25,16 +28,28 @@ pub struct CellData {
     pub work: Vec<(u64, u32, Vec<u64>)>,
     /// `(second, busy, steal)`, thousandths of all CPUs' time.
     pub system: Vec<(u64, u32, u32)>,
-    /// Stretches of the cell's files that could not be read.
+    /// Who had a CPU, and when, in the order recorded.
+    pub intervals: Vec<Interval>,
+    /// The names of those who had a CPU, by number.
+    pub actors: BTreeMap<u32, String>,
+    /// Stretches of the cell's files that could not be read, and records of threads and
+    /// series that no cell can have.
     pub damaged: u64,
 }
 
 /// What one thread recorded.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadData {
-    /// The samples of the first series; absent where the cell was cut short.
+    /// By number: the first one is the primary series, series n is `series[n - 1]` of the cell.
+    pub series: Vec<SeriesData>,
+}
+
+/// What one thread recorded of one series.
+#[derive(Debug, Clone, Default)]
+pub struct SeriesData {
+    /// The samples; absent if the cell was cut short.
     pub histogram: Option<SignedHistogram>,
-    /// What the releases missed behind late samples would have seen.
+    /// What the releases missed after late samples would have seen.
     pub behind: Option<Histogram>,
     /// Blocks, in ascending order of their indices.
     pub blocks: Vec<Block>,
@@ -44,7 +59,16 @@ pub struct ThreadData {
     pub late: Vec<Late>,
 }
 
-impl ThreadData {
+impl SeriesData {
+    /// Nothing.
+    pub const EMPTY: Self = Self {
+        histogram: None,
+        behind: None,
+        blocks: Vec::new(),
+        outliers: Vec::new(),
+        late: Vec::new(),
+    };
+
     /// Exact moments over all blocks.
     #[must_use]
     pub fn moments(&self) -> Moments {
@@ -54,8 +78,41 @@ impl ThreadData {
     }
 }
 
+static NOTHING: SeriesData = SeriesData::EMPTY;
+
+impl ThreadData {
+    /// A thread with a primary series alone.
+    #[must_use]
+    pub fn of(primary: SeriesData) -> Self {
+        Self { series: vec![primary] }
+    }
+
+    /// What it recorded of the primary series; empty if nothing was.
+    #[must_use]
+    pub fn primary(&self) -> &SeriesData {
+        self.series(0)
+    }
+
+    /// What it recorded of a series, 0 for the primary one; empty if nothing was.
+    #[must_use]
+    pub fn series(&self, number: usize) -> &SeriesData {
+        self.series.get(number).unwrap_or(&NOTHING)
+    }
+
+    /// The same, to be changed. A number above what was recorded adds series up to it.
+    pub fn series_mut(&mut self, number: usize) -> &mut SeriesData {
+        if self.series.len() <= number {
+            self.series.resize_with(number + 1, SeriesData::default);
+        }
+        &mut self.series[number]
+    }
+}
+
 /// The most threads that a file may name: bounds what a damaged one allocates.
 const MAX_THREADS: u32 = 1 << 16;
+
+/// The most series of a thread, for the same reason; the probes have fewer than five.
+const MAX_SERIES: u32 = 16;
 
 impl CellData {
     /// Adds the records of one of the cell's files.
@@ -67,48 +124,111 @@ impl CellData {
         self.damaged += reader.damaged;
     }
 
-    fn thread(&mut self, number: u32) -> Option<&mut ThreadData> {
-        if number >= MAX_THREADS {
+    /// What a thread recorded of a series; none, and counted as damage, for numbers that no
+    /// cell has.
+    fn series(&mut self, thread: u32, series: u32) -> Option<&mut SeriesData> {
+        if thread >= MAX_THREADS || series >= MAX_SERIES {
+            self.damaged += 1;
             return None;
         }
-        let number = number as usize;
-        if self.threads.len() <= number {
-            self.threads.resize_with(number + 1, ThreadData::default);
+        let thread = thread as usize;
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, ThreadData::default);
         }
-        self.threads.get_mut(number)
+        Some(self.threads[thread].series_mut(series as usize))
     }
 
     fn add(&mut self, record: Record) {
         match record {
             Record::Block(block) => {
-                if let Some(thread) = self.thread(block.thread) {
-                    thread.blocks.push(block);
+                if let Some(series) = self.series(block.thread, block.series) {
+                    series.blocks.push(block);
                 }
             }
             Record::Late(late) => {
-                if let Some(thread) = self.thread(late.thread) {
-                    thread.late.push(late);
+                if let Some(series) = self.series(late.thread, late.series) {
+                    series.late.push(late);
                 }
             }
             Record::Work { second, part, totals } => self.work.push((second, part, totals)),
             Record::System { second, busy, steal } => self.system.push((second, busy, steal)),
-            Record::Histogram { thread, series: 0, part, counts } => {
-                let Some(thread) = self.thread(thread) else {
+            Record::Histogram { thread, series, part, counts } => {
+                let Some(series) = self.series(thread, series) else {
                     return;
                 };
                 match part {
-                    Part::Positive => thread.histogram.get_or_insert_default().positive = counts,
-                    Part::Negative => thread.histogram.get_or_insert_default().negative = counts,
-                    Part::Behind => thread.behind = Some(counts),
+                    Part::Positive => series.histogram.get_or_insert_default().positive = counts,
+                    Part::Negative => series.histogram.get_or_insert_default().negative = counts,
+                    Part::Behind => series.behind = Some(counts),
                 }
             }
-            // Further series are read by the probes that bring them.
-            Record::Histogram { .. } => {}
-            Record::Outliers { thread, samples } => {
-                if let Some(thread) = self.thread(thread) {
-                    thread.outliers = samples;
+            Record::Outliers { thread, series, samples } => {
+                if let Some(series) = self.series(thread, series) {
+                    series.outliers = samples;
                 }
+            }
+            Record::Interval(interval) => self.intervals.push(interval),
+            Record::Actor(actor) => {
+                self.actors.insert(actor.number, actor.name);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::encode;
+    use crate::interval::Actor;
+
+    fn block(thread: u32, series: u32) -> Record {
+        let moments = Moments::EMPTY;
+        Record::Block(Block { thread, series, index: 0, moments, coarse: Vec::new() })
+    }
+
+    fn read(records: &[Record]) -> CellData {
+        let mut bytes = Vec::new();
+        records.iter().for_each(|record| encode(record, &mut bytes));
+        let mut data = CellData::default();
+        data.read(&bytes);
+        data
+    }
+
+    #[test]
+    fn every_record_finds_its_thread_and_series() {
+        let late = |series| Record::Late(Late { thread: 0, series, at: 1, latency: 2, missed: 3 });
+        let counts =
+            |series, part| Record::Histogram { thread: 0, series, part, counts: Histogram::new() };
+        let samples = vec![Outlier { at: 4, latency: 5 }];
+        let interval = Interval { cpu: 1, from: 10, to: 20, actor: 7 };
+        let data = read(&[
+            block(1, 2),
+            late(1),
+            counts(1, Part::Negative),
+            counts(2, Part::Behind),
+            Record::Outliers { thread: 0, series: 2, samples: samples.clone() },
+            Record::Actor(Actor { number: 7, name: "ksoftirqd/1".to_owned() }),
+            Record::Interval(interval),
+        ]);
+        assert_eq!((data.damaged, data.threads.len()), (0, 2));
+        assert_eq!(data.threads[1].series(2).blocks.len(), 1);
+        let [primary, leg, aside] = &data.threads[0].series[..] else { panic!("three series") };
+        assert!(primary.late.is_empty() && primary.histogram.is_none());
+        assert_eq!(
+            (leg.late.len(), leg.histogram.is_some(), leg.behind.is_some()),
+            (1, true, false)
+        );
+        assert_eq!((&aside.outliers, aside.behind.is_some()), (&samples, true));
+        assert_eq!(
+            (&data.intervals[..], data.actors[&7].as_str()),
+            (&[interval][..], "ksoftirqd/1")
+        );
+        assert!(data.threads[0].series(9).blocks.is_empty());
+    }
+
+    #[test]
+    fn numbers_that_no_cell_has_are_damage() {
+        let data = read(&[block(MAX_THREADS, 0), block(0, MAX_SERIES), block(0, 0)]);
+        assert_eq!((data.damaged, data.threads.len()), (2, 1));
     }
 }

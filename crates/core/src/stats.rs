@@ -6,14 +6,18 @@
 //! evidence lives at a handful of exceedances in 10^5 to 10^11 releases, where
 //! a normal approximation is worthless.
 
+mod assemble;
+mod behind;
 mod bounds;
 mod quantile;
 mod special;
 mod summary;
 
+pub use assemble::{Measured, assemble};
+pub use behind::{Behind, Limits, behind_of};
 pub use bounds::{
     ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
     exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
 pub use quantile::{Distribution, Quantile};
-pub use summary::{Counts, Recorded, behind_from_late, clusters, exceedances, summarise};
+pub use summary::{Counts, Recorded, clusters, exceedances, summarise};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::Match;
-use crate::schema::{Cell, Run};
+use super::matching::Match;
+use crate::schema::{Cell, Latency, Run};
 use crate::units::exact_duration;
 
 /// One thing in which the runs differ.
@@ -14,7 +14,7 @@ pub struct Difference {
     /// What differs, as `kernel release` or `load work`.
     pub what: String,
     /// Whether it is what is compared, or stands in the way of comparing.
-    pub role: Role,
+    pub role: Bearing,
     /// The cell, where it concerns one.
     pub cell: Option<String>,
     /// Its value in each run, in their order; `-` where a run has none.
@@ -24,7 +24,7 @@ pub struct Difference {
 /// What a difference means for a comparison of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum Bearing {
     /// What is compared: the kernel, its configuration, its command line.
     Subject,
     /// Something else that moves latencies.
@@ -38,32 +38,32 @@ const WORK_APART: f64 = 1.25;
 
 const NONE: &str = "-";
 
-type Field = (&'static str, Role, fn(&Run) -> String);
+type Field = (&'static str, Bearing, fn(&Run) -> String);
 
 const FIELDS: &[Field] = &[
-    ("kernel release", Role::Subject, |r| r.kernel.release.clone()),
-    ("kernel version", Role::Subject, |r| r.kernel.version.clone()),
-    ("preemption model", Role::Subject, |r| r.kernel.preemption.clone()),
-    ("kernel configuration", Role::Subject, |r| or_none(r.kernel.config_sha256.as_deref())),
-    ("kernel command line", Role::Subject, |r| r.kernel.command_line.clone()),
-    ("board", Role::Confounder, |r| r.board.fingerprint.clone()),
-    ("kind of board", Role::Confounder, |r| r.board.kind.clone()),
-    ("CPUs online", Role::Confounder, |r| r.board.cpus.to_string()),
-    ("virtual machine", Role::Confounder, |r| r.is_virtual.to_string()),
-    ("hypervisor", Role::Confounder, |r| or_none(r.board.hypervisor.as_deref())),
-    ("privileges", Role::Confounder, |r| {
+    ("kernel release", Bearing::Subject, |r| r.kernel.release.clone()),
+    ("kernel version", Bearing::Subject, |r| r.kernel.version.clone()),
+    ("preemption model", Bearing::Subject, |r| r.kernel.preemption.to_string()),
+    ("kernel configuration", Bearing::Subject, |r| or_none(r.kernel.config_sha256.as_deref())),
+    ("kernel command line", Bearing::Subject, |r| r.kernel.command_line.clone()),
+    ("board", Bearing::Confounder, |r| r.board.fingerprint.clone()),
+    ("kind of board", Bearing::Confounder, |r| r.board.kind.name().to_owned()),
+    ("CPUs online", Bearing::Confounder, |r| r.board.cpus.to_string()),
+    ("virtual machine", Bearing::Confounder, |r| r.is_virtual.to_string()),
+    ("hypervisor", Bearing::Confounder, |r| or_none(r.board.hypervisor.as_deref())),
+    ("privileges", Bearing::Confounder, |r| {
         if r.privileged { "real-time" } else { "not real-time" }.to_owned()
     }),
-    ("clock source", Role::Confounder, |r| {
+    ("clock source", Bearing::Confounder, |r| {
         let source = r.facts.get("clock").and_then(|clock| clock.get("source"));
         or_none(source.and_then(|source| source.as_str()))
     }),
-    ("deadline", Role::Confounder, |r| {
+    ("deadline", Bearing::Confounder, |r| {
         r.plan.deadline_ns.map_or_else(|| NONE.to_owned(), exact_duration)
     }),
-    ("warm-up", Role::Confounder, |r| exact_duration(r.plan.warmup_ns)),
-    ("version of punctual", Role::Confounder, |r| r.tool.version.clone()),
-    ("conditions", Role::Confounder, conditions),
+    ("warm-up", Bearing::Confounder, |r| exact_duration(r.plan.warmup_ns)),
+    ("version of punctual", Bearing::Confounder, |r| r.tool.version.clone()),
+    ("conditions", Bearing::Confounder, conditions),
 ];
 
 fn or_none(text: Option<&str>) -> String {
@@ -89,7 +89,7 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
     for cell in cells {
         let confounder = |what: &str, values: Vec<Option<String>>| Difference {
             what: what.to_owned(),
-            role: Role::Confounder,
+            role: Bearing::Confounder,
             cell: Some(cell.key.clone()),
             values: values
                 .into_iter()
@@ -97,7 +97,7 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
                 .collect(),
         };
         for (what, read) in
-            [("scheduling", scheduling as fn(&Cell) -> String), ("interval", interval)]
+            [("scheduling", scheduling as fn(&Latency) -> String), ("interval", interval)]
         {
             let values = by_run(runs.len(), cell, read);
             let mut known = values.iter().flatten();
@@ -111,27 +111,31 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
     found
 }
 
-/// What `read` gives for each run's cell; none for runs without it.
-fn by_run<T: Clone>(runs: usize, found: &Match<'_>, read: impl Fn(&Cell) -> T) -> Vec<Option<T>> {
+/// What `read` gives for each run's latencies; none for runs without them.
+fn by_run<T: Clone>(
+    runs: usize,
+    found: &Match<'_>,
+    read: impl Fn(&Latency) -> T,
+) -> Vec<Option<T>> {
     let mut values = vec![None; runs];
     for (run, _, cell) in &found.cells {
-        values[*run] = Some(read(cell));
+        values[*run] = cell.latency().map(&read);
     }
     values
 }
 
 /// Effective policies and priorities: what took effect, not what was asked for.
-fn scheduling(cell: &Cell) -> String {
-    let threads = cell.threads.iter();
+fn scheduling(latency: &Latency) -> String {
+    let placements = latency.threads.iter().map(|thread| &thread.placement);
     let mut kinds: Vec<_> =
-        threads.map(|thread| format!("{} {}", thread.policy, thread.priority)).collect();
+        placements.map(|at| format!("{} {}", at.policy.name(), at.priority)).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    format!("{} threads, {}", cell.threads.len(), kinds.join(" and "))
+    format!("{} threads, {}", latency.threads.len(), kinds.join(" and "))
 }
 
-fn interval(cell: &Cell) -> String {
-    cell.interval_ns.map_or_else(|| NONE.to_owned(), exact_duration)
+fn interval(latency: &Latency) -> String {
+    latency.interval_ns.map_or_else(|| NONE.to_owned(), exact_duration)
 }
 
 /// The first counter of the load whose rates lie too far apart. A load that one
@@ -139,7 +143,7 @@ fn interval(cell: &Cell) -> String {
 fn work(runs: usize, found: &Match<'_>) -> Option<Vec<Option<String>>> {
     let measured = || {
         let cells = found.cells.iter();
-        cells.filter(|(.., cell)| cell.stats.samples > 0)
+        cells.filter(|(.., cell)| cell.is_measured())
     };
     let names: BTreeSet<_> = measured().flat_map(|(.., cell)| counters(cell)).collect();
     names.into_iter().find_map(|(load, counter)| {

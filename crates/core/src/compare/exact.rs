@@ -14,7 +14,7 @@ use crate::schema::{Cell, Lab, Run, RunState};
 
 /// One of the two runs.
 #[derive(Debug, Clone, Copy)]
-pub struct Recorded<'a> {
+pub struct Candidate<'a> {
     /// What it is called in the result; run ids of equal runs can be equal.
     pub name: &'a str,
     /// `run.json`, and neither repaired nor judged again.
@@ -50,7 +50,7 @@ impl Files {
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum Sameness {
     /// The measured parts are the same.
     Identical,
     /// They are not.
@@ -70,7 +70,7 @@ pub enum Outcome {
 pub struct Exact {
     /// What came of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: Sameness,
     /// Cells of the first run; this and the counts below are 0 where it was refused.
     pub cells: usize,
     /// Those of them that are the same in the second one.
@@ -98,9 +98,9 @@ pub struct First {
 /// the cells in `run.json`, and the interrupts meanwhile where both have them.
 /// Refuses runs that need not be the same.
 #[must_use]
-pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
+pub fn compare(a: Candidate<'_>, b: Candidate<'_>) -> Exact {
     let mut exact = Exact {
-        outcome: Outcome::Identical,
+        outcome: Sameness::Identical,
         cells: 0,
         cells_identical: 0,
         bytes: 0,
@@ -109,7 +109,7 @@ pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
     };
     let refused = refusals(a, b);
     if !refused.is_empty() {
-        exact.outcome = Outcome::Refused { refused };
+        exact.outcome = Sameness::Refused { refused };
         return exact;
     }
     let mut found = Vec::new();
@@ -122,7 +122,7 @@ pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
     exact.bytes = a.files.iter().map(Files::bytes).sum();
     found.extend(interrupts(a.json, b.json));
     if let Some(first) = found.into_iter().next() {
-        exact.outcome = Outcome::NotIdentical { first };
+        exact.outcome = Sameness::NotIdentical { first };
     }
     exact
 }
@@ -130,8 +130,8 @@ pub fn compare(a: Recorded<'_>, b: Recorded<'_>) -> Exact {
 /// Compares the cells with this number; adds up to one difference for each file.
 fn compare_cells<'a>(
     number: usize,
-    a: Recorded<'a>,
-    b: Recorded<'a>,
+    a: Candidate<'a>,
+    b: Candidate<'a>,
     exact: &mut Exact,
     found: &mut Vec<First>,
 ) {
@@ -169,7 +169,7 @@ fn numbered_key(cells: &[Cell], number: usize) -> Option<String> {
 }
 
 /// Everything that stands in the way of two runs being the same.
-fn refusals(a: Recorded<'_>, b: Recorded<'_>) -> Vec<String> {
+fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     let (Some(of_a), Some(of_b)) = (counted(a), counted(b)) else {
         return [a, b].into_iter().filter(|side| counted(*side).is_none()).map(not_exact).collect();
     };
@@ -177,24 +177,24 @@ fn refusals(a: Recorded<'_>, b: Recorded<'_>) -> Vec<String> {
     for (what, read) in BOARD {
         found.extend(unlike(what, &read(of_a), &read(of_b)));
     }
-    let command_line = |side: Recorded<'_>| side.run.kernel.command_line.clone();
+    let command_line = |side: Candidate<'_>| side.run.kernel.command_line.clone();
     found.extend(unlike("kernel.command_line", &command_line(a), &command_line(b)));
     found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
-    let phase = |side: Recorded<'_>| side.run.phase_ns.to_string();
+    let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
     found
 }
 
-fn counted(side: Recorded<'_>) -> Option<&Lab> {
+fn counted(side: Candidate<'_>) -> Option<&Lab> {
     side.run.board.lab.as_ref().filter(|_| side.run.board.is_deterministic())
 }
 
-fn not_exact(side: Recorded<'_>) -> String {
+fn not_exact(side: Candidate<'_>) -> String {
     let board = &side.run.board;
     let what = if board.is_plumbing() {
         "of a virtual board that ran freely".to_owned()
     } else {
-        format!("of a {} board", board.kind)
+        format!("of a {} board", board.kind.name())
     };
     format!(
         "{} is {what}: only a virtual board with counted instructions repeats exactly",
@@ -225,7 +225,7 @@ fn unlike(what: &str, a: &str, b: &str) -> Option<String> {
     (a != b).then(|| format!("{what}: {} against {}", named(a), named(b)))
 }
 
-fn notes(side: Recorded<'_>) -> Vec<String> {
+fn notes(side: Candidate<'_>) -> Vec<String> {
     let name = side.name;
     let how = match side.run.state {
         RunState::Complete => None,

@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 
+use crate::preemption::Model;
 use crate::schema::Run;
 
 /// The runs of one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub struct KernelRuns {
     /// `uname -r`.
     pub kernel: String,
     /// Preemption model.
-    pub preemption: String,
+    pub preemption: Model,
     /// Indices of its runs.
     pub runs: Vec<usize>,
 }
@@ -18,24 +19,24 @@ pub struct Side {
 /// The runs by kernel (release, version, preemption model and command line), in
 /// the order of their first runs. A run that is there already counts once; where
 /// that does not show in its name, a sentence says so.
-pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<Side>, Vec<String>) {
+pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
     let identity = |run: &Run| {
         let kernel = &run.kernel;
         (
             kernel.release.clone(),
             kernel.version.clone(),
-            kernel.preemption.clone(),
+            kernel.preemption,
             kernel.command_line.clone(),
         )
     };
-    let mut groups: Vec<Side> = Vec::new();
+    let mut groups: Vec<KernelRuns> = Vec::new();
     let mut notes = Vec::new();
     for (number, run) in runs.iter().enumerate() {
         let known = groups.iter_mut().find(|group| identity(runs[group.runs[0]]) == identity(run));
         let Some(group) = known else {
-            groups.push(Side {
+            groups.push(KernelRuns {
                 kernel: run.kernel.release.clone(),
-                preemption: run.kernel.preemption.clone(),
+                preemption: run.kernel.preemption,
                 runs: vec![number],
             });
             continue;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Match, Side};
+use super::groups::KernelRuns;
+use super::matching::Match;
 use crate::schema::{Run, Stats};
 
 /// Confidence of the intervals, two-sided, and of the upper bound, one-sided.
@@ -19,10 +20,10 @@ const SEED: u64 = 0x5EED;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replicates {
     /// The kernel of the first run.
-    pub base: Side,
+    pub base: KernelRuns,
     /// The kernel it is compared with, where there is one only; with several
     /// each estimate says of which it is.
-    pub other: Option<Side>,
+    pub other: Option<KernelRuns>,
     /// Confidence of every interval and bound.
     pub confidence: f64,
     /// For each matched cell and each kernel but the first that has several runs:
@@ -33,20 +34,20 @@ pub struct Replicates {
 /// What of a run is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Quantity {
+pub enum Measure {
     /// The 99.9 % quantile of the samples.
     P999Ns,
     /// The largest sample.
     MaxNs,
 }
 
-impl Quantity {
+impl Measure {
     const ALL: [Self; 2] = [Self::P999Ns, Self::MaxNs];
 
     fn of(self, stats: &Stats) -> Option<i64> {
         match self {
-            Self::P999Ns => stats.p999_ns,
-            Self::MaxNs => stats.max_ns,
+            Self::P999Ns => stats.p999,
+            Self::MaxNs => stats.max,
         }
     }
 }
@@ -59,7 +60,7 @@ pub struct Estimate {
     /// The other kernel: an index into [`super::Comparison::groups`].
     pub group: usize,
     /// The quantity.
-    pub quantity: Quantity,
+    pub quantity: Measure,
     /// Runs with a value above zero: base, other.
     pub runs: [usize; 2],
     /// Hodges-Lehmann estimate: the median of the ratios of all pairs of runs.
@@ -91,7 +92,7 @@ impl Estimate {
 /// The estimates, where the runs allow them, and what to say of them.
 pub(super) fn estimate(
     runs: &[&Run],
-    groups: &[Side],
+    groups: &[KernelRuns],
     cells: &[Match<'_>],
 ) -> (Option<Replicates>, Vec<String>) {
     let [base, others @ ..] = groups else {
@@ -100,19 +101,21 @@ pub(super) fn estimate(
     if others.is_empty() {
         return (None, vec![one_kernel(runs)]);
     }
-    let repeated: Vec<(usize, &Side)> =
+    let repeated: Vec<(usize, &KernelRuns)> =
         (1..).zip(others).filter(|(_, side)| side.runs.len() > 1).collect();
     if base.runs.len() < 2 || repeated.is_empty() {
         return (None, vec![one_pair(runs)]);
     }
     let mut estimates = Vec::new();
-    for cell in cells {
+    for cell in
+        cells.iter().filter(|cell| cell.cells.iter().all(|found| found.2.latency().is_some()))
+    {
         for (group, other) in &repeated {
             let of = |quantity| of_cell(cell, quantity, base, (*group, other));
-            estimates.extend(Quantity::ALL.map(of));
+            estimates.extend(Measure::ALL.map(of));
         }
     }
-    for quantity in Quantity::ALL {
+    for quantity in Measure::ALL {
         holm(estimates.iter_mut().filter(|e| e.quantity == quantity));
     }
     let mut notes = Vec::new();
@@ -138,7 +141,7 @@ pub(super) fn estimate(
 /// Whether no p could come below the level, whatever the runs had measured.
 fn no_small_p(estimates: &[Estimate]) -> Option<String> {
     #[allow(clippy::cast_precision_loss, reason = "cells and kernels are few")]
-    let family = (estimates.len() / Quantity::ALL.len()) as f64;
+    let family = (estimates.len() / Measure::ALL.len()) as f64;
     let level = 1.0 - CONFIDENCE;
     let is_small = |m, n| family * least_p(m, n) <= level;
     if estimates.iter().any(|e| is_small(e.runs[0], e.runs[1])) {
@@ -182,14 +185,14 @@ fn one_pair(runs: &[&Run]) -> String {
 
 fn of_cell(
     cell: &Match<'_>,
-    quantity: Quantity,
-    base: &Side,
-    (group, other): (usize, &Side),
+    quantity: Measure,
+    base: &KernelRuns,
+    (group, other): (usize, &KernelRuns),
 ) -> Estimate {
-    let logs = |side: &Side| -> Vec<f64> {
+    let logs = |side: &KernelRuns| -> Vec<f64> {
         let mine = cell.cells.iter().filter(|(run, ..)| side.runs.contains(run));
         #[allow(clippy::cast_precision_loss, reason = "a logarithm needs no 16th digit")]
-        mine.filter_map(|(.., cell)| quantity.of(&cell.stats))
+        mine.filter_map(|(.., cell)| quantity.of(&cell.latency()?.stats))
             .filter(|value| *value > 0)
             .map(|value| (value as f64).ln())
             .collect()

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Ratios, Row, Side, ratio};
+use super::groups::KernelRuns;
+use super::row::{Ratios, Row, ratio};
 
 /// What the runs of one kernel measured in a cell. A quantity is absent where one
 /// of the runs that measured the cell lacks it: a median over those that have it
@@ -53,7 +54,7 @@ impl<T: Copy> Span<T> {
 }
 
 /// One spread for each kernel, in their order.
-pub(super) fn of_rows(rows: &[Row], groups: &[Side]) -> Vec<Spread> {
+pub(super) fn of_rows(rows: &[Row], groups: &[KernelRuns]) -> Vec<Spread> {
     let mut spreads: Vec<Spread> = Vec::new();
     for (number, group) in groups.iter().enumerate() {
         let mut spread = of_group(rows, number, group);
@@ -63,7 +64,7 @@ pub(super) fn of_rows(rows: &[Row], groups: &[Side]) -> Vec<Spread> {
     spreads
 }
 
-fn of_group(rows: &[Row], number: usize, group: &Side) -> Spread {
+fn of_group(rows: &[Row], number: usize, group: &KernelRuns) -> Spread {
     let mine: Vec<&Row> =
         rows.iter().filter(|row| row.samples > 0 && group.runs.contains(&row.run)).collect();
     #[allow(clippy::cast_precision_loss, reason = "latencies are ordered and halved to a ns")]
@@ -99,7 +100,7 @@ fn ratios(spread: &Spread, base: &Spread) -> Ratios {
 mod tests {
     use super::super::tests::{cell, compared, run};
     use super::*;
-    use crate::schema::{Run, Stats};
+    use crate::schema::{Latency, Run, Stats};
 
     /// Runs of two kernels in turn: maxima in us, 99.9 % quantiles of half of them.
     fn runs(maxima: &[(&str, i64)]) -> Vec<Run> {
@@ -107,6 +108,10 @@ mod tests {
             run(&number.to_string(), preemption, vec![cell("x", us / 2, *us)])
         });
         made.collect()
+    }
+
+    fn latency(run: &mut Run) -> &mut Latency {
+        run.cells[0].latency_mut().unwrap()
     }
 
     const FIVE: [(&str, i64); 5] =
@@ -131,8 +136,8 @@ mod tests {
     #[test]
     fn a_run_without_samples_is_no_replicate() {
         let mut runs = runs(&FIVE);
-        runs[0].cells[0].stats = Stats::default();
-        runs[2].cells[0].stats.p999_ns = None;
+        latency(&mut runs[0]).stats = Stats::default();
+        latency(&mut runs[2]).stats.p999 = None;
         runs[1].cells.clear();
         runs[3].cells.clear();
         let comparison = compared(runs);

@@ -1,57 +1,74 @@
 use super::*;
+use crate::compare::differences::Bearing;
 use crate::plan::Plan;
 use crate::schema::{
-    Board, Condition, Kernel, Lab, LoadWork, Origin, Stats, Thread, TimeBase, Tool, Verdict,
-    WorkCounter,
+    Better, Board, BoardKind, Cell, CellState, Condition, Cost, CostEnd, Kernel, Lab, Latency,
+    LoadWork, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase, Tool, Unit, Verdict,
+    What, WorkCounter,
 };
+use std::collections::BTreeMap;
 
 pub(super) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
-    Cell {
-        key: key.to_owned(),
-        dir: String::new(),
-        kind: "latency".to_owned(),
-        state: CellState::Complete,
-        reason: None,
+    let placement = Placement { policy: Policy::Fifo, priority: 80, ..Placement::default() };
+    let latency = Latency {
         probe: "wakeup".to_owned(),
-        params: BTreeMap::new(),
-        load: "hackbench".to_owned(),
-        duration_ns: 1,
         interval_ns: Some(1_000_000),
         stats: Stats {
             scheduled: 10_000,
             samples: 10_000,
-            min_ns: Some(-5),
-            avg_ns: Some(10_000.0),
-            max_ns: Some(max_us * 1_000),
-            p99_ns: Some(p999_us * 500),
-            p999_ns: Some(p999_us * 1_000),
+            min: Some(-5),
+            avg: Some(10_000.0),
+            max: Some(max_us * 1_000),
+            p99: Some(p999_us * 500),
+            p999: Some(p999_us * 1_000),
             ..Stats::default()
         },
-        series: Vec::new(),
-        parts: Vec::new(),
-        threads: vec![Thread { policy: "fifo".to_owned(), priority: 80, ..Thread::default() }],
-        load_work: vec![LoadWork {
-            load: "hackbench".to_owned(),
-            counters: vec![WorkCounter {
-                name: "messages".to_owned(),
-                total: 1_000,
-                per_second: 1_000.0,
-            }],
-            ..LoadWork::default()
+        threads: vec![Thread { placement, ..Thread::default() }],
+        ..Latency::default()
+    };
+    complete(key, What::Latency(latency))
+}
+
+pub(super) fn cost(key: &str, low: f64, value: f64, high: f64) -> Cell {
+    let cost = Cost {
+        metric: "lat.syscall".to_owned(),
+        meaning: "getppid()".to_owned(),
+        params: BTreeMap::new(),
+        unit: Unit::Ns,
+        better: Better::Less,
+        value: Some(value),
+        low: Some(low),
+        high: Some(high),
+        confidence: 0.95,
+        iterations: 1_000,
+        repetitions: vec![low, value, high],
+        spread: None,
+        end: Some(CostEnd::Precise),
+    };
+    complete(key, What::Cost(cost))
+}
+
+fn complete(key: &str, what: What) -> Cell {
+    let load_work = vec![LoadWork {
+        load: "hackbench".to_owned(),
+        counters: vec![WorkCounter {
+            name: "messages".to_owned(),
+            total: 1_000,
+            per_second: 1_000.0,
         }],
-        cpu_utilisation: None,
-        steal: None,
-        warmup_max_ns: None,
-        started: None,
-        ended: None,
-        conditions: Vec::new(),
-        verdict: Verdict::default(),
-    }
+        ..LoadWork::default()
+    }];
+    let cell = Cell::new(key.to_owned(), String::new(), "hackbench".to_owned(), 1, what);
+    Cell { state: CellState::Complete, load_work, ..cell }
+}
+
+fn latency(cell: &mut Cell) -> &mut Latency {
+    cell.latency_mut().expect("a cell of latencies")
 }
 
 pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
     Run {
-        schema: "1.0".to_owned(),
+        schema: crate::schema::SCHEMA.to_owned(),
         run_id: id.to_owned(),
         state: RunState::Complete,
         origin: Origin::Native,
@@ -69,7 +86,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
         },
         board: Board {
             name: "ebx11".to_owned(),
-            kind: "local".to_owned(),
+            kind: BoardKind::Local,
             fingerprint: "f".to_owned(),
             cpu_model: String::new(),
             cpus: 2,
@@ -80,7 +97,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
             release: format!("6.1.0-{preemption}"),
             version: String::new(),
             machine: "x86_64".to_owned(),
-            preemption: preemption.to_owned(),
+            preemption: preemption.parse().unwrap_or_default(),
             command_line: String::new(),
             config_sha256: None,
         },
@@ -97,7 +114,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
 
 /// Makes the run one of a virtual board that counts instructions.
 pub(super) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
-    run.board.kind = "virtual".to_owned();
+    run.board.kind = BoardKind::Virtual;
     run.board.lab = Some(Lab { counted: true, seed, ..Lab::default() });
     run.phase_ns = phase_ns;
 }
@@ -132,7 +149,7 @@ fn cells_are_matched_by_key_and_divided_by_the_first() {
 #[test]
 fn a_cell_without_samples_has_no_ratio() {
     let mut skipped = cell("x", 1, 1);
-    skipped.stats = Stats::default();
+    latency(&mut skipped).stats = Stats::default();
     let comparison =
         compared(vec![run("a", "none", vec![skipped]), run("b", "rt", vec![cell("x", 1, 1)])]);
     assert_eq!(comparison.cells[0].rows[1].ratio, Ratios::default());
@@ -147,7 +164,7 @@ fn one_pair_proves_nothing() {
     assert!(comparison.replicates.is_none());
     assert!(comparison.caveats[0].contains("one pair proves nothing about the kernels"));
     let roles: Vec<_> = comparison.differences.iter().map(|d| d.role).collect();
-    assert_eq!(roles, [Role::Subject, Role::Subject]);
+    assert_eq!(roles, [Bearing::Subject, Bearing::Subject]);
     assert!(!has(&comparison, "differ in more than their kernels"));
 
     let mut boards = pair();
@@ -161,7 +178,7 @@ fn every_confounder_is_found() {
     type Change = fn(&mut Run);
     let changes: [(&str, Change); 12] = [
         ("board", |r| r.board.fingerprint = "g".to_owned()),
-        ("kind of board", |r| r.board.kind = "wire".to_owned()),
+        ("kind of board", |r| r.board.kind = BoardKind::Wire),
         ("CPUs online", |r| r.board.cpus = 4),
         ("virtual machine", |r| r.is_virtual = true),
         ("hypervisor", |r| r.board.hypervisor = Some("KVM".to_owned())),
@@ -173,8 +190,8 @@ fn every_confounder_is_found() {
         ("conditions", |r| {
             r.conditions.push(Condition { id: "smt".to_owned(), text: String::new() });
         }),
-        ("scheduling", |r| r.cells[0].threads[0].priority = 48),
-        ("interval", |r| r.cells[0].interval_ns = Some(250_000)),
+        ("scheduling", |r| latency(&mut r.cells[0]).threads[0].placement.priority = 48),
+        ("interval", |r| latency(&mut r.cells[0]).interval_ns = Some(250_000)),
         ("load work", |r| r.cells[0].load_work[0].counters[0].per_second = 700.0),
     ];
     for (what, change) in changes {
@@ -185,7 +202,7 @@ fn every_confounder_is_found() {
         let comparison = compared(runs);
         let found: Vec<_> = comparison.differences.iter().map(|d| d.what.as_str()).collect();
         assert_eq!(found, [what]);
-        assert_eq!(comparison.differences[0].role, Role::Confounder);
+        assert_eq!(comparison.differences[0].role, Bearing::Confounder);
         assert_ne!(comparison.differences[0].values[0], comparison.differences[0].values[1]);
         assert!(has(&comparison, &format!("more than their kernels ({what})")));
     }

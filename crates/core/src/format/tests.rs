@@ -1,6 +1,11 @@
 //! Records written and read back, whole, torn and damaged.
 
+use super::cursor::Cursor;
+use super::record::{MAX_COUNT, MAX_SECOND};
 use super::*;
+use crate::block::{Block, Late, Moments, Outlier};
+use crate::histogram::{BINS, Histogram};
+use crate::interval::{Actor, Interval, MAX_NAME};
 use proptest::prelude::*;
 
 fn arbitrary_record() -> impl Strategy<Value = Record> {
@@ -19,33 +24,50 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
         },
     );
     let coarse = prop::collection::btree_map(-232_i16..232, any::<u32>(), 0..40);
-    let block = (any::<u32>(), 0..=MAX_SECOND, moments, coarse).prop_map(
-        |(thread, index, moments, coarse)| {
-            Record::Block(Block { thread, index, moments, coarse: coarse.into_iter().collect() })
+    let block = (any::<(u32, u32)>(), 0..=MAX_SECOND, moments, coarse).prop_map(
+        |((thread, series), index, moments, coarse)| {
+            Record::Block(Block {
+                thread,
+                series,
+                index,
+                moments,
+                coarse: coarse.into_iter().collect(),
+            })
         },
     );
     let counts = prop::collection::btree_map(0..BINS, 1..=MAX_COUNT, 0..40);
-    let histogram = (any::<u32>(), counts).prop_map(|(thread, bins)| {
+    let histogram = (any::<(u32, u32)>(), counts).prop_map(|((thread, series), bins)| {
         let mut counts = Histogram::new();
         bins.into_iter().for_each(|(bin, n)| counts.add(bin, n));
-        Record::Histogram { thread, series: 1, part: Part::Behind, counts }
+        Record::Histogram { thread, series, part: Part::Behind, counts }
     });
-    let late =
-        (any::<(u32, u64, u64)>(), 0..=MAX_COUNT).prop_map(|((thread, at, latency), missed)| {
-            Record::Late(Late { thread, at, latency, missed })
-        });
+    let late = (any::<(u32, u32, u64, u64)>(), 0..=MAX_COUNT).prop_map(
+        |((thread, series, at, latency), missed)| {
+            Record::Late(Late { thread, series, at, latency, missed })
+        },
+    );
     let work = (0..=MAX_SECOND, any::<(u32, Vec<u64>)>())
         .prop_map(|(second, (part, totals))| Record::Work { second, part, totals });
-    let outliers = any::<(u32, Vec<(u64, i64)>)>().prop_map(|(thread, samples)| Record::Outliers {
-        thread,
-        samples: samples.into_iter().map(|(at, latency)| Outlier { at, latency }).collect(),
+    let outliers = any::<(u32, u32, Vec<(u64, i64)>)>().prop_map(|(thread, series, samples)| {
+        Record::Outliers {
+            thread,
+            series,
+            samples: samples.into_iter().map(|(at, latency)| Outlier { at, latency }).collect(),
+        }
     });
-    prop_oneof![block, histogram, late, work, outliers]
+    let system = (0..=MAX_SECOND, any::<(u32, u32)>())
+        .prop_map(|(second, (busy, steal))| Record::System { second, busy, steal });
+    let interval = any::<(u32, u64, u64, u32)>().prop_map(|(cpu, one, other, actor)| {
+        Record::Interval(Interval { cpu, from: one.min(other), to: one.max(other), actor })
+    });
+    let actor =
+        (any::<u32>(), ".{0,60}").prop_map(|(number, name)| Record::Actor(Actor { number, name }));
+    prop_oneof![block, histogram, late, work, outliers, system, interval, actor]
 }
 
 #[test]
 fn numbers_that_cannot_be_are_damage() {
-    let late = |missed| Record::Late(Late { thread: 0, at: 0, latency: 0, missed });
+    let late = |missed| Record::Late(Late { thread: 0, series: 0, at: 0, latency: 0, missed });
     let work = |second| Record::Work { second, part: 0, totals: vec![1] };
     let cases = [
         (late(MAX_COUNT), 0),
@@ -60,6 +82,54 @@ fn numbers_that_cannot_be_are_damage() {
         assert_eq!(reader.by_ref().count() as u64, 1 - damaged, "{record:?}");
         assert_eq!(reader.damaged, damaged, "{record:?}");
     }
+}
+
+/// A frame of this payload.
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
+    let crc = super::record::checksum(length, payload).to_le_bytes();
+    [&[0xB5, 0x1A], &length[..], &crc, payload].concat()
+}
+
+#[test]
+fn kinds_of_later_versions_are_passed_over() {
+    let late = Record::Late(Late { thread: 0, series: 0, at: 0, latency: 0, missed: 0 });
+    let mut bytes = frame(&[9, 1, 2, 3]);
+    bytes.extend(frame(&[0]));
+    encode(&late, &mut bytes);
+    let mut reader = Reader::new(&bytes);
+    assert_eq!(reader.by_ref().collect::<Vec<_>>(), [late]);
+    assert_eq!(reader.damaged, 0);
+}
+
+#[test]
+fn intervals_and_names_that_cannot_be_are_damage() {
+    let last = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01];
+    let interval = |length: u8| [&[7, 1][..], &last, &[length, 0]].concat();
+    let name = |length: u8, name: &[u8]| [&[8, 3, length][..], name].concat();
+    let long = [&[8, 3, 0x80, 0x02][..], &[b'a'; 256]].concat();
+    for (payload, damaged) in [
+        (interval(0), 0),
+        (interval(1), 1),
+        (name(2, b"sh"), 0),
+        (name(3, b"sh"), 1),
+        (name(2, b"\xFF\xFF"), 1),
+        (long, 1),
+    ] {
+        let bytes = frame(&payload);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(reader.by_ref().count() as u64, 1 - damaged, "{payload:?}");
+        assert_eq!(reader.damaged, damaged, "{payload:?}");
+    }
+}
+
+#[test]
+fn a_name_that_is_too_long_is_cut_between_characters() {
+    let mut bytes = Vec::new();
+    encode(&Record::Actor(Actor { number: 1, name: "ä".repeat(MAX_NAME) }), &mut bytes);
+    let read: Vec<_> = Reader::new(&bytes).collect();
+    let name = "ä".repeat(MAX_NAME / 2);
+    assert_eq!(read, [Record::Actor(Actor { number: 1, name })]);
 }
 
 proptest! {

@@ -176,7 +176,7 @@ mod tests {
     fn block(values: &[i64]) -> Block {
         let mut coarse: Vec<_> = values.iter().map(|v| (coarse_bin(*v), 1)).collect();
         coarse.sort_unstable();
-        Block { thread: 0, index: 0, moments: Moments::EMPTY, coarse }
+        Block { thread: 0, series: 0, index: 0, moments: Moments::EMPTY, coarse }
     }
 
     proptest! {

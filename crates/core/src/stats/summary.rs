@@ -1,9 +1,9 @@
 //! The statistics of a thread and of a cell.
 
 use super::quantile::{Distribution, Quantile};
-use crate::block::{Block, Late, Moments};
+use crate::block::{Block, Moments};
 use crate::histogram::{Histogram, SignedHistogram, bin_high};
-use crate::run::ThreadData;
+use crate::run::SeriesData;
 use crate::schema::{Corrected, Stats};
 
 /// Where a thread's quantiles come from.
@@ -24,11 +24,11 @@ impl Counts<'_> {
     }
 }
 
-/// What one thread recorded.
+/// What one thread recorded of one series.
 #[derive(Debug, Clone, Copy)]
 pub struct Recorded<'a> {
     /// Exact count, extremes and sums.
-    pub moments: &'a Moments,
+    pub moments: Moments,
     /// The samples.
     pub counts: Counts<'a>,
     /// What the missed releases would have seen.
@@ -38,17 +38,16 @@ pub struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// A thread read back from a run directory, whose moments are those of its
-    /// blocks ([`ThreadData::moments`]).
+    /// A series read back from a run directory.
     #[must_use]
-    pub fn of(thread: &'a ThreadData, moments: &'a Moments) -> Self {
+    pub fn of(series: &'a SeriesData) -> Self {
         Self {
-            moments,
-            counts: match &thread.histogram {
+            moments: series.moments(),
+            counts: match &series.histogram {
                 Some(histogram) => Counts::Fine(histogram),
-                None => Counts::Coarse(&thread.blocks),
+                None => Counts::Coarse(&series.blocks),
             },
-            behind: thread.behind.as_ref(),
+            behind: series.behind.as_ref(),
             from_bins: false,
         }
     }
@@ -66,7 +65,7 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
     let mut raw = Distribution::default();
     let mut behind = Distribution::default();
     for thread in threads {
-        moments.merge(thread.moments);
+        moments.merge(&thread.moments);
         raw = raw.with(thread.counts.distribution());
         if let Some(missed) = thread.behind {
             behind = behind.with(Distribution::from_unsigned(missed));
@@ -81,7 +80,7 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
         [Quantile::P50, Quantile::P99, Quantile::P999, Quantile::P9999]
             .map(|q| values.quantile(q, releases).map(|value| value.min(limit)))
     };
-    let [p50_ns, p99_ns, p999_ns, p9999_ns] = four(&raw, scheduled);
+    let [p50, p99, p999, p9999] = four(&raw, scheduled);
     let unknown = moments.missed > 0 && behind.total() == 0;
     let all = raw.with(behind);
     let corrected = if unknown { [None; 4] } else { four(&all, all.total()) };
@@ -90,34 +89,23 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
         samples: moments.count,
         missed: moments.missed,
         early: moments.early,
-        min_ns: any.then_some(moments.min),
-        avg_ns: moments.mean(),
-        max_ns: any.then_some(moments.max),
-        stddev_ns: moments.stddev(),
-        p50_ns,
-        p99_ns,
-        p999_ns,
-        p9999_ns,
+        min: any.then_some(moments.min),
+        avg: moments.mean(),
+        max: any.then_some(moments.max),
+        stddev: moments.stddev(),
+        p50,
+        p99,
+        p999,
+        p9999,
         corrected: Corrected {
             samples: if unknown { scheduled } else { all.total() },
-            p50_ns: corrected[0],
-            p99_ns: corrected[1],
-            p999_ns: corrected[2],
-            p9999_ns: corrected[3],
+            p50: corrected[0],
+            p99: corrected[1],
+            p999: corrected[2],
+            p9999: corrected[3],
             from_bins: threads.iter().any(|thread| thread.from_bins),
         },
     }
-}
-
-/// What the missed releases behind late samples would have seen, from the late
-/// records of a cell that was cut short before its histograms were written.
-#[must_use]
-pub fn behind_from_late(late: &[Late], interval_ns: u64) -> Histogram {
-    let mut behind = Histogram::new();
-    for late in late {
-        behind.expand_late(late.latency, interval_ns, late.missed, 1);
-    }
-    behind
 }
 
 /// Releases later than the deadline: samples, and missed periods whose
@@ -143,7 +131,9 @@ pub fn clusters(blocks: &[Block]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::Late;
     use crate::histogram::missed_behind;
+    use crate::stats::{Behind, Limits};
     use proptest::prelude::*;
 
     const US: i64 = 1_000;
@@ -184,7 +174,7 @@ mod tests {
 
         fn recorded(&self) -> Recorded<'_> {
             Recorded {
-                moments: &self.moments,
+                moments: self.moments,
                 counts: Counts::Fine(&self.samples),
                 behind: Some(&self.behind),
                 from_bins: false,
@@ -210,12 +200,12 @@ mod tests {
         let thread = stall(100 * MS);
         let stats = summarise(&[thread.recorded()]);
         assert_eq!((stats.scheduled, stats.samples, stats.missed), (1_000, 901, 99));
-        assert!(within_a_bin(stats.p99_ns, 10 * US));
-        assert_eq!(stats.p999_ns, Some(100 * MS));
-        assert_eq!(stats.p9999_ns, None);
-        assert_eq!(stats.max_ns, Some(100 * MS));
+        assert!(within_a_bin(stats.p99, 10 * US));
+        assert_eq!(stats.p999, Some(100 * MS));
+        assert_eq!(stats.p9999, None);
+        assert_eq!(stats.max, Some(100 * MS));
         assert_eq!(stats.corrected.samples, 1_000);
-        assert!(within_a_bin(stats.corrected.p99_ns, 90 * MS));
+        assert!(within_a_bin(stats.corrected.p99, 90 * MS));
         let p95 = Quantile::parts_per_million(950_000).unwrap();
         assert!(within_a_bin(thread.corrected().quantile(p95, 1_000), 50 * MS));
     }
@@ -239,8 +229,8 @@ mod tests {
         let thread = stall(100 * MS);
         let stats = summarise(&[Recorded { behind: None, ..thread.recorded() }]);
         assert_eq!(stats.corrected.samples, 1_000);
-        assert_eq!(stats.corrected.p99_ns, None);
-        assert!(stats.p99_ns.is_some());
+        assert_eq!(stats.corrected.p99, None);
+        assert!(stats.p99.is_some());
     }
 
     #[test]
@@ -250,13 +240,14 @@ mod tests {
         thread.moments.count = 900;
         thread.moments.missed = 100;
         let stats = summarise(&[thread.recorded()]);
-        assert!(within_a_bin(stats.p999_ns, 100 * MS));
+        assert!(within_a_bin(stats.p999, 100 * MS));
     }
 
     #[test]
     fn late_records_rebuild_what_was_missed() {
-        let late = Late { thread: 0, at: 0, latency: 100_500_000, missed: 100 };
-        assert_eq!(behind_from_late(&[late], 1_000_000), stall(100_500_000).behind);
+        let late = Late { thread: 0, series: 0, at: 0, latency: 100_500_000, missed: 100 };
+        let behind = Behind::from_late(&[late], 1_000_000, &Limits::NONE);
+        assert_eq!(behind.counts, stall(100_500_000).behind);
     }
 
     #[test]
@@ -279,11 +270,11 @@ mod tests {
             let cell = summarise(&[one.recorded(), two.recorded()]);
             prop_assert_eq!(&cell, &summarise(&[both.recorded()]));
             prop_assert_eq!(cell.corrected.samples, cell.scheduled);
-            for value in [cell.p50_ns, cell.p99_ns, cell.corrected.p50_ns, cell.corrected.p99_ns].into_iter().flatten() {
-                prop_assert!(Some(value) <= cell.max_ns);
+            for value in [cell.p50, cell.p99, cell.corrected.p50, cell.corrected.p99].into_iter().flatten() {
+                prop_assert!(Some(value) <= cell.max);
             }
-            prop_assert!(cell.p50_ns >= cell.min_ns);
-            prop_assert!(cell.p50_ns <= cell.p99_ns || cell.p99_ns.is_none());
+            prop_assert!(cell.p50 >= cell.min);
+            prop_assert!(cell.p50 <= cell.p99 || cell.p99.is_none());
         }
     }
 }

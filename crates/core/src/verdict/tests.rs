@@ -1,17 +1,21 @@
 use super::*;
-use crate::schema::Lab;
+use crate::plan::Plan;
+use crate::schema::{
+    Board, BoardKind, Cell, CellState, Cost, Counter, Lab, Latency, Outcome, Placement, Quantity,
+    Stats, Thread, Verdict, What,
+};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
 fn stats(n: u64, max: i64) -> Stats {
-    Stats { scheduled: n, samples: n, max_ns: Some(max), ..Stats::default() }
+    Stats { scheduled: n, samples: n, max: Some(max), ..Stats::default() }
 }
 
 fn board(lab: Option<Lab>) -> Board {
     Board {
         name: String::new(),
-        kind: String::new(),
+        kind: BoardKind::Local,
         fingerprint: String::new(),
         cpu_model: String::new(),
         cpus: 1,
@@ -32,8 +36,21 @@ fn soft(tolerated: f64) -> Rule {
     Rule { tolerate: Some(tolerated), ..hard() }
 }
 
+fn activations() -> Quantity {
+    Quantity {
+        noun: "activation".to_owned(),
+        nouns: "activations".to_owned(),
+        ..Quantity::default()
+    }
+}
+
+fn judged_thread(stats: &Stats, exceedances: u64, clusters: u64, rule: &Rule) -> Verdict {
+    let primary = &activations();
+    judge_thread(&Evidence { stats, exceedances, clusters, interval_ns: Some(MS), primary }, rule)
+}
+
 fn judge(n: u64, k: u64, rule: &Rule) -> Verdict {
-    judge_thread(&stats(n, 104_100), k, k.min(1), Some(MS), rule)
+    judged_thread(&stats(n, 104_100), k, k.min(1), rule)
 }
 
 #[test]
@@ -65,7 +82,7 @@ fn the_first_release_too_few_is_inconclusive() {
 
 #[test]
 fn one_exceedance_fails_a_hard_deadline_however_long_the_run() {
-    let verdict = judge_thread(&stats(100_000_000, 1_204_000), 1, 1, Some(MS), &hard());
+    let verdict = judged_thread(&stats(100_000_000, 1_204_000), 1, 1, &hard());
     assert_eq!(verdict.outcome, Outcome::Fail);
     assert_eq!(verdict.exceedances, 1);
     assert_eq!(
@@ -94,19 +111,19 @@ fn a_soft_deadline_weighs_both_bounds() {
 
 #[test]
 fn clusters_are_judged_beside_the_exceedances() {
-    let verdict = judge_thread(&stats(100_000, 900_000), 200, 2, Some(MS), &hard());
+    let verdict = judged_thread(&stats(100_000, 900_000), 200, 2, &hard());
     assert_eq!(
         verdict.because[1],
         "they cluster: 2 seconds held all 200 (extremal index 0.01); counted by clusters, at most \
          one in 15.9 s, at 95 % confidence (one-sided)"
     );
-    let apart = judge_thread(&stats(100_000, 900_000), 2, 2, Some(MS), &hard());
+    let apart = judged_thread(&stats(100_000, 900_000), 2, 2, &hard());
     assert!(!apart.because.iter().any(|s| s.contains("cluster")));
 }
 
 #[test]
 fn nothing_measured_is_no_pass() {
-    let verdict = judge_thread(&Stats::default(), 0, 0, Some(MS), &hard());
+    let verdict = judged_thread(&Stats::default(), 0, 0, &hard());
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
     assert_eq!(verdict.upper_bound, None);
     assert!(verdict.because[0].starts_with("no samples"));
@@ -183,34 +200,19 @@ fn bonferroni_asks_for_more_of_each() {
 fn cell(state: CellState, verdicts: Vec<Verdict>) -> Cell {
     let threads = verdicts.into_iter().zip(0..).map(|(verdict, thread)| Thread {
         thread,
-        cpu: Some(thread),
+        placement: Placement { cpu: Some(thread), ..Placement::default() },
         verdict,
         ..Thread::default()
     });
-    Cell {
-        key: "wakeup @ none @ 30s".to_owned(),
-        dir: String::new(),
-        kind: "latency".to_owned(),
-        state,
-        reason: None,
+    let latency = Latency {
         probe: "wakeup".to_owned(),
-        params: std::collections::BTreeMap::new(),
-        load: "none".to_owned(),
-        duration_ns: 30_000 * MS,
         interval_ns: Some(MS),
-        stats: Stats::default(),
-        series: Vec::new(),
-        parts: Vec::new(),
         threads: threads.collect(),
-        load_work: Vec::new(),
-        cpu_utilisation: None,
-        steal: None,
-        warmup_max_ns: None,
-        started: None,
-        ended: None,
-        conditions: Vec::new(),
-        verdict: Verdict::default(),
-    }
+        ..Latency::default()
+    };
+    let key = "wakeup @ none @ 30s".to_owned();
+    let what = What::Latency(latency);
+    Cell { state, ..Cell::new(key, String::new(), "none".to_owned(), 30_000 * MS, what) }
 }
 
 fn judged(state: CellState, verdicts: Vec<Verdict>) -> Cell {
@@ -247,9 +249,8 @@ fn a_cell_that_was_not_measured_does_not_pass() {
     let pending = judged(CellState::Pending, vec![]);
     assert_eq!(pending.verdict.outcome, Outcome::Inconclusive);
     assert_eq!(pending.verdict.because, ["not measured: the run ended before it"]);
-    let mut cost = cell(CellState::Complete, vec![]);
-    cost.kind = "cost".to_owned();
-    assert_eq!(judge_cell(&cost, &hard()).outcome, Outcome::None);
+    let cost = Cell { what: What::Cost(Cost::default()), ..cell(CellState::Complete, vec![]) };
+    assert_eq!(judge_cell(&cost, &hard()), hard().verdict(Outcome::None, vec![]));
 }
 
 #[test]
@@ -283,6 +284,68 @@ fn a_run_is_its_worst_cell() {
     assert!(run.because.iter().any(|s| s == "the worst of 3 cells: wakeup @ none @ 30s"));
     assert!(run.because.iter().any(|s| s.starts_with("3 judgements, one a thread and cell")));
     assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
+}
+
+#[test]
+fn samples_are_called_what_the_probe_calls_them() {
+    let primary = &Quantity {
+        noun: "hand-over".to_owned(),
+        nouns: "hand-overs".to_owned(),
+        ..Quantity::default()
+    };
+    let stats = &stats(1_000, 104_100);
+    let said = |exceedances| {
+        let evidence = Evidence { stats, exceedances, clusters: 0, interval_ns: None, primary };
+        judge_thread(&evidence, &hard()).because
+    };
+    assert!(said(0)[0].starts_with("no hand-over was later than 200 us"), "{:?}", said(0));
+    assert!(said(0)[1].contains("needs 29,956 hand-overs"), "{:?}", said(0));
+    assert!(said(0)[2].contains("1,000 hand-overs"), "{:?}", said(0));
+    assert!(said(2)[0].starts_with("2 of 1,000 hand-overs were later"), "{:?}", said(2));
+    let mut latency = Latency { primary: primary.clone(), ..Latency::default() };
+    let verdict = Verdict { exceedances: 2, ..Verdict::default() };
+    latency.threads = vec![Thread { stats: stats.clone(), verdict, ..Thread::default() }];
+    judge_threads(&mut latency, &hard());
+    assert_eq!(latency.threads[0].verdict.because, said(2));
+}
+
+#[test]
+fn a_bad_counter_forbids_a_pass() {
+    let counter = |total, bad| Counter {
+        name: "dropouts".to_owned(),
+        meaning: "buffers that came too late".to_owned(),
+        total,
+        bad,
+    };
+    let with = |n, k, counters| {
+        let mut cell = cell(CellState::Complete, vec![judge(n, k, &hard())]);
+        cell.counters = counters;
+        judge_cell(&cell, &hard())
+    };
+    let said = |verdict: &Verdict| {
+        verdict
+            .because
+            .iter()
+            .position(|because| because.starts_with("3 dropouts (buffers that came too late)"))
+    };
+    for (counters, outcome, at) in [
+        (vec![], Outcome::Pass, None),
+        (vec![counter(0, true), counter(3, false)], Outcome::Pass, None),
+        (vec![counter(0, true), counter(3, true)], Outcome::Inconclusive, Some(0)),
+    ] {
+        let verdict = with(30_000, 0, counters);
+        assert_eq!((verdict.outcome, said(&verdict)), (outcome, at), "{verdict:?}");
+    }
+    let failed = with(30_000, 1, vec![counter(3, true)]);
+    assert_eq!(failed.outcome, Outcome::Fail);
+    assert!(failed.because[0].starts_with("1 of 30,000") && said(&failed) > Some(0));
+    let cost = Cell {
+        what: What::Cost(Cost::default()),
+        counters: vec![counter(3, true)],
+        ..cell(CellState::Complete, vec![])
+    };
+    let verdict = judge_cell(&cost, &hard());
+    assert_eq!((verdict.outcome, said(&verdict)), (Outcome::None, Some(0)));
 }
 
 proptest! {

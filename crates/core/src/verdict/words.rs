@@ -63,6 +63,7 @@ pub(super) fn needs(
     k: u64,
     scheduled: u64,
     interval_ns: Option<u64>,
+    nouns: &str,
     level: f64,
 ) -> String {
     let asked = format!("not enough evidence for P <= {}", probability(target));
@@ -77,13 +78,19 @@ pub(super) fn needs(
         }
         None => format!("{} more", grouped(more)),
     };
+    let what = if interval_ns.is_some() { "releases" } else { nouns };
     let calm = if k > 0 { ", if no other is late" } else { "" };
-    format!("{asked}: needs {} releases: {longer}{calm}", grouped(needed))
+    format!("{asked}: needs {} {what}: {longer}{calm}", grouped(needed))
 }
 
 /// What the maximum is worth (L0): as many releases again exceed it with
 /// probability n / (n + n), where they are exchangeable with the past ones.
-pub(super) fn maximum(max_ns: i64, scheduled: u64, interval_ns: Option<u64>) -> String {
+pub(super) fn maximum(
+    max_ns: i64,
+    scheduled: u64,
+    interval_ns: Option<u64>,
+    nouns: &str,
+) -> String {
     let max = human_ns(max_ns);
     match interval_ns {
         Some(interval) => {
@@ -95,7 +102,7 @@ pub(super) fn maximum(max_ns: i64, scheduled: u64, interval_ns: Option<u64>) -> 
         None => {
             let n = grouped(scheduled);
             format!(
-                "a max found in {n} releases ({max}) has an even chance to be beaten in the next {n}"
+                "a max found in {n} {nouns} ({max}) has an even chance to be beaten in the next {n}"
             )
         }
     }
@@ -126,23 +133,23 @@ mod tests {
     #[test]
     fn what_is_missing_is_said_in_releases_and_time() {
         assert_eq!(
-            needs(1e-4, 0, 9_956, Some(1_000_000), 0.95),
+            needs(1e-4, 0, 9_956, Some(1_000_000), "hand-overs", 0.95),
             "not enough evidence for P <= 1e-4: needs 29,956 releases: 20.0 s more at this interval"
         );
         assert_eq!(
-            needs(1e-9, 0, 0, Some(1_000_000), 0.95),
+            needs(1e-9, 0, 0, Some(1_000_000), "hand-overs", 0.95),
             "not enough evidence for P <= 1e-9: needs 2,995,732,273 releases: 34.7 days more at this interval"
         );
         assert_eq!(
-            needs(1e-2, 3, 500, None, 0.95),
-            "not enough evidence for P <= 0.01: needs 773 releases: 273 more, if no other is late"
+            needs(1e-2, 3, 500, None, "hand-overs", 0.95),
+            "not enough evidence for P <= 0.01: needs 773 hand-overs: 273 more, if no other is late"
         );
     }
 
     #[test]
     fn a_maximum_says_how_long_it_was_sought() {
         assert_eq!(
-            maximum(104_100, 30_000, Some(1_000_000)),
+            maximum(104_100, 30_000, Some(1_000_000), "hand-overs"),
             "a max found in 30.0 s (104.1 us) has an even chance to be beaten in the next 30.0 s"
         );
     }

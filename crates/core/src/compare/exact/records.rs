@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::{Block, coarse_range};
+use crate::block::{Block, Late, coarse_range};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{bin_high, bin_low};
 use crate::units::grouped;
@@ -40,24 +40,32 @@ fn byte(a: &[u8], b: &[u8]) -> String {
 
 /// What a record is of.
 fn place(record: &Record) -> String {
+    let series = |number: &u32| match number {
+        0 => String::new(),
+        number => format!(", series {number}"),
+    };
     match record {
-        Record::Block(block) => format!("thread {}, second {}", block.thread, block.index),
-        Record::Late(late) => format!("thread {}, late sample", late.thread),
+        Record::Block(Block { thread, series: of, index, .. }) => {
+            format!("thread {thread}{}, second {index}", series(of))
+        }
+        Record::Late(Late { thread, series: of, .. }) => {
+            format!("thread {thread}{}, late sample", series(of))
+        }
         Record::Work { second, part, .. } => format!("second {second}, part {part} of the load"),
         Record::System { second, .. } => format!("second {second}, CPUs' time"),
-        Record::Histogram { thread, series, part, .. } => {
-            let series = match series {
-                0 => String::new(),
-                series => format!(", series {series}"),
-            };
+        Record::Histogram { thread, series: of, part, .. } => {
             let part = match part {
                 Part::Positive => "histogram",
                 Part::Negative => "histogram below zero",
                 Part::Behind => "histogram of missed releases",
             };
-            format!("thread {thread}{series}, {part}")
+            format!("thread {thread}{}, {part}", series(of))
         }
-        Record::Outliers { thread, .. } => format!("thread {thread}, worst samples"),
+        Record::Outliers { thread, series: of, .. } => {
+            format!("thread {thread}{}, worst samples", series(of))
+        }
+        Record::Interval(interval) => format!("CPU {}, interval", interval.cpu),
+        Record::Actor(actor) => format!("actor {}", actor.number),
     }
 }
 
@@ -90,6 +98,14 @@ fn between(a: &Record, b: &Record) -> String {
         }
         (Record::Outliers { samples: a, .. }, Record::Outliers { samples: b, .. }) => {
             list("sample", a, b, |sample| format!("{} at {}", ns(sample.latency), ns(sample.at)))
+        }
+        (Record::Interval(a), Record::Interval(b)) => first_unlike(&[
+            ("from", ns(a.from), ns(b.from)),
+            ("to", ns(a.to), ns(b.to)),
+            ("actor", a.actor.to_string(), b.actor.to_string()),
+        ]),
+        (Record::Actor(a), Record::Actor(b)) => {
+            first_unlike(&[("name", format!("{:?}", a.name), format!("{:?}", b.name))])
         }
         _ => None,
     };

@@ -3,6 +3,8 @@ use crate::block::{Block, Late, Moments, Outlier};
 use crate::compare::tests::{cell, run};
 use crate::format::{Part, Record, encode};
 use crate::histogram::Histogram;
+use crate::interval::{Actor, Interval};
+use crate::schema::{BoardKind, Policy};
 
 /// A run of a counted virtual board with two cells, and what their files hold.
 struct Fixture {
@@ -21,7 +23,7 @@ fn block(index: u64, max: i64) -> Record {
         sum_sq: 196_000_000_000,
         ..Moments::EMPTY
     };
-    Record::Block(Block { thread: 0, index, moments, coarse: vec![(48, 999), (50, 1)] })
+    Record::Block(Block { thread: 0, series: 0, index, moments, coarse: vec![(48, 999), (50, 1)] })
 }
 
 fn bytes(records: &[Record]) -> Option<Vec<u8>> {
@@ -40,7 +42,7 @@ impl Fixture {
     fn new() -> Self {
         let mut run =
             run("r", "rt", vec![cell("w @ none @ 2s", 1, 2), cell("w @ tree @ 2s", 3, 4)]);
-        run.board.kind = "virtual".to_owned();
+        run.board.kind = BoardKind::Virtual;
         run.board.lab = Some(Lab { counted: true, qemu: "7.2".to_owned(), ..Lab::default() });
         let files = Files {
             blocks: bytes(&[block(0, 20_000), block(1, 21_024)]),
@@ -63,8 +65,8 @@ impl Fixture {
         };
         let (a, b) = (json(self), json(other));
         compare(
-            Recorded { name: "A", run: &self.run, json: &a, files: &self.files },
-            Recorded { name: "B", run: &other.run, json: &b, files: &other.files },
+            Candidate { name: "A", run: &self.run, json: &a, files: &self.files },
+            Candidate { name: "B", run: &other.run, json: &b, files: &other.files },
         )
     }
 }
@@ -72,7 +74,7 @@ impl Fixture {
 /// The first difference of two runs of which one is changed.
 fn first(change: impl FnOnce(&mut Fixture)) -> (Exact, String) {
     let exact = Fixture::new().against(&Fixture::changed(change));
-    let Outcome::NotIdentical { first: First { cell, file, what } } = exact.outcome.clone() else {
+    let Sameness::NotIdentical { first: First { cell, file, what } } = exact.outcome.clone() else {
         panic!("{exact:?}");
     };
     let cell = cell.map_or_else(String::new, |cell| format!("{cell}: "));
@@ -88,7 +90,7 @@ fn what_was_measured_is_compared_and_names_and_times_are_not() {
         other.run.group = Some("another".to_owned());
     });
     let exact = Fixture::new().against(&again);
-    assert_eq!(exact.outcome, Outcome::Identical);
+    assert_eq!(exact.outcome, Sameness::Identical);
     let whole = again.files.iter().map(Files::bytes).sum();
     assert!(whole > 100, "{whole}");
     assert_eq!((exact.cells, exact.cells_identical), (2, 2));
@@ -116,20 +118,23 @@ fn the_first_difference_is_said_in_the_words_of_its_record() {
     assert_eq!(text, "w @ tree @ 2s: thread 0, second 1: only in the first run [blocks]");
     let (_, text) = blocks(&[block(0, 20_000), block(2, 21_024)]);
     assert_eq!(text, "w @ tree @ 2s: thread 0, second 1 against thread 0, second 2 [blocks]");
-    let late = Record::Late(Late { thread: 3, at: 1, latency: 2, missed: 1 });
+    let late = Record::Late(Late { thread: 3, series: 0, at: 1, latency: 2, missed: 1 });
     let (_, text) = blocks(&[block(0, 20_000), block(1, 21_024), late]);
     assert_eq!(text, "w @ tree @ 2s: thread 3, late sample: only in the second run [blocks]");
 }
 
 #[test]
 fn every_kind_of_record_is_told_apart() {
-    let late = |latency| Record::Late(Late { thread: 0, at: 5, latency, missed: 1 });
+    let late = |latency| Record::Late(Late { thread: 0, series: 0, at: 5, latency, missed: 1 });
     let work = |total| Record::Work { second: 3, part: 1, totals: vec![7, total] };
     let system = |steal| Record::System { second: 3, busy: 100, steal };
     let worst = |samples: &[i64]| Record::Outliers {
         thread: 0,
+        series: 0,
         samples: samples.iter().map(|latency| Outlier { at: 9, latency: *latency }).collect(),
     };
+    let interval = |to, actor| Record::Interval(Interval { cpu: 1, from: 5, to, actor });
+    let actor = |name: &str| Record::Actor(Actor { number: 3, name: name.to_owned() });
     let coarse = |bin| match block(0, 20_000) {
         Record::Block(block) => Record::Block(Block { coarse: vec![(bin, 1)], ..block }),
         other => other,
@@ -153,6 +158,13 @@ fn every_kind_of_record_is_told_apart() {
             histogram(&[30_000]),
             "thread 0, histogram: 20,992 ns to 21,119 ns: 1 against 0 samples",
         ),
+        (interval(20, 1), interval(21, 1), "CPU 1, interval: to 20 ns against 21 ns"),
+        (actor("sh"), actor("ls"), "actor 3: name \"sh\" against \"ls\""),
+        (
+            late(1_200),
+            Record::Late(Late { thread: 0, series: 2, at: 5, latency: 1_200, missed: 1 }),
+            "thread 0, late sample against thread 0, series 2, late sample",
+        ),
         (coarse(0), coarse(-1), "thread 0, second 0: -31 ns to 0 ns: 0 against 1 samples"),
     ] {
         let file = |record| bytes(&[block(7, 1), record]).unwrap();
@@ -175,7 +187,9 @@ fn where_no_record_can_be_read_the_byte_is_said() {
 
 #[test]
 fn a_difference_in_run_json_has_its_path() {
-    let (exact, text) = first(|other| other.run.cells[1].threads[0].policy = "rr".to_owned());
+    let (exact, text) = first(|other| {
+        other.run.cells[1].latency_mut().unwrap().threads[0].placement.policy = Policy::Rr
+    });
     assert_eq!(
         text,
         "w @ tree @ 2s: cells[1].threads[0].policy: \"fifo\" against \"rr\" [run.json]"
@@ -196,7 +210,7 @@ fn interrupts_are_compared_where_both_have_them() {
     assert_eq!(text, "facts.interrupts_during.7.total: 40 against 41 [run.json]");
     assert_eq!(exact.cells_identical, 2);
     let without = Fixture::changed(|other| other.facts = Value::Null);
-    assert_eq!(Fixture::new().against(&without).outcome, Outcome::Identical);
+    assert_eq!(Fixture::new().against(&without).outcome, Sameness::Identical);
 }
 
 #[test]
@@ -232,26 +246,26 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
             fixture.run.board.lab = Some(lab);
         };
         let exact = Fixture::new().against(&Fixture::changed(apply));
-        assert_eq!(exact.outcome, Outcome::Refused { refused: vec![text.to_owned()] });
+        assert_eq!(exact.outcome, Sameness::Refused { refused: vec![text.to_owned()] });
         apply(&mut all);
         expected.push(text.to_owned());
     }
     let exact = Fixture::new().against(&all);
-    assert_eq!(exact.outcome, Outcome::Refused { refused: expected });
+    assert_eq!(exact.outcome, Sameness::Refused { refused: expected });
     assert_eq!((exact.cells, exact.bytes), (0, 0));
 }
 
 #[test]
 fn only_counted_virtual_boards_are_compared() {
     let local = Fixture::changed(|other| {
-        other.run.board.kind = "local".to_owned();
+        other.run.board.kind = BoardKind::Local;
         other.run.board.lab = None;
     });
     let free = Fixture::changed(|other| {
         other.run.board.lab = Some(Lab::default());
     });
     let exact = local.against(&free);
-    let Outcome::Refused { refused } = exact.outcome else {
+    let Sameness::Refused { refused } = exact.outcome else {
         panic!("{exact:?}");
     };
     assert_eq!(
@@ -271,7 +285,7 @@ fn reasons_to_doubt_are_notes_and_refuse_nothing() {
         other.run.state = RunState::Interrupted;
     });
     let exact = Fixture::new().against(&doubtful);
-    assert_eq!(exact.outcome, Outcome::Identical);
+    assert_eq!(exact.outcome, Sameness::Identical);
     assert_eq!(
         exact.notes,
         [

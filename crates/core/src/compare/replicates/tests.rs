@@ -1,6 +1,7 @@
-use super::super::Comparison;
+use super::super::result::Comparison;
 use super::super::tests::{cell, compared as compared_runs, run, virtual_board};
 use super::*;
+use crate::preemption::Model;
 use proptest::prelude::*;
 
 const BASE: [i64; 5] = [100, 104, 98, 110, 102];
@@ -47,10 +48,10 @@ fn five_runs_of_each_give_the_interval_of_the_tables() {
     assert_eq!(replicates.base.runs, [0, 1, 2, 3, 4]);
     assert_eq!(
         (replicates.base.preemption, replicates.other.unwrap().preemption),
-        ("none".to_owned(), "rt".to_owned())
+        (Model::None, Model::Rt)
     );
     let p999 = &replicates.estimates[0];
-    assert_eq!((p999.quantity, p999.runs), (Quantity::P999Ns, [5, 5]));
+    assert_eq!((p999.quantity, p999.runs), (Measure::P999Ns, [5, 5]));
     // scipy.stats.mannwhitneyu(method="exact") and the sorted pairs.
     assert!(close(p999.ratio.unwrap(), 155.0 / 102.0));
     assert!(close(p999.interval.unwrap()[0], 150.0 / 110.0));
@@ -104,7 +105,7 @@ fn deterministic_runs_of_one_seed_and_phase_are_one_run() {
 #[test]
 fn a_run_given_twice_is_one_replicate() {
     let comparison = compared(&BASE, &OTHER, |run| {
-        if run.kernel.preemption == "rt" {
+        if run.kernel.preemption == Model::Rt {
             run.run_id = "same".to_owned();
         }
     });
@@ -138,7 +139,7 @@ fn every_kernel_is_estimated_against_the_first() {
     let replicates = comparison.replicates.unwrap();
     assert_eq!((replicates.base.runs, replicates.other), (vec![0, 4, 8, 12], None));
     let of: Vec<_> = replicates.estimates.iter().map(|e| (e.group, e.quantity)).collect();
-    let (p999, max) = (Quantity::P999Ns, Quantity::MaxNs);
+    let (p999, max) = (Measure::P999Ns, Measure::MaxNs);
     assert_eq!(of, [(1, p999), (1, max), (2, p999), (2, max), (3, p999), (3, max)]);
     for estimate in &replicates.estimates {
         // The two samples never overlap: p is the least that 4 and 4 runs can give,

@@ -1,0 +1,78 @@
+//! What may not be concluded from a comparison.
+
+use std::collections::BTreeSet;
+
+use super::cost::MatchedCost;
+use super::differences::{Bearing, Difference};
+use super::result::MatchedCell;
+use crate::run::LoadedRun;
+use crate::schema::RunState;
+use crate::units::grouped;
+
+pub(super) fn confounded(differences: &[Difference]) -> Option<String> {
+    let mut what: Vec<&str> = Vec::new();
+    for difference in differences.iter().filter(|d| d.role == Bearing::Confounder) {
+        if !what.contains(&difference.what.as_str()) {
+            what.push(&difference.what);
+        }
+    }
+    (!what.is_empty()).then(|| {
+        format!(
+            "the runs differ in more than their kernels ({}): a difference of the results need \
+             not come from the kernels",
+            what.join(", ")
+        )
+    })
+}
+
+/// By how much sample counts may differ before it is said, as a share.
+const SAMPLES_APART: f64 = 0.01;
+
+pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
+    let mut found = Vec::new();
+    for cell in cells {
+        let counts = cell.rows.iter().map(|row| row.samples).filter(|samples| *samples > 0);
+        if cell.rows.iter().any(|row| row.samples == 0) {
+            found.push(format!("{}: not measured in every run", cell.key));
+        }
+        let (low, high) = (counts.clone().min(), counts.max());
+        let (Some(low), Some(high)) = (low, high) else {
+            continue;
+        };
+        #[allow(clippy::cast_precision_loss, reason = "a share of counts")]
+        if (high - low) as f64 > SAMPLES_APART * high as f64 {
+            found.push(format!(
+                "{}: {} to {} samples: the more samples, the larger the maximum, by chance alone",
+                cell.key,
+                grouped(low),
+                grouped(high)
+            ));
+        }
+    }
+    found
+}
+
+pub(super) fn troubles(runs: &[LoadedRun]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut known = BTreeSet::new();
+    for loaded in runs {
+        let id = &loaded.run.run_id;
+        if !known.insert(id) {
+            found.push(format!("{id} is given more than once"));
+        }
+        let how = match loaded.run.state {
+            RunState::Complete => None,
+            RunState::Running => Some("was cut short"),
+            RunState::Interrupted => Some("was interrupted"),
+            RunState::Failed => Some("ended by an error"),
+        };
+        found.extend(how.map(|how| format!("{id} {how}: its cells hold what was measured")));
+        found.extend(loaded.damage.iter().map(|what| format!("{id}: {what}")));
+    }
+    found
+}
+
+pub(super) fn missing_costs(costs: &[MatchedCost]) -> impl Iterator<Item = String> {
+    let missing = costs.iter().filter(|cost| cost.rows.iter().any(|row| row.value.is_none()));
+    missing.map(|cost| format!("{}: not measured in every run", cost.key))
+}

@@ -1,0 +1,97 @@
+//! The records, and the limits of their numbers.
+
+use crate::block::{Block, Late, Outlier};
+use crate::histogram::Histogram;
+use crate::interval::{Actor, Interval};
+use crate::units::SECOND_NS;
+
+pub(super) const MARKER: [u8; 2] = [0xB5, 0x1A];
+pub(super) const HEAD: usize = 10;
+pub(super) const MAX_PAYLOAD: usize = 1 << 24;
+/// More than any counter of a block or bin can reach (a century at 50 kHz); records
+/// beyond it are damage, and sums over a run stay within u64.
+pub(super) const MAX_COUNT: u64 = 1 << 48;
+/// The seconds of which u64 holds the nanoseconds.
+pub(super) const MAX_SECOND: u64 = u64::MAX / SECOND_NS - 1;
+
+/// Which of a thread's distributions a histogram record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Samples of zero and above.
+    Positive,
+    /// Magnitudes of the samples below zero.
+    Negative,
+    /// What the missed releases would have seen: with `Positive` and `Negative` the corrected distribution.
+    Behind,
+}
+
+/// One record of a cell's files.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A finished block.
+    Block(Block),
+    /// A sample that missed releases.
+    Late(Late),
+    /// The cumulative work of one part of the load at the end of a second.
+    Work {
+        /// Seconds since the cell's start.
+        second: u64,
+        /// Number of the part of the load.
+        part: u32,
+        /// Its counters, in the order of `load_work[].counters`.
+        totals: Vec<u64>,
+    },
+    /// How the CPUs' time was spent in one second, in thousandths of all CPUs.
+    System {
+        /// Seconds since the cell's start.
+        second: u64,
+        /// Not idle.
+        busy: u32,
+        /// Given to others by the hypervisor.
+        steal: u32,
+    },
+    /// A histogram, lossless.
+    Histogram {
+        /// Number of the thread.
+        thread: u32,
+        /// Number of the series.
+        series: u32,
+        /// Which distribution.
+        part: Part,
+        /// The counts.
+        counts: Histogram,
+    },
+    /// The worst samples of a thread, latest first is not promised.
+    Outliers {
+        /// Number of the thread.
+        thread: u32,
+        /// Number of the series.
+        series: u32,
+        /// The samples.
+        samples: Vec<Outlier>,
+    },
+    /// Who had a CPU, and when.
+    Interval(Interval),
+    /// What the number of an interval's actor stands for.
+    Actor(Actor),
+}
+
+/// The first byte of a payload.
+pub(super) mod kind {
+    pub const BLOCK: u8 = 1;
+    pub const LATE: u8 = 2;
+    pub const WORK: u8 = 3;
+    pub const SYSTEM: u8 = 4;
+    pub const HISTOGRAM: u8 = 5;
+    pub const OUTLIERS: u8 = 6;
+    pub const INTERVAL: u8 = 7;
+    pub const ACTOR: u8 = 8;
+}
+
+/// The checksum of a frame: over its length and its payload.
+pub(super) fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&length);
+    hasher.update(payload);
+    hasher.finalize()
+}

@@ -1,0 +1,122 @@
+//! Records to bytes.
+
+use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SYSTEM, WORK};
+use super::record::{HEAD, MARKER, Record, checksum};
+use crate::block::Moments;
+use crate::interval::{Actor, Interval, MAX_NAME};
+
+/// Appends `record` as one frame to `out`.
+pub fn encode(record: &Record, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&MARKER);
+    out.extend_from_slice(&[0; HEAD - 2]);
+    payload(record, out);
+    let length = u32::try_from(out.len() - start - HEAD).unwrap_or(u32::MAX).to_le_bytes();
+    let crc = checksum(length, &out[start + HEAD..]).to_le_bytes();
+    out[start + 2..start + 6].copy_from_slice(&length);
+    out[start + 6..start + HEAD].copy_from_slice(&crc);
+}
+
+fn payload(record: &Record, out: &mut Vec<u8>) {
+    match record {
+        Record::Block(block) => {
+            out.push(BLOCK);
+            unsigned(out, block.thread);
+            unsigned(out, block.series);
+            unsigned(out, block.index);
+            moments(out, &block.moments);
+            unsigned(out, block.coarse.len() as u64);
+            let mut last = 0;
+            for (bin, count) in &block.coarse {
+                signed(out, i128::from(*bin) - last);
+                unsigned(out, *count);
+                last = i128::from(*bin);
+            }
+        }
+        Record::Late(late) => {
+            out.push(LATE);
+            unsigned(out, late.thread);
+            unsigned(out, late.series);
+            unsigned(out, late.at);
+            unsigned(out, late.latency);
+            unsigned(out, late.missed);
+        }
+        Record::Work { second, part, totals } => {
+            out.push(WORK);
+            unsigned(out, *second);
+            unsigned(out, *part);
+            unsigned(out, totals.len() as u64);
+            for total in totals {
+                unsigned(out, *total);
+            }
+        }
+        Record::System { second, busy, steal } => {
+            out.push(SYSTEM);
+            unsigned(out, *second);
+            unsigned(out, *busy);
+            unsigned(out, *steal);
+        }
+        Record::Histogram { thread, series, part, counts } => {
+            out.push(HISTOGRAM);
+            unsigned(out, *thread);
+            unsigned(out, *series);
+            out.push(*part as u8);
+            unsigned(out, counts.iter().count() as u64);
+            let mut last = 0;
+            for (bin, count) in counts.iter() {
+                unsigned(out, (bin - last) as u64);
+                unsigned(out, count);
+                last = bin;
+            }
+        }
+        Record::Outliers { thread, series, samples } => {
+            out.push(OUTLIERS);
+            unsigned(out, *thread);
+            unsigned(out, *series);
+            unsigned(out, samples.len() as u64);
+            for sample in samples {
+                unsigned(out, sample.at);
+                signed(out, i128::from(sample.latency));
+            }
+        }
+        Record::Interval(Interval { cpu, from, to, actor }) => {
+            out.push(INTERVAL);
+            unsigned(out, *cpu);
+            unsigned(out, *from);
+            unsigned(out, to.saturating_sub(*from));
+            unsigned(out, *actor);
+        }
+        Record::Actor(Actor { number, name }) => {
+            out.push(ACTOR);
+            unsigned(out, *number);
+            let end = (0..=MAX_NAME.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+            let name = &name[..end.unwrap_or(0)];
+            unsigned(out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
+        }
+    }
+}
+
+fn moments(out: &mut Vec<u8>, m: &Moments) {
+    for value in [m.count, m.missed, m.early, m.exceeded, m.max_at] {
+        unsigned(out, value);
+    }
+    signed(out, i128::from(m.min));
+    signed(out, i128::from(m.max));
+    signed(out, m.sum);
+    unsigned(out, m.sum_sq);
+}
+
+fn unsigned(out: &mut Vec<u8>, value: impl Into<u128>) {
+    let mut value = value.into();
+    while value >= 0x80 {
+        out.push((value & 0x7F) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push((value & 0x7F) as u8);
+}
+
+fn signed(out: &mut Vec<u8>, value: i128) {
+    #[allow(clippy::cast_sign_loss, reason = "zigzag keeps every bit")]
+    unsigned(out, ((value << 1) ^ (value >> 127)) as u128);
+}

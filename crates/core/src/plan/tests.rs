@@ -1,0 +1,132 @@
+//! Plans from files, whole and wrong.
+
+use super::*;
+
+const STANDARD: &str = r#"
+    name = "small"
+    deadline = "1ms"
+    duration = "30s"
+    [[cell]]
+    probe = "wakeup:threads=per-cpu"
+    load = ["none", "paper"]
+    [[cell]]
+    probe = "clock"
+    duration = "1s"
+"#;
+
+#[test]
+fn a_plan_file_becomes_cells() {
+    let plan = Plan::from_toml(STANDARD).unwrap();
+    assert_eq!(plan.deadline_ns, Some(1_000_000));
+    let keys: Vec<_> = plan.cells.iter().map(CellPlan::key).collect();
+    assert_eq!(
+        keys,
+        [
+            "wakeup:threads=per-cpu @ none @ 30s",
+            "wakeup:threads=per-cpu @ paper @ 30s",
+            "clock @ none @ 1s"
+        ]
+    );
+    assert_eq!(plan.cells[0].dir(0), "00-wakeup-threads=per-cpu_none_30s");
+}
+
+#[test]
+fn wrong_values_are_named() {
+    for (from, to, error) in [
+        ("\"1ms\"", "\"0ms\"", "deadline = 0: must be above zero"),
+        ("\"1ms\"", "\"5\"", "deadline: \"5\" has no unit"),
+        ("\"1ms\"", "\"1m\"", "m is a minute"),
+        ("duration = \"30s\"", "duration = \"0s\"", "duration = 0"),
+        ("name =", "tolerate = 2.0\nname =", "tolerate = 2: must lie between 0 and 1"),
+        ("name =", "colour = 1\nname =", "unknown field `colour`"),
+    ] {
+        let text = STANDARD.replacen(from, to, 1);
+        let message = Plan::from_toml(&text).unwrap_err().to_string();
+        assert!(message.contains(error), "{message}");
+    }
+    assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
+}
+
+const VARIED: &str = r#"
+    name = "varied"
+    kernels = ["none", "rt"]
+    [[cell]]
+    probe = "wakeup"
+    load = ["none", "paper"]
+    duration = "1min"
+    [[cell]]
+    probe = "wakeup"
+    load = ["paper"]
+    duration = "24h"
+    [[cell]]
+    probe = "clock"
+    duration = "1min"
+    samples = 1000
+    [variant.virtual]
+    duration = "2s"
+    warmup = "200ms"
+    probability = 1e-3
+    [variant.night]
+"#;
+
+#[test]
+fn a_variant_replaces_what_it_names() {
+    let plan = Plan::from_toml_variant(VARIED, Some("virtual")).unwrap();
+    let keys: Vec<_> = plan.cells.iter().map(CellPlan::key).collect();
+    assert_eq!(
+        keys,
+        ["wakeup @ none @ 2s", "wakeup @ paper @ 2s", "clock @ none @ 2s @ 1000 samples"]
+    );
+    assert_eq!(plan.name, "varied, variant virtual");
+    assert_eq!(plan.variant.as_deref(), Some("virtual"));
+    assert_eq!((plan.warmup_ns, plan.probability.to_bits()), (200_000_000, 1e-3_f64.to_bits()));
+
+    let night = Plan::from_toml_variant(VARIED, Some("night")).unwrap();
+    let plain = Plan::from_toml(VARIED).unwrap();
+    assert_eq!((&night.cells, night.warmup_ns), (&plain.cells, plain.warmup_ns));
+    assert_eq!((plain.name.as_str(), plain.variant), ("varied", None));
+    assert_eq!(Plan::variants(VARIED).unwrap(), ["night", "virtual"]);
+}
+
+#[test]
+fn an_unknown_variant_is_refused_with_those_there_are() {
+    let message = |text| Plan::from_toml_variant(text, Some("x")).unwrap_err().to_string();
+    assert_eq!(message(VARIED), "the plan \"varied\" has no variant \"x\"; it has: night, virtual");
+    assert_eq!(message(STANDARD), "the plan \"small\" has no variant \"x\"; it has: none");
+    let wrong = VARIED.replacen("\"2s\"", "\"2parsec\"", 1);
+    assert!(Plan::from_toml(&wrong).is_ok());
+    assert!(Plan::from_toml_variant(&wrong, Some("virtual")).is_err());
+    let misspelt = VARIED.replacen("warmup", "warm-up", 1);
+    let error = Plan::from_toml(&misspelt).unwrap_err().to_string();
+    assert!(error.contains("unknown field `warm-up`"), "{error}");
+}
+
+#[test]
+fn kernels_are_preemption_models() {
+    let plan = Plan::from_toml(VARIED).unwrap();
+    assert_eq!(plan.kernels, [Model::None, Model::Rt]);
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert!(stored.contains(r#""kernels":["none","rt"]"#), "{stored}");
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+    let error = Plan::from_toml(&VARIED.replacen("\"rt\"", "\"preempt\"", 1)).unwrap_err();
+    assert_eq!(error.to_string(), "kernels = preempt: must be none, voluntary, full, lazy or rt");
+    let of_a_record = Plan { kernels: vec![Model::Unknown], ..plan };
+    assert!(of_a_record.check().unwrap_err().to_string().contains("kernels = unknown"));
+}
+
+#[test]
+fn a_cell_measures_a_probe_or_a_cost() {
+    let text = STANDARD.replacen("probe = \"clock\"", "cost = \"lat.syscall:call=getppid\"", 1);
+    let plan = Plan::from_toml(&text).unwrap();
+    let cost = &plan.cells[2];
+    assert_eq!(cost.subject, Subject::Cost("lat.syscall".to_owned()));
+    assert_eq!(cost.key(), "lat.syscall:call=getppid @ none @ 1s");
+    let stored = serde_json::to_value(&plan).unwrap();
+    assert_eq!(stored["cells"][2]["cost"], "lat.syscall");
+    assert_eq!(stored["cells"][0]["probe"], "wakeup");
+    assert_eq!(serde_json::from_value::<Plan>(stored).unwrap(), plan);
+    for wrong in ["probe = \"clock\"\ncost = \"lat.syscall\"", ""] {
+        let text = STANDARD.replacen("probe = \"clock\"", wrong, 1);
+        assert!(matches!(Plan::from_toml(&text), Err(PlanError::Subject)), "{text}");
+    }
+}

@@ -1,0 +1,206 @@
+//! One cell of a run: a frame that is the same for all kinds, and what it measured.
+
+use serde::{Deserialize, Serialize};
+
+use super::cost::Cost;
+use super::latency::{Latency, Response};
+use super::thread::Thread;
+use super::time::TimeBase;
+use super::verdict::{Condition, Verdict};
+use super::work::LoadWork;
+
+/// One probe or metric under one load for one duration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Probe or metric, its parameters that are not defaults, load and duration: what
+    /// compare matches by.
+    pub key: String,
+    /// Folder of the cell below `cells/`.
+    pub dir: String,
+    /// How the cell stands.
+    pub state: CellState,
+    /// Why the cell was skipped or failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// The load in its canonical form, `a+b` if several run together.
+    pub load: String,
+    /// How long was measured, warm-up excluded, ns.
+    pub duration_ns: u64,
+    /// What it measured; its key `kind` says which.
+    #[serde(flatten)]
+    pub what: What,
+    /// What was counted beside the samples: dropouts, overruns, lost events.
+    #[serde(default)]
+    pub counters: Vec<Counter>,
+    /// The work that each part of the load did. Its names are written when the cell starts.
+    pub load_work: Vec<LoadWork>,
+    /// Share of all CPUs' time that was not idle over the cell, 0 to 1.
+    #[serde(default)]
+    pub cpu_utilisation: Option<f64>,
+    /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
+    #[serde(default)]
+    pub steal: Option<f64>,
+    /// Clocks at the start of the measurement.
+    #[serde(default)]
+    pub started: Option<TimeBase>,
+    /// Clocks at its end.
+    #[serde(default)]
+    pub ended: Option<TimeBase>,
+    /// Notes on this cell alone: a load that died, a late ring that filled up.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// The worst of its judgements.
+    pub verdict: Verdict,
+}
+
+impl What {
+    /// The name of the kind, as recorded.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Latency(_) => "latency",
+            Self::Cost(_) => "cost",
+            Self::Response(_) => "response",
+        }
+    }
+}
+
+impl Cell {
+    /// A cell that is still to be measured, in the folder `dir`.
+    #[must_use]
+    pub fn new(key: String, dir: String, load: String, duration_ns: u64, what: What) -> Self {
+        Self {
+            key,
+            dir,
+            state: CellState::Pending,
+            reason: None,
+            load,
+            duration_ns,
+            what,
+            counters: Vec::new(),
+            load_work: Vec::new(),
+            cpu_utilisation: None,
+            steal: None,
+            started: None,
+            ended: None,
+            conditions: Vec::new(),
+            verdict: Verdict::default(),
+        }
+    }
+
+    /// Latencies measured, of the primary series; 0 for a cost.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.latency().map_or(0, |latency| latency.stats.samples)
+    }
+
+    /// The period between releases, ns; none if there is none.
+    #[must_use]
+    pub fn interval_ns(&self) -> Option<u64> {
+        self.latency()?.interval_ns
+    }
+
+    /// The threads that measured latencies; none for a cost.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        self.latency().map_or(&[], |latency| &latency.threads)
+    }
+
+    /// Whether there is a result: samples, or the value of a cost.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.samples() > 0 || self.cost().is_some_and(|cost| cost.value.is_some())
+    }
+
+    /// Counters that say that something went wrong.
+    pub fn bad_counters(&self) -> impl Iterator<Item = &Counter> {
+        self.counters.iter().filter(|counter| counter.bad && counter.total > 0)
+    }
+
+    /// The latencies, if the cell measures any.
+    #[must_use]
+    pub fn latency(&self) -> Option<&Latency> {
+        match &self.what {
+            What::Latency(latency) | What::Response(Response { latency, .. }) => Some(latency),
+            What::Cost(_) => None,
+        }
+    }
+
+    /// The latencies, if the cell measures any.
+    pub fn latency_mut(&mut self) -> Option<&mut Latency> {
+        match &mut self.what {
+            What::Latency(latency) | What::Response(Response { latency, .. }) => Some(latency),
+            What::Cost(_) => None,
+        }
+    }
+
+    /// The cost, if the cell measures one.
+    #[must_use]
+    pub fn cost(&self) -> Option<&Cost> {
+        match &self.what {
+            What::Cost(cost) => Some(cost),
+            What::Latency(_) | What::Response(_) => None,
+        }
+    }
+
+    /// Name of the probe or of the metric.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.what {
+            What::Latency(latency) | What::Response(Response { latency, .. }) => &latency.probe,
+            What::Cost(cost) => &cost.metric,
+        }
+    }
+
+    /// The largest sample of the primary series, ns; none for a cost.
+    #[must_use]
+    pub fn max_ns(&self) -> Option<i64> {
+        self.latency()?.stats.max
+    }
+}
+
+/// What a cell measures, by its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum What {
+    /// A probe's latencies.
+    Latency(Latency),
+    /// What an operation costs.
+    Cost(Cost),
+    /// A probe's latencies measured by one machine of another.
+    Response(Response),
+}
+
+/// How a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellState {
+    /// Not yet started.
+    Pending,
+    /// Under way; in a finished directory: cut short.
+    Running,
+    /// Measured for its whole duration.
+    Complete,
+    /// Ended early by a signal or a break value; its samples count.
+    Interrupted,
+    /// Not measured, for the reason given.
+    Skipped,
+    /// Ended early by an error; its samples count.
+    Failed,
+    /// Rebuilt from its blocks after punctual was killed: quantiles are
+    /// within 25 % (32 ns below 256 ns), everything else is exact.
+    Recovered,
+}
+
+/// A count of events that are no samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Name, such as `dropouts`.
+    pub name: String,
+    /// What is counted, in words.
+    pub meaning: String,
+    /// How many over the cell.
+    pub total: u64,
+    /// Whether one of them means that something went wrong.
+    pub bad: bool,
+}

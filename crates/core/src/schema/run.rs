@@ -1,0 +1,104 @@
+//! One run: what was measured with, where and when.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::board::{Board, Kernel};
+use super::cell::Cell;
+use super::time::TimeBase;
+use super::verdict::{Condition, Verdict};
+use crate::plan::Plan;
+
+/// One run: one execution of a plan on one board with one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of this file's form, `major.minor`.
+    pub schema: String,
+    /// Unique name of the run: UTC time, board, kernel and random bits.
+    pub run_id: String,
+    /// Whether the run ended, and how.
+    pub state: RunState,
+    /// Measured by punctual, or imported from another tool's output.
+    pub origin: Origin,
+    /// Runs that belong together, as the replicates of one experiment.
+    #[serde(default)]
+    pub group: Option<String>,
+    /// Number of this run within its group, from 0.
+    #[serde(default)]
+    pub replicate: Option<u32>,
+    /// Delay added before the first release, ns: what varies between replicates.
+    #[serde(default)]
+    pub phase_ns: u64,
+    /// SHA-256 of the canonical plan, hexadecimal.
+    pub plan_hash: String,
+    /// The plan as it was executed.
+    pub plan: Plan,
+    /// The measuring program.
+    pub tool: Tool,
+    /// The machine that was measured.
+    pub board: Board,
+    /// Its kernel.
+    pub kernel: Kernel,
+    /// Whether real-time scheduling and locked memory could be had.
+    pub privileged: bool,
+    /// Whether the machine is a virtual one.
+    #[serde(rename = "virtual")]
+    pub is_virtual: bool,
+    /// Clocks at the start of the run.
+    pub started: TimeBase,
+    /// Clocks at its end; absent while it runs and after a SIGKILL.
+    #[serde(default)]
+    pub ended: Option<TimeBase>,
+    /// What makes the numbers suspect.
+    pub conditions: Vec<Condition>,
+    /// What else a reader needs to judge the numbers, by group: `cpu`, `clock`,
+    /// `scheduler`, `memory`, `interrupts`, … See docs/run-format.md.
+    pub facts: BTreeMap<String, Value>,
+    /// The cells in the order of the plan.
+    pub cells: Vec<Cell>,
+    /// The worst of the cells' verdicts.
+    pub verdict: Verdict,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// Under way; in a finished directory it says that the run was cut short.
+    Running,
+    /// The whole plan was executed.
+    Complete,
+    /// Ended by a signal or a break value; what was measured is kept.
+    Interrupted,
+    /// Ended by an error of punctual or of the board.
+    Failed,
+}
+
+/// Where a run's numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Measured by punctual.
+    Native,
+    /// Converted from another tool's output.
+    Imported,
+}
+
+/// The measuring program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// `punctual`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Target triple and libc it was built for.
+    pub target: String,
+    /// SHA-256 of the executable, hexadecimal; empty where it could not be read.
+    #[serde(default)]
+    pub sha256: String,
+    /// The command line it was started with.
+    #[serde(default)]
+    pub command: Vec<String>,
+}

@@ -1,0 +1,36 @@
+//! The clocks at one instant.
+
+use serde::{Deserialize, Serialize};
+
+/// The clocks, read together: aligns traces (trace clock `mono`) and shows
+/// suspends and clock steps. Nanoseconds as strings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeBase {
+    /// `CLOCK_MONOTONIC`.
+    #[serde(with = "ns_text")]
+    pub monotonic_ns: u64,
+    /// `CLOCK_MONOTONIC_RAW`.
+    #[serde(with = "ns_text")]
+    pub monotonic_raw_ns: u64,
+    /// `CLOCK_BOOTTIME`.
+    #[serde(with = "ns_text")]
+    pub boottime_ns: u64,
+    /// `CLOCK_REALTIME`.
+    #[serde(with = "ns_text")]
+    pub realtime_ns: u64,
+    /// Time stamp counter, cycles, on x86.
+    #[serde(default)]
+    pub tsc: Option<String>,
+}
+
+mod ns_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,38 @@
+//! Units of what is measured.
+
+use serde::{Deserialize, Serialize};
+
+/// Unit of a series or cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[default]
+    #[serde(rename = "ns")]
+    Ns,
+    /// Microseconds, of costs.
+    #[serde(rename = "us")]
+    Us,
+    /// Packets in a queue.
+    #[serde(rename = "packets")]
+    Packets,
+    /// 10^6 bytes a second.
+    #[serde(rename = "MB/s")]
+    MegabytesPerSecond,
+    /// Operations a second.
+    #[serde(rename = "1/s")]
+    PerSecond,
+}
+
+impl Unit {
+    /// The name, as recorded.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Packets => "packets",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::PerSecond => "1/s",
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Judgements and notes, of a thread, a cell or a run.
+
+use serde::{Deserialize, Serialize};
+
+/// Outcome of a judgement. Ordered from the best to the worst.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Outcome {
+    /// No deadline was given: nothing to judge.
+    #[default]
+    None,
+    /// Good enough, with the evidence asked for.
+    Pass,
+    /// Something asked for could not be measured.
+    Skipped,
+    /// Not enough evidence either way.
+    Inconclusive,
+    /// A deadline was missed, or missed too often.
+    Fail,
+}
+
+/// A judgement against a deadline, with its evidence.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The judgement.
+    pub outcome: Outcome,
+    /// The deadline, ns.
+    pub deadline_ns: Option<u64>,
+    /// Releases later than the deadline, missed periods included.
+    pub exceedances: u64,
+    /// Upper bound of the probability that a release exceeds the deadline (L1, one-sided).
+    pub upper_bound: Option<f64>,
+    /// Confidence of the bound, as 0.95.
+    pub confidence: f64,
+    /// The reasons, one sentence each, the most important first.
+    pub because: Vec<String>,
+}
+
+/// One circumstance that makes the numbers suspect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Stable name for programs, as `virtual-machine` or `unprivileged`.
+    pub id: String,
+    /// One line for people: what is so, and what it does to the numbers.
+    pub text: String,
+}

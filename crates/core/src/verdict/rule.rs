@@ -1,0 +1,64 @@
+//! How to judge.
+
+use crate::plan::Plan;
+use crate::schema::{Board, Outcome, Verdict};
+
+/// How to judge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// Deadline, ns; none: nothing is judged.
+    pub deadline_ns: Option<u64>,
+    /// Soft deadline: the probability of an exceedance that is tolerated,
+    /// between 0 and 1. None: the deadline is hard, one exceedance fails.
+    pub tolerate: Option<f64>,
+    /// A PASS of a hard deadline needs an upper bound of at most this, between
+    /// 0 and 1.
+    pub probability: f64,
+    /// Confidence of the bounds, one-sided, between 0 and 1.
+    pub confidence: f64,
+    /// The board is a deterministic virtual one: its runs are the whole
+    /// population, and a bound would claim chance where there is none.
+    pub deterministic: bool,
+    /// The board is a virtual one that ran freely: nothing is judged, since its
+    /// latencies are those of the host.
+    pub plumbing: bool,
+}
+
+pub(super) const PLUMBING: &str = "plumbing, not a measurement: the guest ran freely, and its latencies are \
+the host's noise";
+
+impl Rule {
+    /// The rule of a plan on a board.
+    #[must_use]
+    pub fn of(plan: &Plan, board: &Board) -> Self {
+        Self {
+            deadline_ns: plan.deadline_ns,
+            tolerate: plan.tolerate,
+            probability: plan.probability,
+            confidence: plan.confidence,
+            deterministic: board.is_deterministic(),
+            plumbing: board.is_plumbing(),
+        }
+    }
+
+    /// The rule for each of `judgements`, at which all of them hold together at
+    /// the confidence asked for (Bonferroni).
+    #[must_use]
+    pub fn for_all_of(self, judgements: u64) -> Self {
+        #[allow(clippy::cast_precision_loss, reason = "judgements are few")]
+        let count = judgements.max(1) as f64;
+        Self { confidence: 1.0 - (1.0 - self.confidence) / count, ..self }
+    }
+
+    /// A judgement by this rule, of nothing yet.
+    pub(super) fn verdict(&self, outcome: Outcome, because: Vec<String>) -> Verdict {
+        Verdict {
+            outcome,
+            deadline_ns: self.deadline_ns,
+            exceedances: 0,
+            upper_bound: None,
+            confidence: self.confidence,
+            because,
+        }
+    }
+}
