@@ -9,6 +9,7 @@
 mod assemble;
 mod behind;
 mod bounds;
+mod median;
 mod quantile;
 mod special;
 mod summary;
@@ -19,5 +20,6 @@ pub use bounds::{
     ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
     exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
+pub use median::Median;
 pub use quantile::{Distribution, Quantile};
 pub use summary::{Counts, Recorded, clusters, exceedances, summarise};

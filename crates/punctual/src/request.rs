@@ -6,11 +6,11 @@ use anyhow::{anyhow, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use punctual_core::params::{Named, split_list};
-use punctual_core::plan::{CellPlan, Plan};
-use punctual_core::units::{BareNumber, SECOND_NS, exact_duration, parse_duration_ns};
-use punctual_suite::engine::{Options, Sync};
-use punctual_suite::probes::{self, PROBES, ProbeEntry};
-use punctual_suite::registry::Param;
+use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::units::SECOND_NS;
+use punctual_suite::engine::{self, Options, SyncPolicy};
+use punctual_suite::probes;
+use punctual_suite::registry::probe::ProbeEntry;
 
 use crate::cli::{self, PROBE_OPTIONS};
 use crate::plans;
@@ -71,9 +71,8 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
     if matches.get_flag("no-warmup") {
         plan.warmup_ns = 0;
     }
-    plan.cells.iter_mut().for_each(canonical);
     plan.check()?;
-    Ok(plan)
+    engine::canonical(&plan).map_err(|error| anyhow!(error))
 }
 
 /// A plan in the variant asked for, else in the command's own where it has that.
@@ -88,10 +87,7 @@ fn named_in(name: &str, variant: Option<&str>, defaults: &Defaults) -> anyhow::R
 }
 
 /// An option of a command that may have it.
-fn given<'a, T: Clone + Send + std::marker::Sync + 'static>(
-    matches: &'a ArgMatches,
-    id: &str,
-) -> Option<&'a T> {
+fn given<'a, T: Clone + Send + Sync + 'static>(matches: &'a ArgMatches, id: &str) -> Option<&'a T> {
     matches.try_get_one(id).ok().flatten()
 }
 
@@ -121,7 +117,11 @@ pub fn options(matches: &ArgMatches) -> Options {
         dma_latency_us: matches.get_one::<Option<u32>>("dma-latency").copied().flatten(),
         break_ns: ns("break"),
         threshold_ns: ns("keep-above"),
-        sync: if text("sync").as_deref() == Some("block") { Sync::Block } else { Sync::Cell },
+        sync: if text("sync").as_deref() == Some("block") {
+            SyncPolicy::Block
+        } else {
+            SyncPolicy::Cell
+        },
         group: text("group"),
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
@@ -169,7 +169,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     for name in given.keys() {
         if !probes.iter().any(|(_, entry)| takes(*entry, name)) {
             let list: Vec<_> = probes.iter().map(|(named, _)| named.name.as_str()).collect();
-            let knows = PROBES.iter().filter(|entry| has(entry, name)).map(|entry| entry.name);
+            let knows = probes::there().filter(|entry| has(entry, name)).map(|entry| entry.name);
             bail!(
                 "{}: {} has no parameter \"{name}\"; probes that have it: {}",
                 spelled(name),
@@ -187,10 +187,12 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         }
         let duration_ns = match matches.get_one::<u64>("duration") {
             Some(duration) => *duration,
-            None => long_enough(samples, entry, &named.params),
+            None => samples
+                .and_then(|samples| engine::long_enough_ns(&named, samples))
+                .map_or(DEFAULT_DURATION_NS, |ns| ns.max(DEFAULT_DURATION_NS)),
         };
         cells.extend(loads.iter().map(|load| CellPlan {
-            probe: named.name.clone(),
+            subject: Subject::Probe(named.name.clone()),
             params: named.params.clone(),
             load: load.trim().to_owned(),
             duration_ns,
@@ -203,13 +205,13 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
 /// A probe with its parameters; without an entry where a later version brings it.
 fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
-    if probes::planned::find(&named.name).is_some() {
-        return Ok((named, None));
-    }
-    if probes::find(&named.name).is_none() && plans::find(&named.name).is_some() {
+    if probes::find(&named.name).is_err() && plans::find(&named.name).is_some() {
         bail!("\"{0}\" is a plan: write --plan {0}", named.name);
     }
-    let (entry, _) = probes::read(&named.name, &named.params).map_err(|error| anyhow!(error))?;
+    let entry = probes::find(&named.name).map_err(|error| anyhow!(error))?;
+    if entry.is_planned() {
+        return Ok((named, None));
+    }
     Ok((named, Some(entry)))
 }
 
@@ -221,59 +223,6 @@ fn takes(entry: Option<&ProbeEntry>, name: &str) -> bool {
 
 fn has(entry: &ProbeEntry, name: &str) -> bool {
     entry.all_params().iter().any(|param| param.name == name)
-}
-
-/// Twice the time that the samples take where none is missed: `-l` alone means
-/// that number of samples, and a probe that is never served must end all the same.
-fn long_enough(
-    samples: Option<u64>,
-    entry: Option<&ProbeEntry>,
-    params: &BTreeMap<String, String>,
-) -> u64 {
-    let interval = |param: Param| {
-        let text = params.get("interval").map_or(param.default, String::as_str);
-        parse_duration_ns(text, BareNumber::Microseconds).ok()
-    };
-    let params_known = entry.map(ProbeEntry::all_params).unwrap_or_default();
-    let param = params_known.into_iter().find(|param| param.name == "interval");
-    let needed = samples
-        .zip(param.and_then(interval))
-        .map_or(0, |(samples, interval)| samples.saturating_mul(interval).saturating_mul(2));
-    let seconds = needed.div_ceil(SECOND_NS).saturating_mul(SECOND_NS);
-    seconds.max(DEFAULT_DURATION_NS)
-}
-
-/// Writes times in one way and leaves defaults out, so that the cells of `-i 1000`,
-/// `interval=1ms` and of neither have one key, by which runs are compared.
-fn canonical(cell: &mut CellPlan) {
-    let Some(entry) = probes::find(&cell.probe) else {
-        return;
-    };
-    for param in entry.all_params() {
-        let Some(text) = cell.params.get_mut(param.name) else {
-            continue;
-        };
-        let bare = match param.name {
-            "interval" | "aligned" => BareNumber::Microseconds,
-            _ => BareNumber::Refused,
-        };
-        if matches!(param.value, "TIME" | "OFFSET")
-            && let Ok(ns) = parse_duration_ns(text, bare)
-        {
-            *text = exact_without_minutes(ns);
-        }
-        // Policy and priority differ from their defaults by being asked for: what
-        // was asked for and cannot be had skips the cell.
-        if *text == param.default && !matches!(param.name, "policy" | "priority") {
-            cell.params.remove(param.name);
-        }
-    }
-}
-
-/// As [`exact_duration`], for parameters that take no minutes.
-fn exact_without_minutes(ns: u64) -> String {
-    let text = exact_duration(ns);
-    if text.ends_with("min") { format!("{}s", ns / SECOND_NS) } else { text }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::emulator::Channel;
 use punctual_sys::process;
 
-use crate::engine::{self, Observer, Options, Progress, Sync};
+use crate::engine::{self, Observer, Options, Progress, SyncPolicy};
 
 /// The command that init starts this program with to measure; no part of the interface.
 pub const MEASURE: &str = "__measure";
@@ -180,7 +180,7 @@ fn run(order: &Order) -> anyhow::Result<()> {
         out: Some(PathBuf::from(RUN)),
         board_name: Some(order.board.clone()),
         lab: Some(order.lab.clone()),
-        sync: Sync::Cell,
+        sync: SyncPolicy::Cell,
         // The host's to say.
         group: None,
         replicate: order.replicate,

@@ -4,9 +4,11 @@
 //! `punctual_sys`. A probe or a load is one file and one line in its registry.
 #![forbid(unsafe_code)]
 
+pub mod costs;
 pub mod engine;
 pub mod facts;
 pub mod guest;
+pub mod harness;
 pub mod knobs;
 pub mod loads;
 pub mod probes;

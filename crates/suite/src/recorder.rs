@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
-use punctual_core::histogram::{COARSE_BINS, COARSE_SHIFT, Histogram, SignedHistogram, bin_of};
+use punctual_core::histogram::{COARSE_BINS, COARSE_SHIFT, SignedHistogram, bin_of};
+use punctual_core::stats::Limits;
 
 use crate::ring::{BlockRing, LateRing, RING_BLOCKS, RING_LATE, SLOT_BINS};
 
@@ -16,20 +17,6 @@ pub const WORST: usize = 64;
 
 /// How many samples above the trace threshold a thread keeps at most.
 pub const ABOVE_CAP: usize = 16_384;
-
-/// What the recorder is told before the start.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Samples above this count as exceedances, ns; `i64::MAX` without a deadline.
-    pub deadline: i64,
-    /// Samples above this are all kept up to [`ABOVE_CAP`], ns; `i64::MAX` for none.
-    pub threshold: i64,
-}
-
-impl Limits {
-    /// Neither deadline nor threshold.
-    pub const NONE: Self = Self { deadline: i64::MAX, threshold: i64::MAX };
-}
 
 /// Bytes that recording takes for one thread, its stack aside.
 #[must_use]
@@ -313,49 +300,11 @@ impl Worst {
     }
 }
 
-/// The releases behind late samples as the collector learns of them.
-#[derive(Debug, Default)]
-pub struct Behind {
-    /// What those releases would have seen.
-    pub counts: Histogram,
-    /// How many of them would have been later than the deadline.
-    pub exceeded: u64,
-}
-
-impl Behind {
-    /// Adds one late sample: `missed` releases, `interval` apart, behind a start that was `latency` late.
-    pub fn add(&mut self, latency: u64, missed: u64, interval: u64, limits: &Limits) {
-        self.counts.expand_late(latency, interval, missed, 1);
-        let deadline = limits.deadline.unsigned_abs();
-        if latency > deadline {
-            // latency - j * interval > deadline for j from 1.
-            self.exceeded += ((latency - deadline - 1) / interval).min(missed);
-        }
-    }
-
-    /// Made from a histogram where the late ring had been full: each bin counts
-    /// as its upper end, which is at most 0.8 % too much.
-    #[must_use]
-    pub fn from_bins(histogram: &SignedHistogram, interval: u64, limits: &Limits) -> Self {
-        let mut behind = Self::default();
-        for bin in histogram.bins().filter(|bin| bin.high > 0) {
-            let latency = bin.high.unsigned_abs();
-            behind.counts.expand_late(latency, interval, u64::MAX, bin.count);
-            let deadline = limits.deadline.unsigned_abs();
-            if latency > deadline {
-                behind.exceeded += (latency - deadline - 1) / interval * bin.count;
-            }
-        }
-        behind
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MS: u64 = 1_000_000;
     /// Nine years: the sum of squares holds 4,096 such samples.
     const YEARS: i64 = 1 << 58;
 
@@ -407,15 +356,6 @@ mod tests {
         let (recording, _) = record_all(&values, limits);
         assert_eq!(recording.moments.exceeded, ABOVE_CAP as u64 + 100);
         assert_eq!(recording.left_out, 100);
-    }
-
-    #[test]
-    fn a_stall_is_expanded() {
-        let mut behind = Behind::default();
-        behind.add(100 * MS, 99, MS, &Limits { deadline: 50_000_000, ..Limits::NONE });
-        assert_eq!(behind.counts.total(), 99);
-        // 99, 98, … 51 ms are later than 50 ms.
-        assert_eq!(behind.exceeded, 49);
     }
 
     proptest! {

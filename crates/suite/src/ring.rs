@@ -136,7 +136,7 @@ impl<const BINS: usize> BlockRing<BINS> {
             take_count(count, || number(bin), &mut coarse);
         }
         self.tail.0.store(taken + 1, Ordering::Release);
-        Some(Block { thread, index, moments, coarse })
+        Some(Block { thread, series: 0, index, moments, coarse })
     }
 }
 
@@ -253,6 +253,7 @@ impl LateRing {
         let [at, latency, missed] = self.entry(taken);
         let late = Late {
             thread,
+            series: 0,
             at: at.load(Ordering::Relaxed),
             latency: latency.load(Ordering::Relaxed),
             missed: missed.load(Ordering::Relaxed),
@@ -307,7 +308,10 @@ mod tests {
     fn a_full_late_ring_says_so() {
         let ring = LateRing::new(2);
         assert!(ring.push(0, 1, 10, 3) && ring.push(1, 2, 20, 4) && !ring.push(2, 3, 30, 5));
-        assert_eq!(ring.take(0, 1), Some(Late { thread: 1, at: 1, latency: 10, missed: 3 }));
+        assert_eq!(
+            ring.take(0, 1),
+            Some(Late { thread: 1, series: 0, at: 1, latency: 10, missed: 3 })
+        );
         assert!(ring.push(2, 4, 40, 6));
     }
 }

@@ -9,10 +9,13 @@
 pub mod affinity;
 pub mod alloc;
 pub mod boot;
+pub mod calls;
 pub mod clock;
 pub mod emulator;
+pub mod event;
 pub mod memory;
 pub mod process;
+pub mod region;
 pub mod sched;
 pub mod shared;
 pub mod signal;

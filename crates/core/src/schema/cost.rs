@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::thread::Placement;
 use super::unit::Unit;
 
 /// A metric's result: the median of its repetitions, with a confidence interval of the
@@ -36,6 +37,9 @@ pub struct Cost {
     pub spread: Option<f64>,
     /// How the repetitions ended; absent until they have.
     pub end: Option<CostEnd>,
+    /// Where and how the timed thread ran.
+    #[serde(flatten)]
+    pub placement: Placement,
 }
 
 /// Which way a cost is better.

@@ -1,62 +1,185 @@
-//! What a cell leaves, as records and as `run.json` has it.
+//! What a latency cell leaves, as records and as `run.json` has it.
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::Histogram;
-use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
-use punctual_core::stats::{Counts, Recorded, summarise};
-use punctual_core::verdict::{Rule, judge_thread};
+use punctual_core::schema::{Cell, CellState, Condition, Helper, LoadWork, Placement, Thread};
+use punctual_core::stats::{Behind, Counts, Measured, Recorded, assemble};
 
-use super::cell::Prepared;
-use super::collector::{Collected, Collector};
-use super::store::{CellFiles, RunDir};
+use super::collector::Track;
+use super::prepared::ProbeCell;
+use super::run_dir::{CellFiles, RunDir};
 use super::thread::ThreadEnd;
-use crate::probes::Kind;
-use crate::recorder::{Behind, Limits};
+use crate::recorder::Recording;
+use crate::registry::probe::{By, Closed, Pace};
 
-/// Everything that the threads and the collector leave: as `run.json` has it, in `cell`, and as
-/// the records that come back.
-pub(super) fn assemble(
-    rule: &Rule,
-    prepared: &Prepared,
-    cell: &mut Cell,
-    ends: &[Option<ThreadEnd>],
-    collector: Collector,
-    limits: Limits,
-) -> Vec<Record> {
-    let interval_ns = cell.interval_ns;
-    let mut records = Vec::new();
-    let mut behinds: Vec<(Behind, u64)> = Vec::new();
-    for (collected, end) in collector.threads.into_iter().zip(ends) {
-        let Collected { behind, clusters, .. } = collected;
-        let lost = end.as_ref().filter(|end| end.recording.late_lost);
-        let behind = match (lost, interval_ns) {
-            (Some(end), Some(interval)) => {
-                Behind::from_bins(&end.recording.histogram, interval, &limits)
+/// Everything that the threads, the session and the collector leave.
+pub(super) struct Left<'a> {
+    pub(super) probe: &'a ProbeCell,
+    /// Of the threads that measured, then of the helpers; none of one that panicked.
+    pub(super) ends: Vec<Option<ThreadEnd>>,
+    /// What the session recorded, by thread.
+    pub(super) by_session: Vec<Vec<Recording>>,
+    pub(super) tracks: Vec<Track>,
+    pub(super) helpers: Vec<String>,
+    pub(super) closed: Closed,
+}
+
+/// One series of one thread.
+struct One {
+    thread: u32,
+    series: u32,
+    recording: Recording,
+    behind: Behind,
+    clusters: u64,
+}
+
+impl Left<'_> {
+    /// Puts all of it into `cell`, statistics included, and returns the records.
+    pub(super) fn assemble(self, cell: &mut Cell) -> Vec<Record> {
+        let threads = self.probe.threads.threads.len();
+        let (mut ends, helper_ends) = {
+            let mut ends = self.ends;
+            let helpers = ends.split_off(threads.min(ends.len()));
+            (ends, helpers)
+        };
+        let recordings: Vec<_> = (0..)
+            .zip(&mut ends)
+            .zip(self.by_session)
+            .map(|((number, end), by_session)| of_thread(self.probe, number, end, by_session))
+            .collect();
+        let all = behinds(recordings, self.tracks, self.probe.threads.interval_ns);
+        let records = all.iter().flat_map(records_of).collect();
+        let mut measured = Vec::new();
+        for (number, end) in (0..).zip(&ends) {
+            match end {
+                Some(end) => measured.push(self.probe.measured(number, end, &all)),
+                None => failed(cell, format!("thread {number} panicked; its blocks are kept")),
             }
-            _ => behind,
-        };
-        behinds.push((behind, clusters));
+        }
+        let helpers = self.helpers.into_iter().zip(&helper_ends).map(|(name, end)| Helper {
+            name,
+            placement: end.as_ref().map_or_else(Placement::default, placement),
+        });
+        if let Some(latency) = cell.latency_mut() {
+            latency.warmup_max_ns = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
+            latency.helpers = helpers.collect();
+            assemble(latency, measured);
+        }
+        cell.counters = self.probe.counters(&self.closed.counts);
+        cell.conditions.extend(self.closed.notes);
+        for (number, end) in (0..).zip(ends.iter().chain(&helper_ends)) {
+            note_thread(cell, number, end.as_ref());
+        }
+        if all.iter().any(|one| one.recording.late_lost) {
+            note(
+                cell,
+                "late-ring-full",
+                "more late samples in a second than are kept one by one: the corrected \
+                 distribution comes from the histogram's bins (within 0.8 %)"
+                    .to_owned(),
+            );
+        }
+        if self.probe.entry.pace == Pace::Periodic {
+            note_idle(cell);
+        }
+        records
     }
+}
+
+/// The recordings of one thread, each with the number of its series.
+fn of_thread(
+    probe: &ProbeCell,
+    number: u32,
+    end: &mut Option<ThreadEnd>,
+    by_session: Vec<Recording>,
+) -> Vec<(u32, u32, Recording)> {
+    let by_thread = end.as_mut().map(|end| std::mem::take(&mut end.recordings)).unwrap_or_default();
+    let numbers = |side: By| {
+        (0..).zip(probe.entry.by()).filter(move |(_, by)| *by == side).map(|(series, _)| series)
+    };
+    let of_thread = numbers(By::Thread).zip(by_thread);
+    let all = of_thread.chain(numbers(By::Session).zip(by_session));
+    all.map(|(series, recording)| (number, series, recording)).collect()
+}
+
+/// What the missed releases would have seen: as collected, or from the bins if the late ring
+/// was full.
+fn behinds(
+    recordings: Vec<Vec<(u32, u32, Recording)>>,
+    mut tracks: Vec<Track>,
+    interval_ns: u64,
+) -> Vec<One> {
     let mut all = Vec::new();
-    for (number, (end, (behind, clusters))) in (0..).zip(ends.iter().zip(&behinds)) {
-        let Some(end) = end else {
-            cell.state = CellState::Failed;
-            cell.reason = Some(format!("thread {number} panicked; its blocks are kept"));
-            continue;
-        };
-        push_records(&mut records, number, end, &behind.counts);
-        let recorded = recorded(end, behind);
-        let thread = thread_of(prepared, number, end, behind, *clusters, &recorded, rule, cell);
-        cell.threads.push(thread);
-        all.push(recorded);
+    for (thread, series, recording) in recordings.into_iter().flatten() {
+        let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
+        let (mut behind, clusters) = track.map_or_else(Default::default, |track| {
+            if recording.late_lost {
+                track.behind = Behind::from_bins(&recording.histogram, interval_ns, &track.limits);
+            }
+            (std::mem::take(&mut track.behind), track.clusters)
+        });
+        if series != 0 {
+            // A missed release is one of the primary series.
+            behind = Behind::default();
+        }
+        all.push(One { thread, series, recording, behind, clusters });
     }
-    cell.stats = summarise(&all);
-    if let Some(series) = cell.series.first_mut() {
-        series.stats = cell.stats.clone();
+    all
+}
+
+fn records_of(one: &One) -> Vec<Record> {
+    let One { thread, series, recording, behind, .. } = one;
+    let histogram = |part: Part, counts: &Histogram| Record::Histogram {
+        thread: *thread,
+        series: *series,
+        part,
+        counts: counts.clone(),
+    };
+    vec![
+        histogram(Part::Positive, &recording.histogram.positive),
+        histogram(Part::Negative, &recording.histogram.negative),
+        histogram(Part::Behind, &behind.counts),
+        Record::Outliers { thread: *thread, series: *series, samples: recording.outliers.clone() },
+    ]
+}
+
+impl ProbeCell {
+    fn measured<'a>(&self, number: u32, end: &ThreadEnd, all: &'a [One]) -> Measured<'a> {
+        let mut own: Vec<_> = all.iter().filter(|one| one.thread == number).collect();
+        own.sort_by_key(|one| one.series);
+        let primary = own.iter().find(|one| one.series == 0);
+        let planned = self.threads.threads.iter().find(|plan| plan.number == number);
+        Measured {
+            thread: Thread {
+                thread: number,
+                placement: placement(end),
+                offset_ns: planned.map_or(0, |plan| plan.offset_ns),
+                outliers_left_out: primary.map_or(0, |one| one.recording.left_out),
+                ..Thread::default()
+            },
+            exceedances: primary
+                .map_or(0, |one| one.recording.moments.exceeded + one.behind.exceeded),
+            clusters: primary.map_or(0, |one| one.clusters),
+            series: own.into_iter().map(recorded).collect(),
+        }
     }
-    cell.warmup_max_ns = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
-    note_what_happened(prepared.entry.kind, cell, ends);
-    records
+}
+
+fn recorded(one: &One) -> Recorded<'_> {
+    Recorded {
+        moments: one.recording.moments,
+        counts: Counts::Fine(&one.recording.histogram),
+        behind: Some(&one.behind.counts),
+        from_bins: one.recording.late_lost,
+    }
+}
+
+fn placement(end: &ThreadEnd) -> Placement {
+    Placement {
+        changed: end.after.as_ref().and_then(|after| end.before.change(after)),
+        page_faults: Some(end.page_faults),
+        ..end.before.placement()
+    }
 }
 
 /// Writes the records of the cell's end; what could not be written is noted in `cell`.
@@ -64,14 +187,14 @@ pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store
     let failed = files.failed().map(str::to_owned);
     let finished = files.finish(records, store).err().map(|error| error.to_string());
     if let Some(error) = failed {
-        push_note(
+        note(
             cell,
             "blocks-incomplete",
             format!("{error}: the timeline on disk ends there; all other numbers are complete"),
         );
     }
     if let Some(error) = finished {
-        push_note(
+        note(
             cell,
             "histograms-not-written",
             format!("{error}: the numbers of this cell are in run.json only"),
@@ -79,129 +202,64 @@ pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store
     }
 }
 
-fn recorded<'a>(end: &'a ThreadEnd, behind: &'a Behind) -> Recorded<'a> {
-    Recorded {
-        moments: &end.recording.moments,
-        counts: Counts::Fine(&end.recording.histogram),
-        behind: Some(&behind.counts),
-        from_bins: end.recording.late_lost,
-    }
+/// The cell ended early by an error.
+pub(super) fn failed(cell: &mut Cell, reason: String) {
+    cell.state = CellState::Failed;
+    cell.reason = Some(reason);
 }
 
-fn push_records(records: &mut Vec<Record>, thread: u32, end: &ThreadEnd, behind: &Histogram) {
-    let histogram = &end.recording.histogram;
-    for (part, counts) in [
-        (Part::Positive, &histogram.positive),
-        (Part::Negative, &histogram.negative),
-        (Part::Behind, behind),
-    ] {
-        records.push(Record::Histogram { thread, series: 0, part, counts: counts.clone() });
-    }
-    records.push(Record::Outliers { thread, samples: end.recording.outliers.clone() });
-}
-
-#[allow(clippy::too_many_arguments, reason = "one call; a structure for it would only rename them")]
-fn thread_of(
-    prepared: &Prepared,
-    number: u32,
-    end: &ThreadEnd,
-    behind: &Behind,
-    clusters: u64,
-    recorded: &Recorded<'_>,
-    rule: &Rule,
-    cell: &Cell,
-) -> Thread {
-    let effective = &end.before;
-    let stats = summarise(std::slice::from_ref(recorded));
-    let exceedances = end.recording.moments.exceeded + behind.exceeded;
-    let verdict = judge_thread(&stats, exceedances, clusters, cell.interval_ns, rule);
-    let mut cpus = effective.affinity.iter();
-    Thread {
-        thread: number,
-        cpu: cpus.next().filter(|_| cpus.next().is_none()),
-        affinity: effective.affinity.to_string(),
-        policy: effective.policy.name().to_owned(),
-        priority: effective.priority,
-        changed: end.after.as_ref().and_then(|after| effective.change(after)),
-        timer_slack_ns: effective.timer_slack_ns.filter(|_| !effective.policy.is_real_time()),
-        page_faults: Some(end.page_faults),
-        offset_ns: prepared
-            .threads
-            .threads
-            .get(number as usize)
-            .map_or(0, |thread| thread.offset_ns),
-        max_at_ns: (stats.samples > 0).then_some(end.recording.moments.max_at),
-        outliers_left_out: end.recording.left_out,
-        exceedance_clusters: clusters,
-        stats,
-        verdict,
-    }
-}
-
-fn push_note(cell: &mut Cell, id: &str, text: String) {
+/// A note on one cell.
+pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
     cell.conditions.push(Condition { id: id.to_owned(), text });
+}
+
+fn note_thread(cell: &mut Cell, number: usize, end: Option<&ThreadEnd>) {
+    let Some(end) = end else { return };
+    if let Some(error) = &end.error {
+        failed(cell, format!("thread {number}: {error}"));
+    }
+    for said in &end.notes {
+        note(cell, &said.id, format!("thread {number}: {}", said.text));
+    }
+    if end.page_faults > 0 {
+        let faults = end.page_faults;
+        note(
+            cell,
+            "page-faults",
+            format!(
+                "thread {number}: {faults} page faults while it measured: they are in its latencies"
+            ),
+        );
+    }
+    if let Some(change) = end.after.as_ref().and_then(|after| end.before.change(after)) {
+        note(
+            cell,
+            "thread-changed",
+            format!("thread {number}: {change} while it measured: its numbers mix both"),
+        );
+    }
 }
 
 /// A load `none` under which the CPUs were busier than this was no idle machine.
 const IDLE_LIMIT: f64 = 0.1;
 
-fn note_what_happened(kind: Kind, cell: &mut Cell, ends: &[Option<ThreadEnd>]) {
-    for (number, end) in ends.iter().enumerate() {
-        let Some(end) = end else { continue };
-        if let Some(error) = &end.error {
-            cell.state = CellState::Failed;
-            cell.reason = Some(format!("thread {number}: {error}"));
-        }
-        for note in &end.notes {
-            push_note(cell, &note.id, format!("thread {number}: {}", note.text));
-        }
-        if end.page_faults > 0 {
-            push_note(
-                cell,
-                "page-faults",
-                format!(
-                    "thread {number}: {} page faults while it measured: they are in its latencies",
-                    end.page_faults
-                ),
-            );
-        }
-        if end.recording.late_lost {
-            push_note(
-                cell,
-                "late-ring-full",
-                format!(
-                    "thread {number}: more late samples in a second than are kept one by one: the \
-                     corrected distribution comes from the histogram's bins (within 0.8 %)"
-                ),
-            );
-        }
-    }
-    let changed: Vec<_> = cell
-        .threads
-        .iter()
-        .filter_map(|t| t.changed.as_ref().map(|change| format!("thread {}: {change}", t.thread)))
-        .collect();
-    for change in changed {
-        push_note(
-            cell,
-            "thread-changed",
-            format!("{change} while it measured: its numbers mix both"),
-        );
-    }
-    if kind == Kind::Periodic
-        && cell.load == "none"
-        && cell.cpu_utilisation.is_some_and(|busy| busy > IDLE_LIMIT)
-    {
-        let percent = cell.cpu_utilisation.unwrap_or(0.0) * 100.0;
-        push_note(
+fn note_idle(cell: &mut Cell) {
+    let busy = cell.cpu_utilisation.unwrap_or(0.0);
+    if cell.load == "none" && busy > IDLE_LIMIT {
+        let percent = busy * 100.0;
+        note(
             cell,
             "not-idle",
             format!("the CPUs were {percent:.0} % busy under load none: something else ran"),
         );
     }
+}
+
+/// Says of each part of the load what went wrong with it.
+pub(super) fn note_load(cell: &mut Cell) {
     let troubles: Vec<_> = cell.load_work.iter().filter_map(load_trouble).collect();
     for trouble in troubles {
-        push_note(cell, "load-trouble", trouble);
+        note(cell, "load-trouble", trouble);
     }
 }
 

@@ -1,88 +1,95 @@
-//! The threads of a cell: started, gathered at the gate, joined.
+//! The threads of a cell: started, gathered at the gate, woken, joined.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
 use punctual_sys::sched::Policy;
+use punctual_sys::signal::Nudge;
+use punctual_sys::thread::wake;
 
-use super::Environment;
-use super::cell::Prepared;
-use super::thread::{Gate, Order, SetupError, ThreadEnd, start};
-use crate::probes::Stop;
-use crate::recorder::{Limits, Shared};
+use super::thread::{Gate, Part, SetupError, ThreadEnd, ThreadSetup, start};
+use super::threads::{ThreadPlan, ThreadsPlan};
+use crate::recorder::Shared;
+use crate::registry::probe::Stop;
 
-/// The threads of a cell.
+/// The threads of a cell: those that measure first, then those that help them.
 pub(super) struct Team {
     pub(super) gate: Arc<Gate>,
     pub(super) stop: Arc<Stop>,
-    pub(super) handles: Vec<JoinHandle<Option<ThreadEnd>>>,
-    pub(super) shared: Vec<Arc<Shared>>,
+    handles: Vec<JoinHandle<Option<ThreadEnd>>>,
+    warm: Arc<[AtomicBool]>,
+}
+
+/// What collects: the rings of each thread's series.
+pub(super) type Rings = Vec<Vec<Arc<Shared>>>;
+
+/// The policy and priority that threads take. If real-time scheduling was not asked for but
+/// left to the default, and is refused, they run as SCHED_OTHER and the run is labelled.
+///
+/// # Errors
+/// What was asked for is refused: the cell is skipped.
+pub(super) fn scheduling(
+    threads: &ThreadsPlan,
+    refused: Option<&String>,
+) -> Result<(Policy, u32), String> {
+    let asked = (threads.policy, threads.priority);
+    match refused {
+        Some(reason) if asked.0.is_real_time() && threads.explicit => {
+            Err(format!("policy {} was asked for and is refused: {reason}", asked.0.name()))
+        }
+        Some(_) if asked.0.is_real_time() => Ok((Policy::Other, 0)),
+        _ => Ok(asked),
+    }
 }
 
 impl Team {
-    /// Starts all threads and waits until they are prepared. Where real-time scheduling
-    /// was not asked for but left to the default, and is refused, the threads run as
-    /// SCHED_OTHER and the run is labelled.
+    /// Starts all threads and waits until they are prepared.
+    ///
+    /// # Errors
+    /// What a thread could not have; the cell is skipped.
     pub(super) fn start(
-        environment: &mut Environment<'_>,
-        prepared: &Prepared,
-        limits: Limits,
-    ) -> Result<Self, String> {
-        let asked = (prepared.threads.policy, prepared.threads.priority);
-        let refused = &environment.privileges.real_time;
-        let effective = match refused {
-            Some(reason) if asked.0.is_real_time() && prepared.threads.explicit => {
-                return Err(format!(
-                    "policy {} was asked for and cannot be had: {reason}",
-                    asked.0.name()
-                ));
-            }
-            Some(_) if asked.0.is_real_time() => (Policy::Other, 0),
-            _ => asked,
-        };
-        Self::try_start(environment, prepared, limits, effective)
-    }
-
-    fn try_start(
-        environment: &Environment<'_>,
-        prepared: &Prepared,
-        limits: Limits,
+        parts: Vec<(ThreadPlan, Part)>,
         (policy, priority): (Policy, u32),
-    ) -> Result<Self, String> {
+        nudge: &Nudge,
+    ) -> Result<(Self, Rings), String> {
         let gate = Arc::new(Gate::default());
         let stop = Arc::new(Stop::default());
+        let warm: Arc<[AtomicBool]> = parts.iter().map(|_| AtomicBool::new(false)).collect();
         let (sender, ready) = channel();
         let mut handles = Vec::new();
         let mut failed = None;
-        for plan in &prepared.threads.threads {
-            let order = Order {
-                plan: plan.clone(),
+        for (index, (plan, part)) in parts.into_iter().enumerate() {
+            let number = plan.number;
+            let setup = ThreadSetup {
+                index,
+                plan,
                 policy,
                 priority,
-                probe: (prepared.factory)(plan.number),
-                limits,
+                part,
                 gate: Arc::clone(&gate),
                 stop: Arc::clone(&stop),
-                nudge: environment.signals.nudge(),
+                warm: Arc::clone(&warm),
+                nudge: nudge.clone(),
                 ready: sender.clone(),
             };
-            match start(order) {
+            match start(setup) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
-                    failed = Some(format!("thread {} cannot be started: {error}", plan.number));
+                    failed = Some(format!("thread {number} cannot be started: {error}"));
                     break;
                 }
             }
         }
         drop(sender);
-        let shared = gather(&ready, handles.len());
-        match (failed, shared) {
-            (None, Ok(shared)) => Ok(Self { gate, stop, handles, shared }),
-            (failed, shared) => {
+        let rings = gather(&ready, handles.len());
+        match (failed, rings) {
+            (None, Ok(rings)) => Ok((Self { gate, stop, handles, warm }, rings)),
+            (failed, rings) => {
                 gate.open(None);
                 handles.into_iter().for_each(|handle| drop(handle.join()));
-                Err(failed.or(shared.err()).unwrap_or_default())
+                Err(failed.or(rings.err()).unwrap_or_default())
             }
         }
     }
@@ -91,32 +98,45 @@ impl Team {
         self.handles.iter().all(JoinHandle::is_finished)
     }
 
+    /// Interrupts the waits of threads that have not ended.
+    pub(super) fn wake(&self) {
+        self.handles.iter().filter(|handle| !handle.is_finished()).for_each(wake);
+    }
+
+    /// Interrupts the waits of threads that are still in the warm-up: one may wait for a
+    /// partner that has left it.
+    pub(super) fn wake_from_warm_up(&self) {
+        let cold = self.handles.iter().zip(self.warm.iter());
+        cold.filter(|(handle, warm)| !handle.is_finished() && !warm.load(Ordering::Relaxed))
+            .for_each(|(handle, _)| wake(handle));
+    }
+
     pub(super) fn join(self) -> Vec<Option<ThreadEnd>> {
         self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
     }
 }
 
-type Ready = (u32, Result<Arc<Shared>, SetupError>);
+type Ready = (usize, Result<Vec<Arc<Shared>>, SetupError>);
 
-fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<Arc<Shared>>, String> {
-    let mut shared = Vec::with_capacity(count);
-    for (number, result) in ready.iter().take(count) {
+fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Rings, String> {
+    let mut rings = Vec::with_capacity(count);
+    for (index, result) in ready.iter().take(count) {
         match result {
-            Ok(rings) => shared.push((number, rings)),
-            Err(error) => return Err(explain(number, &error)),
+            Ok(of_thread) => rings.push((index, of_thread)),
+            Err(error) => return Err(explain(index, &error)),
         }
     }
-    if shared.len() < count {
+    if rings.len() < count {
         return Err("a thread ended while it was prepared".to_owned());
     }
-    shared.sort_by_key(|(number, _)| *number);
-    Ok(shared.into_iter().map(|(_, rings)| rings).collect())
+    rings.sort_by_key(|(index, _)| *index);
+    Ok(rings.into_iter().map(|(_, of_thread)| of_thread).collect())
 }
 
-fn explain(number: u32, error: &SetupError) -> String {
+fn explain(number: usize, error: &SetupError) -> String {
     match error {
         SetupError::Scheduling(error) => {
-            format!("thread {number}: its policy and priority cannot be had: {error}")
+            format!("thread {number}: its policy and priority are refused: {error}")
         }
         SetupError::Affinity(cpus, error) => format!(
             "thread {number}: it cannot be bound to CPU {cpus}: {error} (offline, or outside the cpuset?)"

@@ -1,19 +1,21 @@
 //! One probe thread: prepared, at the gate, warm, measured, read back.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use punctual_core::schema::Condition;
+use punctual_core::schema::{self, Condition, Placement};
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::sched::{self, Policy};
 use punctual_sys::signal::Nudge;
 use punctual_sys::{memory, thread};
 
 use super::threads::ThreadPlan;
-use crate::probes::{ProbeThread, Stop, Window};
-use crate::recorder::{Limits, Recorder, Recording, Shared};
+use crate::recorder::{Recorder, Recording, Shared};
+use crate::registry::probe::{HelperThread, ProbeThread, Stop, Window};
+use punctual_core::stats::Limits;
 
 /// Stack of a probe thread: locking memory faults it in whole.
 pub const STACK_BYTES: usize = 128 * 1024;
@@ -71,7 +73,11 @@ pub struct Effective {
 }
 
 impl Effective {
-    fn read() -> io::Result<Self> {
+    /// As they are for the calling thread.
+    ///
+    /// # Errors
+    /// What the system calls say.
+    pub fn read() -> io::Result<Self> {
         let (policy, priority) = sched::get()?;
         Ok(Self {
             policy,
@@ -79,6 +85,21 @@ impl Effective {
             affinity: affinity::get()?,
             timer_slack_ns: sched::timer_slack(),
         })
+    }
+
+    /// As the record has it.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        let mut cpus = self.affinity.iter();
+        Placement {
+            cpu: cpus.next().filter(|_| cpus.next().is_none()),
+            affinity: self.affinity.to_string(),
+            policy: recorded(self.policy),
+            priority: self.priority,
+            changed: None,
+            timer_slack_ns: self.timer_slack_ns.filter(|_| !self.policy.is_real_time()),
+            page_faults: None,
+        }
     }
 
     /// What is different in `later`, in words.
@@ -102,25 +123,66 @@ impl Effective {
 }
 
 /// What a thread is told.
-pub struct Order {
-    /// Its place in the plan.
+pub struct ThreadSetup {
+    /// Its place among the threads of the cell.
+    pub index: usize,
+    /// Where and when it runs.
     pub plan: ThreadPlan,
     /// Policy to take.
     pub policy: Policy,
     /// Priority to take.
     pub priority: u32,
-    /// Its part of the probe.
-    pub probe: Box<dyn ProbeThread>,
-    /// What its recorder is told.
-    pub limits: Limits,
+    /// What it does.
+    pub part: Part,
     /// Holds it until all are prepared.
     pub gate: Arc<Gate>,
     /// Tells it to end.
     pub stop: Arc<Stop>,
-    /// Tells the collector that it has ended.
+    /// Counts it when its warm-up is over.
+    pub warm: Arc<[AtomicBool]>,
+    /// Tells the main thread that it has ended.
     pub nudge: Nudge,
     /// Takes the result of the preparation.
-    pub ready: Sender<(u32, Result<Arc<Shared>, SetupError>)>,
+    pub ready: Sender<(usize, Result<Vec<Arc<Shared>>, SetupError>)>,
+}
+
+/// What a thread does.
+pub enum Part {
+    /// Measures, with a recorder for each of these limits.
+    Probe(Box<dyn ProbeThread>, Vec<Limits>),
+    /// Takes part without samples.
+    Helper(Box<dyn HelperThread>),
+}
+
+impl Part {
+    fn prepare(&mut self) -> io::Result<()> {
+        match self {
+            Self::Probe(probe, _) => probe.prepare(),
+            Self::Helper(_) => Ok(()),
+        }
+    }
+
+    /// Made in the thread that writes them: their pages come from its CPU's node.
+    fn recorders(&self) -> Vec<Recorder> {
+        match self {
+            Self::Probe(_, limits) => limits.iter().map(|limits| Recorder::new(*limits)).collect(),
+            Self::Helper(_) => Vec::new(),
+        }
+    }
+
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        match self {
+            Self::Probe(probe, _) => probe.run(window, tracks, stop),
+            Self::Helper(helper) => helper.run(window, stop),
+        }
+    }
+
+    fn notes(&self) -> Vec<Condition> {
+        match self {
+            Self::Probe(probe, _) => probe.notes(),
+            Self::Helper(_) => Vec::new(),
+        }
+    }
 }
 
 /// What a thread could not have.
@@ -137,8 +199,8 @@ pub enum SetupError {
 /// What a thread leaves.
 #[derive(Debug)]
 pub struct ThreadEnd {
-    /// What it recorded.
-    pub recording: Recording,
+    /// What it recorded, by series.
+    pub recordings: Vec<Recording>,
     /// Scheduling and affinity when it started to measure.
     pub before: Effective,
     /// The same at the end.
@@ -153,21 +215,24 @@ pub struct ThreadEnd {
     pub notes: Vec<Condition>,
 }
 
-/// Starts a probe thread; it reports to `order.ready` and waits at the gate.
+/// Starts a thread; it reports to `setup.ready` and waits at the gate.
 ///
 /// # Errors
-/// Where the thread cannot be made.
-pub fn start(order: Order) -> io::Result<JoinHandle<Option<ThreadEnd>>> {
-    Builder::new().name(format!("probe-{}", order.plan.number)).stack_size(STACK_BYTES).spawn(
-        move || {
-            // Also when the probe panics: nobody is to wait for a thread that has gone.
-            let _nudge = NudgeAtEnd(order.nudge.clone());
-            run(order)
-        },
-    )
+/// If the thread cannot be made.
+pub fn start(setup: ThreadSetup) -> io::Result<JoinHandle<Option<ThreadEnd>>> {
+    let name = match &setup.part {
+        Part::Probe(..) => format!("probe-{}", setup.plan.number),
+        Part::Helper(_) => format!("helper-{}", setup.plan.number),
+    };
+    Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
+        // Also when the probe panics: nobody is to wait for a thread that has gone.
+        let _nudge = NudgeAtEnd(setup.nudge.clone());
+        run(setup)
+    })
 }
 
-struct NudgeAtEnd(Nudge);
+/// Wakes the main thread when it is dropped.
+pub struct NudgeAtEnd(pub Nudge);
 
 impl Drop for NudgeAtEnd {
     fn drop(&mut self) {
@@ -175,34 +240,40 @@ impl Drop for NudgeAtEnd {
     }
 }
 
-fn run(mut order: Order) -> Option<ThreadEnd> {
-    let number = order.plan.number;
-    let (before, mut recorder) = match prepare(&mut order) {
-        Ok(before) => {
-            // Made here, on the CPU that writes it: its pages come from that CPU's node.
-            let recorder = Recorder::new(order.limits);
-            let _ = order.ready.send((number, Ok(recorder.shared())));
-            (before, recorder)
-        }
+fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
+    let before = match prepare(&mut setup) {
+        Ok(before) => before,
         Err(error) => {
-            let _ = order.ready.send((number, Err(error)));
+            let _ = setup.ready.send((setup.index, Err(error)));
             return None;
         }
     };
-    let go = order.gate.wait()?;
+    let mut tracks = setup.part.recorders();
+    let shared = tracks.iter().map(Recorder::shared).collect();
+    let _ = setup.ready.send((setup.index, Ok(shared)));
+    let go = setup.gate.wait()?;
 
-    let offset = order.plan.offset_ns;
-    let (probe, stop) = (&mut order.probe, &*order.stop);
+    let offset = setup.plan.offset_ns;
+    let (part, stop) = (&mut setup.part, &*setup.stop);
     let mut error = None;
     if go.warmup_end > go.warmup {
         let window = Window { first: go.warmup + offset, end: go.warmup_end, samples: u64::MAX };
-        error = probe.run(&window, &mut recorder, stop).err();
+        error = part.run(&window, &mut tracks, stop).err();
     }
-    let warmup_max_ns = recorder.begin(go.epoch);
+    let mut warmup_max_ns = None;
+    for track in tracks.iter_mut().rev() {
+        // That of the primary series, which is the first, is what remains.
+        warmup_max_ns = track.begin(go.epoch);
+    }
+    setup.warm[setup.index].store(true, Ordering::Relaxed);
     let faults = memory::thread_faults();
     if error.is_none() {
         let window = Window { first: go.epoch + offset, end: go.end, samples: go.samples };
-        error = probe.run(&window, &mut recorder, stop).err();
+        error = part.run(&window, &mut tracks, stop).err();
+    }
+    if error.is_some() {
+        // The others may wait for this one.
+        stop.set();
     }
     let later = memory::thread_faults();
     Some(ThreadEnd {
@@ -211,14 +282,14 @@ fn run(mut order: Order) -> Option<ThreadEnd> {
         warmup_max_ns,
         page_faults: (later.0 - faults.0) + (later.1 - faults.1),
         error,
-        notes: order.probe.notes(),
-        recording: recorder.finish(),
+        notes: part.notes(),
+        recordings: tracks.into_iter().map(Recorder::finish).collect(),
     })
 }
 
-fn prepare(order: &mut Order) -> Result<Effective, SetupError> {
+fn prepare(setup: &mut ThreadSetup) -> Result<Effective, SetupError> {
     thread::accept_wakes();
-    if let Some(cpus) = &order.plan.affinity {
+    if let Some(cpus) = &setup.plan.affinity {
         let refused = |error| SetupError::Affinity(cpus.clone(), error);
         affinity::set(cpus).map_err(refused)?;
         // The kernel drops CPUs silently that went offline since the plan was read.
@@ -226,11 +297,23 @@ fn prepare(order: &mut Order) -> Result<Effective, SetupError> {
             return Err(refused(io::Error::from(io::ErrorKind::NotFound)));
         }
     }
-    if !order.policy.is_real_time() {
+    if !setup.policy.is_real_time() {
         sched::set_timer_slack(1).map_err(SetupError::Scheduling)?;
     }
-    sched::set(order.policy, order.priority).map_err(SetupError::Scheduling)?;
+    sched::set(setup.policy, setup.priority).map_err(SetupError::Scheduling)?;
     memory::fault_in_stack();
-    order.probe.prepare().map_err(SetupError::Probe)?;
+    setup.part.prepare().map_err(SetupError::Probe)?;
     Effective::read().map_err(SetupError::Probe)
+}
+
+fn recorded(policy: Policy) -> schema::Policy {
+    match policy.name() {
+        "fifo" => schema::Policy::Fifo,
+        "rr" => schema::Policy::Rr,
+        "deadline" => schema::Policy::Deadline,
+        "other" => schema::Policy::Other,
+        "batch" => schema::Policy::Batch,
+        "idle" => schema::Policy::Idle,
+        _ => schema::Policy::Unknown,
+    }
 }

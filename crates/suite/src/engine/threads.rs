@@ -1,56 +1,11 @@
 //! The threads of a probe: how many, where, with which policy and priority, and when.
 
-use punctual_core::units::{BareNumber, exact_duration, parse_duration_ns};
 use punctual_sys::affinity::CpuSet;
 use punctual_sys::sched::Policy;
 
-use crate::probes::Kind;
-use crate::registry::{Param, Values};
-
-/// Parameters of every probe.
-pub const THREAD_PARAMS: &[Param] = &[
-    Param {
-        name: "threads",
-        value: "N",
-        default: "1",
-        help: "number of threads, or per-cpu (one bound to each CPU)",
-    },
-    Param {
-        name: "policy",
-        value: "POLICY",
-        default: "fifo",
-        help: "scheduling policy: fifo, rr or other",
-    },
-    Param {
-        name: "priority",
-        value: "N",
-        default: "80",
-        help: "real-time priority, 1 to 98 (99 with --force)",
-    },
-    Param {
-        name: "affinity",
-        value: "CPUS",
-        default: "inherited",
-        help: "CPUs as 0-3+8 on a name, 0-3,8 behind -a; auto binds each thread to the next CPU in turn",
-    },
-];
-
-/// Parameters of every probe with a period.
-pub const PERIOD_PARAMS: &[Param] = &[
-    Param {
-        name: "interval",
-        value: "TIME",
-        default: "1ms",
-        help: "time between releases of a thread, 1us to 1h",
-    },
-    Param {
-        name: "aligned",
-        value: "OFFSET",
-        default: "spread",
-        help: "releases of all threads at once, each thread OFFSET (may be 0us) after the one before; \
-else they are spread evenly over the interval",
-    },
-];
+use crate::registry::probe::Pace;
+use crate::registry::threads::PER_CPU;
+use crate::registry::{Value, Values};
 
 /// One thread as asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,38 +46,33 @@ pub struct Reach {
     pub force: bool,
 }
 
-/// The most threads of one probe.
-pub const MAX_THREADS: u64 = 4_096;
-const HOUR_NS: u64 = 3_600_000_000_000;
-
 impl ThreadsPlan {
-    /// Reads the parameters of threads and period.
+    /// Takes the parameters of threads and period, and sets those to what takes effect that
+    /// others leave without meaning.
     ///
     /// # Errors
     /// A message that names the parameter and what it must be.
-    pub fn read(values: &Values, kind: Kind, reach: &Reach) -> Result<Self, String> {
-        let policy = values.get("policy", Policy::Fifo, parse_policy)?;
+    pub fn read(values: &mut Values, pace: Pace, reach: &Reach) -> Result<Self, String> {
+        let policy = match values.text("policy") {
+            "rr" => Policy::RoundRobin,
+            "other" => Policy::Other,
+            _ => Policy::Fifo,
+        };
         let priority = priority(values, policy, reach.force)?;
-        let interval_ns = if kind.has_interval() { interval(values, kind, reach)? } else { 0 };
-        let affinity = values.get("affinity", Affinity::Inherited, parse_affinity)?;
-        if let Affinity::Cpus(cpus) = &affinity {
-            check_cpus(cpus, &reach.cpus)?;
-        }
-        let per_cpu = values.text("threads") == Some("per-cpu");
-        let cpus: Vec<u32> = match &affinity {
-            Affinity::Cpus(cpus) => cpus.iter().collect(),
-            _ if per_cpu || affinity == Affinity::Auto => reach.cpus.iter().collect(),
-            Affinity::Inherited | Affinity::Auto => reach.inherited.iter().collect(),
+        let interval_ns = if pace.has_interval() { interval(values, pace, reach)? } else { 0 };
+        let per_cpu = values.word("threads") == Some(PER_CPU);
+        let auto = values.word("affinity") == Some("auto");
+        let cpus: Vec<u32> = match values.cpus("affinity") {
+            Some(cpus) => {
+                check_cpus(values, cpus, &reach.cpus)?;
+                cpus.iter().collect()
+            }
+            None if per_cpu || auto => reach.cpus.iter().collect(),
+            None => reach.inherited.iter().collect(),
         };
-        let count = if per_cpu {
-            cpus.len() as u64
-        } else {
-            values.number("threads", 1, 1, MAX_THREADS)?
-        };
-        let bound = per_cpu || affinity != Affinity::Inherited;
-        let step = values.get("aligned", None, |text| {
-            parse_duration_ns(text, BareNumber::Microseconds).map(Some)
-        })?;
+        let count = values.known_number("threads").unwrap_or(cpus.len() as u64);
+        let bound = per_cpu || values.word("affinity") != Some("inherited");
+        let step = values.known_number("aligned");
         let offset = |number: u64| match step {
             Some(step) => step.saturating_mul(number),
             None => u64::try_from(u128::from(interval_ns) * u128::from(number) / u128::from(count))
@@ -136,7 +86,7 @@ impl ThreadsPlan {
                 offset_ns: offset(number),
             })
             .collect();
-        let explicit = values.text("policy").is_some() || values.text("priority").is_some();
+        let explicit = values.is_given("policy") || values.is_given("priority");
         Ok(Self { threads, policy, priority, explicit, interval_ns })
     }
 
@@ -151,98 +101,67 @@ impl ThreadsPlan {
     }
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Affinity {
-    Inherited,
-    Auto,
-    Cpus(CpuSet),
-}
-
-fn parse_affinity(text: &str) -> Result<Affinity, &'static str> {
-    match text {
-        "inherited" => Ok(Affinity::Inherited),
-        "auto" => Ok(Affinity::Auto),
-        list => match CpuSet::parse(&list.replace('+', ",")) {
-            Some(cpus) if !cpus.is_empty() => Ok(Affinity::Cpus(cpus)),
-            _ => Err("must be a list of CPUs such as 0-3,8, or auto"),
-        },
-    }
-}
-
-fn parse_policy(text: &str) -> Result<Policy, &'static str> {
-    match text {
-        "fifo" => Ok(Policy::Fifo),
-        "rr" => Ok(Policy::RoundRobin),
-        "other" => Ok(Policy::Other),
-        _ => Err("must be fifo, rr or other"),
-    }
-}
-
-fn priority(values: &Values, policy: Policy, force: bool) -> Result<u32, String> {
+fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, String> {
+    let asked = values.number("priority");
     if !policy.is_real_time() {
-        return match values.text("priority") {
-            None | Some("0") => Ok(0),
-            Some(text) => Err(format!(
-                "priority={text}: policy other has no priority; leave it out, or take fifo"
-            )),
-        };
-    }
-    let highest = if force { 99 } else { 98 };
-    let priority = values.number("priority", 80, 1, highest).map_err(|error| {
-        if values.text("priority") == Some("99") {
-            format!("{error}; 99 is the kernel's own (migration, watchdog): --force takes it all the same")
-        } else {
-            error
+        if values.is_given("priority") && asked != 0 {
+            return Err(values
+                .wrong("priority", "policy other has no priority; leave it out, or take fifo"));
         }
-    })?;
-    Ok(u32::try_from(priority).unwrap_or(0))
+        values.set("priority", Value::Number(0));
+        return Ok(0);
+    }
+    match asked {
+        0 => Err(values.wrong("priority", "must be a whole number from 1 to 98")),
+        99 if !force => Err(values.wrong(
+            "priority",
+            "must be a whole number from 1 to 98; 99 is the kernel's own (migration, watchdog): \
+             --force takes it all the same",
+        )),
+        _ => Ok(values.small("priority")),
+    }
 }
 
-fn interval(values: &Values, kind: Kind, reach: &Reach) -> Result<u64, String> {
-    let interval = values
-        .get("interval", 1_000_000, |text| parse_duration_ns(text, BareNumber::Microseconds))?;
-    let wrong = |why: String| Err(format!("interval={}: {why}", exact_duration(interval)));
-    if interval == 0 {
-        return wrong("must be above zero".to_owned());
-    }
-    if kind == Kind::Periodic && interval <= reach.clock_cost_ns {
-        return wrong(format!(
+fn interval(values: &Values, pace: Pace, reach: &Reach) -> Result<u64, String> {
+    let interval = values.number("interval");
+    if pace == Pace::Periodic && interval <= reach.clock_cost_ns {
+        let why = format!(
             "is not above the cost of reading the clock here, {} ns: nothing could be measured",
             reach.clock_cost_ns
-        ));
-    }
-    if interval > HOUR_NS {
-        return wrong("must be at most 1h".to_owned());
+        );
+        return Err(values.wrong("interval", &why));
     }
     Ok(interval)
 }
 
-fn check_cpus(asked: &CpuSet, reachable: &CpuSet) -> Result<(), String> {
+fn check_cpus(values: &Values, asked: &CpuSet, reachable: &CpuSet) -> Result<(), String> {
     let missing = asked.without(reachable);
     if missing.is_empty() {
         return Ok(());
     }
-    Err(format!(
-        "affinity: CPU {missing} cannot be had: it does not exist, is offline, or is outside the cpuset \
-         (CPUs that can be had: {reachable})"
-    ))
+    let why = format!(
+        "CPU {missing} cannot be used: it does not exist, is offline, or is outside the cpuset \
+         (CPUs that can be used: {reachable})"
+    );
+    Err(values.wrong("affinity", &why))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::threads::{PERIOD_PARAMS, THREAD_PARAMS};
     use punctual_core::params::Named;
 
-    fn read(spec: &str, kind: Kind) -> Result<ThreadsPlan, String> {
+    fn read(spec: &str, pace: Pace) -> Result<ThreadsPlan, String> {
         let known: Vec<_> = THREAD_PARAMS.iter().chain(PERIOD_PARAMS).copied().collect();
-        let values = Values::check(&Named::parse(spec, "").unwrap(), &known)?;
+        let mut values = Values::read("p", &known, &Named::parse(spec, "").unwrap().params)?;
         let reach = Reach {
             cpus: CpuSet::parse("0-1,4,70").unwrap(),
             inherited: CpuSet::parse("1").unwrap(),
             clock_cost_ns: 30,
             force: false,
         };
-        ThreadsPlan::read(&values, kind, &reach)
+        ThreadsPlan::read(&mut values, pace, &reach)
     }
 
     fn cpus(plan: &ThreadsPlan) -> Vec<String> {
@@ -254,7 +173,7 @@ mod tests {
 
     #[test]
     fn threads_are_bound_as_asked() {
-        let plan = |spec| read(spec, Kind::Periodic).unwrap();
+        let plan = |spec| read(spec, Pace::Periodic).unwrap();
         assert_eq!(cpus(&plan("p")), [""]);
         assert_eq!(cpus(&plan("p:threads=per-cpu")), ["0", "1", "4", "70"]);
         assert_eq!(cpus(&plan("p:threads=per-cpu,affinity=0+70")), ["0", "70"]);
@@ -265,7 +184,7 @@ mod tests {
     #[test]
     fn releases_are_spread_or_aligned() {
         let offsets = |spec| -> Vec<u64> {
-            read(spec, Kind::Periodic).unwrap().threads.iter().map(|t| t.offset_ns).collect()
+            read(spec, Pace::Periodic).unwrap().threads.iter().map(|t| t.offset_ns).collect()
         };
         assert_eq!(offsets("p:threads=4"), [0, 250_000, 500_000, 750_000]);
         assert_eq!(offsets("p:threads=3,aligned=0us"), [0, 0, 0]);
@@ -275,7 +194,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_named() {
         for (spec, error) in [
-            ("p:interval=0", "interval=0s: must be above zero"),
+            ("p:interval=0", "interval=0: must be above zero"),
             ("p:interval=20ns", "cost of reading the clock"),
             ("p:interval=2h", "at most 1h"),
             ("p:interval=1m", "m is a minute"),
@@ -283,19 +202,20 @@ mod tests {
             ("p:priority=99", "--force"),
             ("p:policy=other,priority=5", "has no priority"),
             ("p:policy=realtime", "must be fifo, rr or other"),
-            ("p:affinity=2", "CPU 2 cannot be had"),
-            ("p:affinity=0-9", "CPU 2-3,5-9 cannot be had"),
+            ("p:aligned=x", "is not a time"),
+            ("p:affinity=2", "CPU 2 cannot be used"),
+            ("p:affinity=0-9", "CPU 2-3,5-9 cannot be used"),
             ("p:affinity=x", "list of CPUs"),
             ("p:threads=0", "from 1 to 4096"),
             ("p:colour=red", "no parameter \"colour\"; it has: threads"),
         ] {
-            let message = read(spec, Kind::Periodic).unwrap_err();
+            let message = read(spec, Pace::Periodic).unwrap_err();
             assert!(message.contains(error), "{spec}: {message}");
         }
     }
 
     #[test]
     fn a_spinning_probe_has_no_interval() {
-        assert_eq!(read("p", Kind::Spinning).unwrap().interval_ns, 0);
+        assert_eq!(read("p", Pace::BackToBack).unwrap().interval_ns, 0);
     }
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
 
-use punctual_core::schema::{Board, Kernel, Tool};
+use punctual_core::schema::{Board, BoardKind, Kernel, Tool};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -92,7 +92,7 @@ impl Facts {
             name: named("hostname", |names| &names.node),
             kernel: Kernel {
                 machine: named("arch", |names| &names.machine),
-                preemption: preemption.model.to_owned(),
+                preemption: preemption.model.parse().unwrap_or_default(),
                 config_sha256: config.as_ref().map(|config| config.sha256.clone()),
                 release,
                 version,
@@ -117,7 +117,7 @@ impl Facts {
     pub fn board(&self) -> Board {
         Board {
             name: self.name.clone(),
-            kind: "local".to_owned(),
+            kind: BoardKind::Local,
             fingerprint: fingerprint::fingerprint(self),
             cpu_model: self.cpu.model.clone(),
             cpus: self.cpu.online_count(),

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use punctual_sys::process::{self, Exit, Pid};
 
-use super::procs::descendants_cpu_time;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::procs::descendants_cpu_time;
+use crate::harness::worker::{LoadError, Worker};
+use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::{Default, Kind, Param};
 
 const RUNS: usize = 0;
 const CPU_MS: usize = 1;
@@ -35,25 +36,24 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     main_param: "command",
     params: &[Param {
         name: "command",
-        value: "COMMAND",
-        default: "none: it must be given",
+        kind: Kind::Text { value: "COMMAND", check: is_command },
+        default: Default::Required,
         help: "what sh -c runs",
     }],
     counters: &["runs", "cpu-ms"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    form: Form::Part(PartForm { resolve: nothing_to_resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
-    let command = values.text("command").unwrap_or("").trim();
-    if command.is_empty() {
+fn is_command(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
         return Err("no command given; write cmd:COMMAND".to_owned());
     }
-    Ok(Params::from([("command".to_owned(), command.to_owned())]))
+    Ok(())
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    let command = worker.text("command")?;
+    let command = worker.values().text("command").trim();
     let failed = |error| LoadError::io("adopting orphans", &error);
     // What the command leaves in the background belongs to its run.
     process::become_subreaper().map_err(failed)?;

@@ -9,22 +9,22 @@ use std::process::{Command, Stdio};
 
 use punctual_sys::storage::sum_mapped;
 
-use super::worker::words;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Worker, report, words};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 /// First argument of the programs that a job execs.
-pub(super) const UNIT: &str = "compile-unit";
+pub(crate) const UNIT: &str = "compile-unit";
 /// Headers that every unit includes, and their size: the include tree of a small C file.
 const HEADERS: u64 = 32;
 const HEADER_BYTES: usize = 4 << 10;
 /// Size of a source file.
 const SOURCE_BYTES: usize = 8 << 10;
 /// Objects that a link reads; the job's files are deleted behind it.
-const UNITS_PER_LINK: u64 = 16;
+pub(crate) const UNITS_PER_LINK: u64 = 16;
 /// Times that the front end goes over its words, as a compiler has passes.
 const PASSES: u64 = 8;
-const UNITS: usize = 0;
+pub(crate) const UNITS: usize = 0;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "compile",
@@ -36,11 +36,16 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            Starts over when done. Works in a folder of its own, which is removed at the end.",
     main_param: "jobs",
     params: &[
-        Param { name: "jobs", value: "N", default: "one a CPU", help: "units compiled at a time" },
+        Param {
+            name: "jobs",
+            kind: Kind::Count { low: 1, high: 1024 },
+            default: Default::OfMachine("one per CPU"),
+            help: "units compiled at a time",
+        },
         Param {
             name: "dir",
-            value: "DIR",
-            default: "$TMPDIR or /var/tmp",
+            kind: Kind::Text { value: "DIR", check: any_text },
+            default: Default::OfMachine("$TMPDIR or /var/tmp"),
             help: "where its folder is made",
         },
     ],
@@ -49,12 +54,11 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     form: Form::Part(PartForm { resolve, scratch: true, run }),
 };
 
-fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
-    let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
-    let dir = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
-    let dir = fs::canonicalize(dir).map_err(|e| format!("{}: {}", dir.display(), words(&e)))?;
-    let dir = dir.to_str().ok_or("dir: not UTF-8")?;
-    Ok(Params::from([("jobs".to_owned(), jobs.to_string()), ("dir".to_owned(), dir.to_owned())]))
+fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    if !values.is_known("jobs") {
+        values.set("jobs", Value::Number(machine.cpus));
+    }
+    machine.resolve_dir(values).map(drop)
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
@@ -65,7 +69,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
         let text = source_text(header, HEADER_BYTES);
         fs::write(folder.join(format!("include/{header}.h")), text).map_err(failed)?;
     }
-    for job in 0..worker.number("jobs")? {
+    for job in 0..worker.values().number("jobs") {
         worker.fork(|worker| make(worker, folder, job))?;
     }
     worker.wait_endless()
@@ -107,7 +111,7 @@ fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
 
 /// What a process of the compile does; `args` are the stage, its path, and the
 /// arguments that lead here again.
-pub(super) fn unit_main(args: &[String]) -> i32 {
+pub(crate) fn unit_main(args: &[String]) -> i32 {
     let [stage, path, self_args @ ..] = args else {
         return 2;
     };
@@ -122,7 +126,7 @@ pub(super) fn unit_main(args: &[String]) -> i32 {
     match done {
         Ok(()) => 0,
         Err(reason) => {
-            super::worker::report(&format!("{stage} of {}: {reason}", path.display()));
+            report(&format!("{stage} of {}: {reason}", path.display()));
             1
         }
     }

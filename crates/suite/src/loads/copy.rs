@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Worker};
+use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::{Default, Kind, Param};
 
 const BLOCK: usize = 1 << 20;
 const BYTES: usize = 0;
@@ -16,19 +17,19 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     help: "Reads /dev/zero and writes /dev/null in blocks of 1 MiB, as dd bs=1M does in the \
            scripts of the papers. It moves memory only: the kernel clears each block and drops it.",
     main_param: "jobs",
-    params: &[Param { name: "jobs", value: "N", default: "1", help: "processes that copy" }],
+    params: &[Param {
+        name: "jobs",
+        kind: Kind::Count { low: 1, high: 1024 },
+        default: Default::Value("1"),
+        help: "processes that copy",
+    }],
     counters: &["bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    form: Form::Part(PartForm { resolve: nothing_to_resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
-    let jobs = values.number("jobs", 1, 1, 1024)?;
-    Ok(Params::from([("jobs".to_owned(), jobs.to_string())]))
-}
-
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    for _ in 0..worker.number("jobs")? {
+    for _ in 0..worker.values().number("jobs") {
         worker.fork(copy)?;
     }
     worker.wait_endless()

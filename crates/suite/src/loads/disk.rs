@@ -8,9 +8,9 @@ use std::path::Path;
 
 use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
 
-use super::worker::words;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker, bytes};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Worker, words};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 const BLOCK: usize = 1 << 20;
 const WRITTEN: usize = 0;
@@ -34,20 +34,20 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     params: &[
         Param {
             name: "dir",
-            value: "DIR",
-            default: "$TMPDIR or /var/tmp",
+            kind: Kind::Text { value: "DIR", check: any_text },
+            default: Default::OfMachine("$TMPDIR or /var/tmp"),
             help: "where its folder is made",
         },
         Param {
             name: "size",
-            value: "SIZE",
-            default: "256M, less where two such files do not fit",
+            kind: Kind::Size { low: BLOCK as u64 },
+            default: Default::OfMachine("256M, less if two such files do not fit"),
             help: "size of the file; the copy takes as much again",
         },
         Param {
             name: "reserve",
-            value: "SIZE",
-            default: "256M or a twentieth of the file system, the larger",
+            kind: Kind::Size { low: 0 },
+            default: Default::OfMachine("256M or a twentieth of the file system, the larger"),
             help: "room that is kept free",
         },
     ],
@@ -56,28 +56,24 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     form: Form::Part(PartForm { resolve, scratch: true, run }),
 };
 
-fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
-    let parent = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
-    let at = |error: io::Error| format!("{}: {}", parent.display(), words(&error));
-    let parent = fs::canonicalize(parent).map_err(at)?;
-    let room = storage::room(&parent).map_err(at)?;
-    let dir = parent.to_str().ok_or("dir: not UTF-8")?;
-    let reserve = values.get("reserve", RESERVE.max(room.total / 20), bytes::parse)?;
+fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    let parent = machine.resolve_dir(values)?;
+    let room = storage::room(&parent)
+        .map_err(|error| format!("{}: {}", parent.display(), words(&error)))?;
+    let reserve = values.known_number("reserve").unwrap_or(RESERVE.max(room.total / 20));
     // Whole blocks, and both files at once.
     let block = BLOCK as u64;
     let fitting = room.free.saturating_sub(reserve) / 2 / block * block;
-    let size = match values.text("size") {
-        Some(_) => values.get("size", 0, bytes::parse)?.next_multiple_of(block),
+    let size = match values.known_number("size") {
+        Some(size) => size.checked_next_multiple_of(block).unwrap_or(u64::MAX),
         None => SIZE.min(fitting),
     };
     if size == 0 || size > fitting {
         return Err(full(&parent, room, reserve));
     }
-    Ok(Params::from([
-        ("dir".to_owned(), dir.to_owned()),
-        ("size".to_owned(), bytes::text(size)),
-        ("reserve".to_owned(), bytes::text(reserve)),
-    ]))
+    values.set("size", Value::Number(size));
+    values.set("reserve", Value::Number(reserve));
+    Ok(())
 }
 
 fn full(dir: &Path, room: Room, reserve: u64) -> String {
@@ -91,8 +87,7 @@ fn full(dir: &Path, room: Room, reserve: u64) -> String {
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.scratch()?;
-    let parse = |key| bytes::parse(worker.text(key)?).map_err(LoadError::CannotStart);
-    let (size, reserve) = (parse("size")?, parse("reserve")?);
+    let (size, reserve) = (worker.values().number("size"), worker.values().number("reserve"));
     let (original, copy) = (folder.join("original"), folder.join("copy"));
     let mut block = Block::new();
     loop {

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use punctual_sys::socket::LoopbackEcho;
 
-use super::worker::words;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Need, Param, Values};
+use crate::harness::worker::{LoadError, Worker, words};
+use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::need::ICMP_SOCKET;
+use crate::registry::{Choice, Default, Kind, Param};
 
 const PAYLOAD: [u8; 10] = [0x5a; 10];
 const OUTSTANDING: u32 = 100;
@@ -24,22 +25,23 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            -l 100 -q -s 10 -f localhost does; it counts the replies. The UDP and TCP forms send \
            to a process that returns every packet. There is no way to name another address.",
     main_param: "proto",
-    params: &[Param { name: "proto", value: "icmp|udp|tcp", default: "icmp", help: "protocol" }],
+    params: &[Param {
+        name: "proto",
+        kind: Kind::Choice(&[
+            Choice { value: "icmp", help: "", needs: &[ICMP_SOCKET] },
+            Choice::of("udp", ""),
+            Choice::of("tcp", ""),
+        ]),
+        default: Default::Value("icmp"),
+        help: "protocol",
+    }],
     counters: &["packets"],
-    needs: &[Need::IcmpSocket],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    needs: &[],
+    form: Form::Part(PartForm { resolve: nothing_to_resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
-    let proto = values.get("proto", "icmp".to_owned(), |text| match text {
-        "icmp" | "udp" | "tcp" => Ok(text.to_owned()),
-        _ => Err("must be icmp, udp or tcp"),
-    })?;
-    Ok(Params::from([("proto".to_owned(), proto)]))
-}
-
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    match worker.text("proto")? {
+    match worker.values().text("proto") {
         "udp" => udp(worker),
         "tcp" => tcp(worker),
         _ => icmp(worker),
@@ -99,7 +101,7 @@ impl Echo for LoopbackEcho {
 
 fn icmp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let mut echo = LoopbackEcho::open(REPLY_LIMIT).map_err(|error| {
-        let need = Need::IcmpSocket.text();
+        let need = ICMP_SOCKET.what;
         LoadError::CannotStart(format!("ICMP socket: {}; it needs {need}", words(&error)))
     })?;
     flood(worker, &mut echo)

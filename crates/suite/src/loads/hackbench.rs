@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use punctual_sys::process;
 
-use super::worker::Tally;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Tally, Worker};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Choice, Default, Kind, Param, Value, Values};
 
 /// Senders, and receivers, of a group.
 const SIDE: usize = 20;
@@ -39,54 +39,46 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     params: &[
         Param {
             name: "groups",
-            value: "N",
-            default: "one a CPU, 32 MiB of memory each",
+            kind: Kind::Count { low: 1, high: 1000 },
+            default: Default::OfMachine("one per CPU, 32 MiB of memory each"),
             help: "groups of 40 processes or threads",
         },
         Param {
             name: "loops",
-            value: "N",
-            default: "100",
+            kind: Kind::Count { low: 1, high: 1_000_000_000 },
+            default: Default::Value("100"),
             help: "messages from each sender to each receiver",
         },
         Param {
             name: "mode",
-            value: "process|thread",
-            default: "process",
+            kind: Kind::Choice(&[Choice::of("process", ""), Choice::of("thread", "")]),
+            default: Default::Value("process"),
             help: "what senders and receivers are",
         },
         Param {
             name: "ipc",
-            value: "socket|pipe",
-            default: "socket",
+            kind: Kind::Choice(&[Choice::of("socket", ""), Choice::of("pipe", "")]),
+            default: Default::Value("socket"),
             help: "what the messages go through",
         },
-        Param { name: "nice", value: "N", default: "0", help: "nice value, 0 to 19" },
+        Param {
+            name: "nice",
+            kind: Kind::Count { low: 0, high: 19 },
+            default: Default::Value("0"),
+            help: "nice value",
+        },
     ],
     counters: &["messages", "bytes"],
     needs: &[],
     form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
-    let fitting = machine.memory / 4 / GROUP_MEMORY;
-    let groups = machine.cpus.min(fitting).clamp(1, 30);
-    let groups = values.number("groups", groups, 1, 1000)?;
-    let loops = values.number("loops", 100, 1, 1_000_000_000)?;
-    let nice = values.number("nice", 0, 0, 19)?;
-    let one_of = |key: &str, choices: [&str; 2]| {
-        values.get(key, choices[0].to_owned(), |text| {
-            let known = choices.contains(&text).then(|| text.to_owned());
-            known.ok_or(format!("must be {} or {}", choices[0], choices[1]))
-        })
-    };
-    Ok(Params::from([
-        ("groups".to_owned(), groups.to_string()),
-        ("loops".to_owned(), loops.to_string()),
-        ("nice".to_owned(), nice.to_string()),
-        ("mode".to_owned(), one_of("mode", ["process", "thread"])?),
-        ("ipc".to_owned(), one_of("ipc", ["socket", "pipe"])?),
-    ]))
+fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    if !values.is_known("groups") {
+        let fitting = machine.memory / 4 / GROUP_MEMORY;
+        values.set("groups", Value::Number(machine.cpus.min(fitting).clamp(1, 30)));
+    }
+    Ok(())
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,13 +89,14 @@ struct Setup {
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let values = worker.values();
     let setup = Setup {
-        groups: worker.number("groups")?,
-        loops: worker.number("loops")?,
-        pipes: worker.text("ipc")? == "pipe",
+        groups: values.small("groups"),
+        loops: values.number("loops"),
+        pipes: values.text("ipc") == "pipe",
     };
-    let threads = worker.text("mode")? == "thread";
-    let nice: i32 = worker.number("nice")?;
+    let threads = values.text("mode") == "thread";
+    let nice: i32 = values.small("nice");
     if nice > 0 {
         process::set_nice(nice).map_err(|error| LoadError::io("nice", &error))?;
     }

@@ -1,6 +1,6 @@
 //! No load: the machine is left alone.
 
-use super::{Form, LoadEntry};
+use crate::registry::load::{Form, LoadEntry};
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "none",

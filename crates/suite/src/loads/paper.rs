@@ -1,6 +1,6 @@
 //! The script of the Geode paper.
 
-use super::{Form, LoadEntry};
+use crate::registry::load::{Form, LoadEntry};
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "paper",

@@ -5,8 +5,9 @@ use std::thread;
 
 use punctual_sys::process::{Exit, fork_worker, wait};
 
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Worker};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Default, Kind, Param, Value, Values};
 
 /// Enough for a thread that returns at once, and little to fault in.
 const STACK_BYTES: usize = 64 << 10;
@@ -21,11 +22,16 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            jobs themselves stay few, whatever the limit of processes.",
     main_param: "jobs",
     params: &[
-        Param { name: "jobs", value: "N", default: "one a CPU", help: "processes alive at a time" },
+        Param {
+            name: "jobs",
+            kind: Kind::Count { low: 1, high: 1024 },
+            default: Default::OfMachine("one per CPU"),
+            help: "processes alive at a time",
+        },
         Param {
             name: "threads",
-            value: "N",
-            default: "4",
+            kind: Kind::Count { low: 0, high: 256 },
+            default: Default::Value("4"),
             help: "threads that each process starts",
         },
     ],
@@ -34,18 +40,16 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
-    let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
-    let threads = values.number("threads", 4, 0, 256)?;
-    Ok(Params::from([
-        ("jobs".to_owned(), jobs.to_string()),
-        ("threads".to_owned(), threads.to_string()),
-    ]))
+fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    if !values.is_known("jobs") {
+        values.set("jobs", Value::Number(machine.cpus));
+    }
+    Ok(())
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    let threads: u64 = worker.number("threads")?;
-    for _ in 0..worker.number("jobs")? {
+    let threads = worker.values().number("threads");
+    for _ in 0..worker.values().number("jobs") {
         worker.fork(|worker| create_and_end(worker, threads))?;
     }
     worker.wait_endless()

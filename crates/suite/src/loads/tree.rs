@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::worker::words;
-use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
-use crate::registry::{Param, Values};
+use crate::harness::worker::{LoadError, Worker, words};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 const ENTRIES: usize = 0;
 /// Their files are made when they are read: walking them is another load.
@@ -20,24 +20,30 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            the scripts of the papers; then again from the top. It stays on one file system, \
            follows no symbolic link and enters neither /proc nor /sys nor /dev.",
     main_param: "dir",
-    params: &[Param { name: "dir", value: "DIR", default: "/", help: "top of the tree" }],
+    params: &[Param {
+        name: "dir",
+        kind: Kind::Text { value: "DIR", check: any_text },
+        default: Default::Value("/"),
+        help: "top of the tree",
+    }],
     counters: &["entries"],
     needs: &[],
     form: Form::Part(PartForm { resolve, scratch: false, run }),
 };
 
-fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
-    let given = values.text("dir").unwrap_or("/");
+fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {
+    let given = values.text("dir");
     let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", words(&error)))?;
     if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
         return Err(format!("{given}: the kernel's own files are not walked"));
     }
-    let text = dir.to_str().ok_or(format!("{given}: not UTF-8"))?;
-    Ok(Params::from([("dir".to_owned(), text.to_owned())]))
+    let text = dir.to_str().ok_or(format!("{given}: not UTF-8"))?.to_owned();
+    values.set("dir", Value::Text(text));
+    Ok(())
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    let top = Path::new(worker.text("dir")?);
+    let top = Path::new(worker.values().text("dir"));
     loop {
         walk(worker, top)?;
     }

@@ -6,9 +6,12 @@ use std::time::Duration;
 use punctual_sys::clock::{Clock, monotonic_ns, tsc};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
-use super::{Common, Factory, Kind, ProbeEntry, ProbeThread, Stop, Window};
 use crate::recorder::Recorder;
-use crate::registry::{Need, Param, Values};
+use crate::registry::need::TSC;
+use crate::registry::probe::{
+    By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
+};
+use crate::registry::{Choice, Default, Kind, Param, Values};
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "clock",
@@ -22,27 +25,41 @@ such a sleep.",
     params: &[
         Param {
             name: "clock",
-            value: "CLOCK",
-            default: "monotonic",
-            help: "monotonic, realtime, monotonic_raw or tsc (x86: rdtscp, as nanoseconds of \
-CLOCK_MONOTONIC_RAW)",
+            kind: Kind::Choice(&[
+                Choice::of("monotonic", "CLOCK_MONOTONIC"),
+                Choice::of("realtime", "CLOCK_REALTIME"),
+                Choice::of("monotonic_raw", "CLOCK_MONOTONIC_RAW"),
+                Choice {
+                    value: "tsc",
+                    help: "x86: rdtscp, as nanoseconds of CLOCK_MONOTONIC_RAW",
+                    needs: &[TSC],
+                },
+            ]),
+            default: Default::Value("monotonic"),
+            help: "which clock",
         },
         Param {
             name: "margin",
-            value: "PERCENT",
-            default: "10%",
-            help: "share of the time that is left to the rest of the system, 0% to 90%",
+            kind: Kind::Percent { high: 90 },
+            default: Default::Value("10%"),
+            help: "share of the time that is left to the rest of the system",
         },
     ],
-    needs: needs_of,
-    series: ("gap", "second read of the clock minus the first"),
-    kind: Kind::Spinning,
-    build,
+    overrides: &[],
+    check: |_| Ok(()),
+    needs: &[],
+    device: None,
+    pace: Pace::BackToBack,
+    primary: Primary {
+        name: "gap",
+        meaning: "second read of the clock minus the first",
+        nouns: ("pair of reads", "pairs of reads"),
+        by: By::Thread,
+    },
+    series: &[],
+    counters: &[],
+    state: State::There(open),
 };
-
-fn needs_of(values: &Values) -> &'static [Need] {
-    if values.text("clock") == Some("tsc") { &[Need::Tsc] } else { &[] }
-}
 
 #[derive(Clone, Copy)]
 enum Source {
@@ -50,30 +67,33 @@ enum Source {
     Tsc,
 }
 
-fn parse_source(text: &str) -> Result<Source, &'static str> {
-    match text {
-        "monotonic" => Ok(Source::Kernel(Clock::Monotonic)),
-        "realtime" => Ok(Source::Kernel(Clock::Realtime)),
-        "monotonic_raw" => Ok(Source::Kernel(Clock::MonotonicRaw)),
-        "tsc" => Ok(Source::Tsc),
-        _ => Err("must be monotonic, realtime, monotonic_raw or tsc"),
-    }
+#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    let source = match values.text("clock") {
+        "realtime" => Source::Kernel(Clock::Realtime),
+        "monotonic_raw" => Source::Kernel(Clock::MonotonicRaw),
+        "tsc" => Source::Tsc,
+        _ => Source::Kernel(Clock::Monotonic),
+    };
+    let margin = values.number("margin");
+    Ok(Box::new(Clocks { source, margin, break_ns: stage.break_ns }))
 }
 
-fn parse_percent(text: &str) -> Result<u64, &'static str> {
-    match text.strip_suffix('%').unwrap_or(text).parse() {
-        Ok(percent @ 0..=90) => Ok(percent),
-        _ => Err("must be a whole number of percent from 0% to 90%"),
-    }
+struct Clocks {
+    source: Source,
+    margin: u64,
+    break_ns: i64,
 }
 
-fn build(values: &Values, common: &Common) -> Result<Factory, String> {
-    let source = values.get("clock", Source::Kernel(Clock::Monotonic), parse_source)?;
-    let margin = values.get("margin", 10, parse_percent)?;
-    let break_ns = common.break_ns;
-    Ok(Box::new(move |_| {
-        Box::new(ClockPairs { source, margin, break_ns, scale: TscScale::default() })
-    }))
+impl Session for Clocks {
+    fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let Self { source, margin, break_ns } = *self;
+        Ok(Box::new(ClockPairs { source, margin, break_ns, scale: TscScale::default() }))
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        Closed::default()
+    }
 }
 
 /// How long the thread spins between two sleeps, margin included, ns.
@@ -94,8 +114,9 @@ impl ProbeThread for ClockPairs {
         Ok(())
     }
 
-    fn run(&mut self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
+        let recorder = &mut tracks[0];
         let hot = Hot { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
         match self.source {
             Source::Kernel(Clock::Monotonic) => hot.run(monotonic_ns, |gap| gap),

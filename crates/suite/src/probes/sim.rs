@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
-use super::{Common, Factory, Kind, ProbeEntry, ProbeThread, Stop, Window};
 use crate::recorder::Recorder;
-use crate::registry::{Param, Values};
+use crate::registry::probe::{
+    By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
+};
+use crate::registry::{Choice, Default, Kind, Param, Values};
 use crate::schedule::Schedule;
+
+const TIME: Kind = Kind::Time { bare: BareNumber::Refused, low: 0, high: i64::MAX.unsigned_abs() };
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "sim",
@@ -21,45 +25,92 @@ the interval makes releases pass, which are counted as missed, as everywhere.",
     params: &[
         Param {
             name: "dist",
-            value: "NAME",
-            default: "uniform",
-            help: "constant (low), uniform (low to high), exponential (low plus a mean of high) or \
-list (values)",
+            kind: Kind::Choice(&[
+                Choice::of("constant", "low"),
+                Choice::of("uniform", "low to high"),
+                Choice::of("exponential", "low plus a mean of high"),
+                Choice::of("list", "values"),
+            ]),
+            default: Default::Value("uniform"),
+            help: "distribution",
         },
-        Param { name: "low", value: "TIME", default: "10us", help: "smallest latency" },
+        Param {
+            name: "low",
+            kind: TIME,
+            default: Default::Value("10us"),
+            help: "smallest latency",
+        },
         Param {
             name: "high",
-            value: "TIME",
-            default: "20us",
+            kind: TIME,
+            default: Default::Value("20us"),
             help: "largest latency, or the mean above low",
         },
         Param {
             name: "values",
-            value: "LIST",
-            default: "",
+            kind: Kind::Text { value: "LIST", check: is_list },
+            default: Default::Value(""),
             help: "for dist=list: latencies in their order, repeated, as 10us*900/100ms",
         },
         Param {
             name: "shift",
-            value: "TIME",
-            default: "0us",
+            kind: TIME,
+            default: Default::Value("0s"),
             help: "taken from every latency: makes early ones",
         },
-        Param { name: "stall", value: "TIME", default: "0us", help: "a latency of its own" },
+        Param {
+            name: "stall",
+            kind: TIME,
+            default: Default::Value("0s"),
+            help: "a latency of its own",
+        },
         Param {
             name: "stall-every",
-            value: "N",
-            default: "0",
+            kind: Kind::Count { low: 0, high: u64::MAX },
+            default: Default::Value("0"),
             help: "every N-th sample is the stall; 0 for none",
         },
-        Param { name: "order", value: "ORDER", default: "cycle", help: "cycle or random" },
-        Param { name: "seed", value: "N", default: "1", help: "seed of order=random" },
+        Param {
+            name: "order",
+            kind: Kind::Choice(&[Choice::of("cycle", ""), Choice::of("random", "")]),
+            default: Default::Value("cycle"),
+            help: "order of the values",
+        },
+        Param {
+            name: "seed",
+            kind: Kind::Count { low: 1, high: u64::MAX },
+            default: Default::Value("1"),
+            help: "seed of order=random",
+        },
     ],
-    needs: |_| &[],
-    series: ("latency", "simulated start minus its release"),
-    kind: Kind::Simulated,
-    build,
+    overrides: &[],
+    check,
+    needs: &[],
+    device: None,
+    pace: Pace::Simulated,
+    primary: Primary {
+        name: "latency",
+        meaning: "simulated start minus its release",
+        nouns: ("activation", "activations"),
+        by: By::Thread,
+    },
+    series: &[],
+    counters: &[],
+    state: State::There(open),
 };
+
+/// What no single parameter shows.
+fn check(values: &Values) -> Result<(), String> {
+    match values.text("dist") {
+        "uniform" if values.number("high") < values.number("low") => {
+            Err("sim: high must not be below low".to_owned())
+        }
+        "list" if values.text("values").is_empty() => {
+            Err("sim: dist=list needs values, as in sim:dist=list,values=10us*900/100ms".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Values of a distribution, equally likely.
 const TABLE: usize = 4_096;
@@ -79,48 +130,41 @@ struct Sim {
     stall_every: u64,
 }
 
-fn build(values: &Values, common: &Common) -> Result<Factory, String> {
-    let time = |key: &str, default: u64| {
-        values.get(key, default, |text| {
-            parse_duration_ns(text, BareNumber::Refused).map_err(|e| e.to_string())
-        })
-    };
-    let (low, high) = (time("low", 10_000)?, time("high", 20_000)?);
-    let shift = time("shift", 0)?;
-    let dist = values.text("dist").unwrap_or("uniform");
-    let latencies = match dist {
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    let (low, high) = (values.number("low"), values.number("high"));
+    let latencies = match values.text("dist") {
         "constant" => vec![low; TABLE],
-        "uniform" if high >= low => table(|share| low + scaled(high - low, share)),
-        "uniform" => return Err("sim: high must not be below low".to_owned()),
         "exponential" => table(|share| low + scaled(high, -f64::ln_1p(-share))),
-        "list" => list(values.text("values").unwrap_or(""))?,
-        _ => {
-            return Err(format!(
-                "sim: dist={dist}: must be constant, uniform, exponential or list"
-            ));
-        }
-    };
-    let random = match values.text("order").unwrap_or("cycle") {
-        "cycle" => false,
-        "random" => true,
-        other => return Err(format!("sim: order={other}: must be cycle or random")),
+        "list" => list(values.text("values"))?,
+        _ => table(|share| low + scaled(high.saturating_sub(low), share)),
     };
     let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let sim = Sim {
-        interval_ns: common.interval_ns,
-        break_ns: common.break_ns,
+    let shift = values.number("shift");
+    Ok(Box::new(Sims(Sim {
+        interval_ns: stage.interval_ns,
+        break_ns: stage.break_ns,
         table: latencies.into_iter().map(|ns| signed(ns) - signed(shift)).collect(),
-        in_order: dist == "list",
-        random,
-        state: values.number("seed", 1, 1, u64::MAX)?,
+        in_order: values.text("dist") == "list",
+        random: values.text("order") == "random",
+        state: values.number("seed"),
         count: 0,
-        stall: signed(time("stall", 0)?),
-        stall_every: values.number("stall-every", 0, 0, u64::MAX)?,
-    };
-    Ok(Box::new(move |thread| {
-        let state = sim.state.wrapping_add(u64::from(thread)).max(1);
-        Box::new(Sim { state, ..sim.clone() })
-    }))
+        stall: signed(values.number("stall")),
+        stall_every: values.number("stall-every"),
+    })))
+}
+
+/// The threads differ in their seeds.
+struct Sims(Sim);
+
+impl Session for Sims {
+    fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let state = self.0.state.wrapping_add(u64::from(number)).max(1);
+        Ok(Box::new(Sim { state, ..self.0.clone() }))
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        Closed::default()
+    }
 }
 
 /// The values at the middles of [`TABLE`] equal shares of probability.
@@ -139,17 +183,19 @@ fn scaled(ns: u64, factor: f64) -> u64 {
     (ns as f64 * factor).round() as u64
 }
 
+fn is_list(text: &str) -> Result<(), String> {
+    if text.is_empty() { Ok(()) } else { list(text).map(drop) }
+}
+
 fn list(text: &str) -> Result<Vec<u64>, String> {
     const MOST: usize = 1 << 20;
     let mut values = Vec::new();
     for part in text.split('/') {
         let (time, times) = part.split_once('*').unwrap_or((part, "1"));
-        let ns = parse_duration_ns(time, BareNumber::Refused)
-            .map_err(|e| format!("sim: values: {e}"))?;
-        let times: usize =
-            times.parse().map_err(|_| format!("sim: values: \"{part}\" is not TIME*COUNT"))?;
+        let ns = parse_duration_ns(time, BareNumber::Refused).map_err(|error| error.to_string())?;
+        let times: usize = times.parse().map_err(|_| format!("\"{part}\" is not TIME*COUNT"))?;
         if times == 0 || values.len().saturating_add(times) > MOST {
-            return Err(format!("sim: values: from 1 to {MOST} latencies in all"));
+            return Err(format!("must be from 1 to {MOST} latencies in all"));
         }
         values.resize(values.len() + times, ns);
     }
@@ -179,7 +225,8 @@ impl Sim {
 }
 
 impl ProbeThread for Sim {
-    fn run(&mut self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let recorder = &mut tracks[0];
         let mut schedule = Schedule::new(window.first, self.interval_ns, window.end);
         let mut left = window.samples;
         while let Some(release) = schedule.next() {
@@ -208,19 +255,28 @@ impl ProbeThread for Sim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::Limits;
+    use crate::facts::FactsRoot;
+    use crate::knobs::Journal;
     use punctual_core::params::Named;
+    use punctual_core::stats::Limits;
     use punctual_core::units::SECOND_NS;
 
     fn samples(spec: &str, count: u64) -> Vec<i64> {
         let named = Named::parse(spec, "").unwrap();
-        let values = Values::check(&named, ENTRY.params).unwrap();
-        let common = Common { interval_ns: 1_000_000, break_ns: i64::MAX };
-        let mut probe = build(&values, &common).unwrap()(0);
+        let values = ENTRY.read(&named.params).unwrap();
+        let folder = std::env::temp_dir();
+        let mut stage = Stage {
+            threads: 1,
+            interval_ns: 1_000_000,
+            break_ns: i64::MAX,
+            journal: &mut Journal::in_folder(&folder).unwrap(),
+            root: &FactsRoot::live(),
+        };
+        let mut probe = open(&values, &mut stage).unwrap().thread(0).unwrap();
         let mut recorder = Recorder::new(Limits { deadline: i64::MAX, threshold: i64::MIN });
         recorder.begin(SECOND_NS);
         let window = Window { first: SECOND_NS, end: u64::MAX, samples: count };
-        probe.run(&window, &mut recorder, &Stop::default()).unwrap();
+        probe.run(&window, std::slice::from_mut(&mut recorder), &Stop::default()).unwrap();
         recorder.finish().outliers.iter().map(|o| o.latency).collect()
     }
 

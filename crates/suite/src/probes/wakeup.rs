@@ -6,9 +6,11 @@ use punctual_core::schema::Condition;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, PosixTimer, RelativeSleep, TimerFd, Wait, Waited};
 
-use super::{Common, Factory, Kind, ProbeEntry, ProbeThread, Stop, Window};
 use crate::recorder::Recorder;
-use crate::registry::{Param, Values};
+use crate::registry::probe::{
+    By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
+};
+use crate::registry::{Choice, Default, Kind, Param, Values};
 use crate::schedule::Schedule;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
@@ -18,18 +20,32 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
 runs, and records now - release. Releases lie at start + k x interval, whatever happened \
 before; those that pass while the thread still waits are counted as missed, never skipped \
 silently. Follows cyclictest (rt-tests). timer=relative is what programs do that do not know \
-better: its latencies hold the time between reading the clock and sleeping.",
+better: its latencies contain the time between reading the clock and sleeping.",
     params: &[Param {
         name: "timer",
-        value: "HOW",
-        default: "nanosleep",
-        help: "way to wait: nanosleep (absolute clock_nanosleep), posix (timer_create and \
-sigwaitinfo), timerfd, relative (clock_nanosleep for the time left)",
+        kind: Kind::Choice(&[
+            Choice::of("nanosleep", "absolute clock_nanosleep"),
+            Choice::of("posix", "timer_create and sigwaitinfo"),
+            Choice::of("timerfd", "read of a timerfd"),
+            Choice::of("relative", "clock_nanosleep for the time left"),
+        ]),
+        default: Default::Value("nanosleep"),
+        help: "way to wait",
     }],
-    needs: |_| &[],
-    series: ("latency", "start of the work minus its release"),
-    kind: Kind::Periodic,
-    build,
+    overrides: &[],
+    check: |_| Ok(()),
+    needs: &[],
+    device: None,
+    pace: Pace::Periodic,
+    primary: Primary {
+        name: "latency",
+        meaning: "start of the work minus its release",
+        nouns: ("activation", "activations"),
+        by: By::Thread,
+    },
+    series: &[],
+    counters: &[],
+    state: State::There(open),
 };
 
 #[derive(Clone, Copy)]
@@ -40,39 +56,52 @@ enum Timer {
     Relative,
 }
 
-fn parse_timer(text: &str) -> Result<Timer, &'static str> {
-    match text {
-        "nanosleep" => Ok(Timer::Nanosleep),
-        "posix" => Ok(Timer::Posix),
-        "timerfd" => Ok(Timer::Descriptor),
-        "relative" => Ok(Timer::Relative),
-        _ => Err("must be nanosleep, posix, timerfd or relative"),
-    }
+#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    let timer = match values.text("timer") {
+        "posix" => Timer::Posix,
+        "timerfd" => Timer::Descriptor,
+        "relative" => Timer::Relative,
+        _ => Timer::Nanosleep,
+    };
+    Ok(Box::new(Wakeups { timer, interval_ns: stage.interval_ns, break_ns: stage.break_ns }))
 }
 
-fn build(values: &Values, common: &Common) -> Result<Factory, String> {
-    let timer = values.get("timer", Timer::Nanosleep, parse_timer)?;
-    let common = *common;
-    Ok(Box::new(move |_| Box::new(Wakeup { timer, common, disagreement: None })))
+struct Wakeups {
+    timer: Timer,
+    interval_ns: u64,
+    break_ns: i64,
+}
+
+impl Session for Wakeups {
+    fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let Self { timer, interval_ns, break_ns } = *self;
+        Ok(Box::new(Wakeup { timer, interval_ns, break_ns, disagreement: None }))
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        Closed::default()
+    }
 }
 
 struct Wakeup {
     timer: Timer,
-    common: Common,
+    interval_ns: u64,
+    break_ns: i64,
     /// Releases by our account and expirations by the timerfd's, where they differ.
     disagreement: Option<(u64, u64)>,
 }
 
 impl ProbeThread for Wakeup {
-    fn run(&mut self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
-        let schedule = Schedule::new(window.first, self.common.interval_ns, window.end);
-        let interval = self.common.interval_ns;
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let schedule = Schedule::new(window.first, self.interval_ns, window.end);
+        let interval = self.interval_ns;
         let hot = Hot {
             schedule,
-            recorder,
+            recorder: &mut tracks[0],
             stop,
             samples: window.samples,
-            break_ns: self.common.break_ns,
+            break_ns: self.break_ns,
         };
         match self.timer {
             Timer::Nanosleep => hot.run(&mut AbsoluteSleep).map(drop),

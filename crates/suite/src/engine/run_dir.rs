@@ -14,14 +14,14 @@ const RESERVE: usize = 256 * 1024;
 
 /// When records are forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// At the end of each cell: a power cut costs the current cell.
     Cell,
     /// Every second: disturbs the measurement on a journalling file system.
     Block,
 }
 
-impl Sync {
+impl SyncPolicy {
     /// The name as recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -157,13 +157,13 @@ impl CellFiles {
 
     /// Writes the buffer out. A first failure is kept and nothing more is written:
     /// the measurement goes on, and its end says what is missing.
-    pub fn flush(&mut self, sync: Sync) {
+    pub fn flush(&mut self, sync: SyncPolicy) {
         if self.buffer.is_empty() || self.failed.is_some() {
             return;
         }
         let write = self.blocks.write_all(&self.buffer).and_then(|()| match sync {
-            Sync::Block => self.blocks.sync_data(),
-            Sync::Cell => Ok(()),
+            SyncPolicy::Block => self.blocks.sync_data(),
+            SyncPolicy::Cell => Ok(()),
         });
         self.buffer.clear();
         if let Err(error) = write {
@@ -184,7 +184,7 @@ impl CellFiles {
     /// # Errors
     /// What the file system says, with the path.
     pub fn finish(mut self, records: &[Record], store: &mut RunDir) -> io::Result<()> {
-        self.flush(Sync::Cell);
+        self.flush(SyncPolicy::Cell);
         // A disk without room refuses the sync of what it took already; that is said by `failed`.
         let _ = self.blocks.sync_data();
         let mut bytes = Vec::new();

@@ -10,9 +10,9 @@ use std::time::Duration;
 use punctual_sys::process::spawn::{Containment, Spawn, Supervisor, spawn};
 use punctual_sys::shared::SharedCounters;
 
+use super::context::LoadContext;
+use super::order::PartOrder;
 use super::procs::{MARKER, kill_marked, until};
-use super::set::LoadContext;
-use super::supervisor::Order;
 use super::worker::words;
 
 /// How long processes may take to die: one that waits for a disk dies late.
@@ -34,7 +34,7 @@ impl Held {
     /// Starts a supervisor in the strongest containment to be had of those that
     /// the context allows.
     pub(super) fn start(
-        order: &mut Order,
+        order: &mut PartOrder,
         counters: &SharedCounters,
         context: &mut LoadContext<'_>,
     ) -> Result<Self, String> {
@@ -53,7 +53,7 @@ impl Held {
 
     fn start_in(
         containment: Containment,
-        order: &mut Order,
+        order: &mut PartOrder,
         counters: &SharedCounters,
         context: &mut LoadContext<'_>,
         marker: &str,

@@ -2,69 +2,20 @@
 
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use punctual_core::schema::LoadWork;
-use punctual_sys::process::spawn::Containment;
-use punctual_sys::storage;
 
-use super::Machine;
+use super::context::{LoadContext, PartSample};
 use super::part::Part;
 use super::procs::until;
 use super::spec::LoadSpec;
-use crate::knobs::Journal;
+use crate::registry::load::Machine;
+use crate::registry::need::unmet;
 
 /// How long a part may take to prove that it works.
 const START_LIMIT: Duration = Duration::from_secs(10);
-
-/// What a load is started with.
-#[derive(Debug)]
-pub struct LoadContext<'a> {
-    /// The program that becomes the supervisors; `/proc/self/exe` by default.
-    pub executable: PathBuf,
-    /// Its arguments that lead to [`super::supervisor_main`]; `__load` by default.
-    pub self_args: Vec<String>,
-    /// Where folders of loads are made, unless a parameter says otherwise.
-    pub scratch_parent: PathBuf,
-    /// CPUs that the loads may run on, one bit each, the lowest first, as
-    /// `sched_getaffinity` gives them. `None`: those of the calling thread; give
-    /// the mask that punctual was started with where that thread was bound since.
-    pub affinity: Option<Vec<u64>>,
-    /// The containments to try, in order; all of them by default.
-    pub containments: Vec<Containment>,
-    /// Where folders are noted before they are made.
-    pub journal: &'a mut Journal,
-}
-
-impl<'a> LoadContext<'a> {
-    /// The defaults.
-    #[must_use]
-    pub fn new(journal: &'a mut Journal) -> Self {
-        Self {
-            executable: "/proc/self/exe".into(),
-            self_args: vec!["__load".to_owned()],
-            scratch_parent: default_scratch_parent(),
-            affinity: None,
-            containments: Containment::ALL.to_vec(),
-            journal,
-        }
-    }
-}
-
-/// `$TMPDIR` or `/var/tmp`, whichever is on a disk; else the first that exists.
-#[must_use]
-pub fn default_scratch_parent() -> PathBuf {
-    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
-    let candidates: Vec<PathBuf> = named
-        .into_iter()
-        .chain(["/var/tmp".into(), "/tmp".into()])
-        .filter(|path| path.is_absolute() && path.is_dir())
-        .collect();
-    let on_disk = |path: &&PathBuf| storage::room(path).is_ok_and(|room| !room.in_memory);
-    let best = candidates.iter().find(on_disk).or(candidates.first());
-    best.cloned().unwrap_or_else(|| "/tmp".into())
-}
 
 /// Why a load did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,19 +33,6 @@ impl fmt::Display for LoadStartError {
 }
 
 impl std::error::Error for LoadStartError {}
-
-/// A part as [`LoadSet::sample`] saw it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartSample {
-    /// Name of the load.
-    pub load: &'static str,
-    /// Name and cumulative count since the start of the load.
-    pub counters: Vec<(&'static str, u64)>,
-    /// How often it ended and was started again, since the start of the load.
-    pub restarts: u64,
-    /// Why it runs no longer, or never did; `None` while it runs.
-    pub died: Option<String>,
-}
 
 /// A running load. Every process of it is killed when this is dropped.
 #[derive(Debug)]
@@ -119,6 +57,12 @@ impl LoadSet {
                 reason: "the load is not in this version".to_owned(),
             });
         }
+        for part in spec.parts() {
+            let needs = part.entry.needs.iter().copied().chain(part.values.needs());
+            if let Some(reason) = unmet(needs).filter(|_| part.composite.is_none()) {
+                return Err(LoadStartError { load: part.entry.name.to_owned(), reason });
+            }
+        }
         let machine = Machine {
             cpus: cpus(context.affinity.as_deref()),
             memory: available_memory(Path::new("/proc")),
@@ -140,6 +84,12 @@ impl LoadSet {
         check(spec, &parts)?;
         let now = Instant::now();
         Ok(Self { parts, measured_since: now, sampled_at: now })
+    }
+
+    /// The parts with the names of what they count, before anything counts.
+    #[must_use]
+    pub fn described(&self) -> Vec<LoadWork> {
+        self.parts.iter().map(Part::described).collect()
     }
 
     /// From now on work counts: call it when the measurement begins.
@@ -179,7 +129,7 @@ fn check(spec: &LoadSpec, parts: &[Part]) -> Result<(), LoadStartError> {
         let reasons = failures.iter();
         let reasons = reasons.map(|(part, reason)| format!("{}: {reason}", part.name()));
         return Err(LoadStartError {
-            load: spec.text().to_owned(),
+            load: spec.canonical().to_owned(),
             reason: reasons.collect::<Vec<_>>().join("; "),
         });
     }

@@ -1,7 +1,10 @@
-//! Sizes with units, for the parameters of loads.
+//! Sizes with units.
 
 /// Reads a size such as `4096`, `64K`, `256M` or `2G` (powers of 1024), in bytes.
-pub(super) fn parse(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// How a size is written.
+pub fn parse(text: &str) -> Result<u64, String> {
     let wrong = || "write a size in bytes, or as in 64K, 256M, 2G".to_owned();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match &text[digits.len()..] {
@@ -17,7 +20,8 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 }
 
 /// Writes a size with the largest unit that keeps it whole.
-pub(super) fn text(bytes: u64) -> String {
+#[must_use]
+pub fn text(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     for (shift, unit) in units {
         if bytes > 0 && bytes.is_multiple_of(1 << shift) {

@@ -1,5 +1,5 @@
-//! The main thread while the probes run: collects every second, passes on
-//! progress, acts on signals, and sees to it that the threads end.
+//! The main thread while a body measures: collects every second, passes on
+//! progress, acts on signals, and sees to it that its threads end.
 
 use std::path::Path;
 
@@ -9,32 +9,28 @@ use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Signal;
-use punctual_sys::thread::wake;
 
-use super::cell::Prepared;
-use super::collector::Collector;
-use super::store::CellFiles;
-use super::team::Team;
-use super::thread::Go;
-use super::{Environment, Progress};
+use super::api::Progress;
+use super::body::{Body, Times};
+use super::environment::Environment;
+use super::run_dir::CellFiles;
 use crate::facts::{Share, Ticks};
-use crate::loads::{LoadSet, PartSample};
+use crate::harness::context::PartSample;
+use crate::harness::set::LoadSet;
 
 /// How a cell ended.
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) interrupted: bool,
-    pub(super) no_progress: bool,
+    /// Why it ended early, if that was an error.
+    pub(super) failed: Option<String>,
 }
 
-/// The main thread while the probes run: collects every second, passes on
-/// progress, acts on signals, and sees to it that the threads end.
-pub(super) struct Watch<'e, 'o> {
+/// The main thread while a body measures.
+pub(super) struct MainThread<'e, 'o> {
     environment: &'e mut Environment<'o>,
     cell: &'e mut Cell,
-    go: Go,
-    simulated: bool,
-    interval_ns: u64,
+    times: Times,
     second: u64,
     first: Option<Ticks>,
     last: Option<Ticks>,
@@ -42,87 +38,96 @@ pub(super) struct Watch<'e, 'o> {
     done_before: Vec<Vec<u64>>,
 }
 
-/// Visits without anything new before the watchdog ends the cell, beside the interval.
+/// How long after the end of the warm-up threads may take to leave it by themselves.
+const WARM_UP_GRACE_NS: u64 = 5_000_000;
+
+/// Visits without anything new before the watchdog ends the cell, besides the interval.
 const PATIENCE: u64 = 30;
 
-impl<'e, 'o> Watch<'e, 'o> {
+const NO_PROGRESS: &str = "no thread recorded anything for half a minute: something keeps the probe's \
+threads from running (real-time throttling, a higher priority, a stopped process)";
+
+impl<'e, 'o> MainThread<'e, 'o> {
     pub(super) fn new(
         environment: &'e mut Environment<'o>,
-        prepared: &Prepared,
-        go: Go,
         cell: &'e mut Cell,
+        times: Times,
     ) -> Self {
-        let interval_ns = prepared.threads.interval_ns;
-        let simulated = prepared.is_simulated();
-        Self {
-            environment,
-            cell,
-            go,
-            simulated,
-            interval_ns,
-            second: 0,
-            first: None,
-            last: None,
-            done_before: Vec::new(),
-        }
+        let (first, last) = (None, None);
+        Self { environment, cell, times, second: 0, first, last, done_before: Vec::new() }
     }
 
     pub(super) fn until_the_end(
         &mut self,
-        team: &Team,
-        collector: &mut Collector,
+        body: &mut dyn Body,
         load: &mut LoadSet,
         files: &mut CellFiles,
     ) -> Ended {
         let mut ended = Ended::default();
-        self.warm_up(team, &mut ended);
+        self.warm_up(body, &mut ended);
+        body.begin();
         self.done_before = totals(load);
         load.mark_start();
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
         let mut quiet = 0;
-        while !team.ended() {
-            if self.wait(team, &mut ended, self.next_visit()) {
+        while !body.ended() {
+            if self.wait(body, &mut ended, self.next_visit()) {
                 continue;
             }
-            let news = collector.drain(files, self.environment.sync);
+            let news = self.collect(body, files, &mut ended);
             quiet = if news { 0 } else { quiet + 1 };
-            self.visit(collector, load, files);
-            if !self.simulated
-                && quiet > PATIENCE + 3 * self.interval_ns / SECOND_NS
-                && !ended.no_progress
-            {
-                ended.no_progress = true;
-                team.stop.set();
+            self.visit(body, load, files);
+            let patience = PATIENCE + 3 * self.times.interval_ns / SECOND_NS;
+            if !self.times.simulated && quiet > patience && ended.failed.is_none() {
+                ended.failed = Some(NO_PROGRESS.to_owned());
+                body.stop();
             }
         }
-        collector.drain(files, self.environment.sync);
-        self.visit(collector, load, files);
+        self.collect(body, files, &mut ended);
+        self.visit(body, load, files);
         ended
     }
 
-    fn warm_up(&mut self, team: &Team, ended: &mut Ended) {
-        while monotonic_ns() < self.go.epoch && !team.ended() && !team.stop.is_set() {
-            self.wait(team, ended, self.go.epoch);
+    fn collect(&mut self, body: &mut dyn Body, files: &mut CellFiles, ended: &mut Ended) -> bool {
+        let collected = body.collect(files);
+        files.flush(self.environment.sync);
+        collected.unwrap_or_else(|error| {
+            ended.failed.get_or_insert(error.to_string());
+            body.stop();
+            true
+        })
+    }
+
+    /// Until the measurement begins. Between the end of the warm-up and then, threads are
+    /// woken that wait for a partner which has left it.
+    fn warm_up(&mut self, body: &mut dyn Body, ended: &mut Ended) {
+        let over = self.times.warmup_end + WARM_UP_GRACE_NS;
+        for instant in [over.min(self.times.epoch), self.times.epoch] {
+            while monotonic_ns() < instant && !body.ended() && !ended.interrupted {
+                self.wait(body, ended, instant);
+            }
+            body.wake();
         }
     }
 
-    /// A little behind the end of the second that is due.
+    /// A little after the end of the second that is due.
     fn next_visit(&self) -> u64 {
-        if self.simulated {
+        if self.times.simulated {
             return monotonic_ns() + 1_000_000;
         }
-        self.go.epoch + (self.second + 1) * SECOND_NS + 50_000_000
+        self.times.epoch + (self.second + 1) * SECOND_NS + 50_000_000
     }
 
     /// Waits until `instant`, or until something happens; whether it was ended early.
-    fn wait(&mut self, team: &Team, ended: &mut Ended, instant: u64) -> bool {
+    fn wait(&mut self, body: &dyn Body, ended: &mut Ended, instant: u64) -> bool {
         let now = monotonic_ns();
-        // Threads that are told to end, or whose time is over, may sleep in a long interval: wake them.
-        let ending = team.stop.is_set() || (!self.simulated && now > self.go.end);
+        // Threads that are told to end, or whose time is over, may sleep in a long interval.
+        let stopping = ended.interrupted || ended.failed.is_some() || body.broken();
+        let ending = stopping || (!self.times.simulated && now > self.times.end);
         if ending {
-            team.handles.iter().filter(|handle| !handle.is_finished()).for_each(wake);
+            body.wake();
         }
         let most = if ending { 10_000_000 } else { u64::MAX };
         let left = instant.saturating_sub(now);
@@ -132,19 +137,19 @@ impl<'e, 'o> Watch<'e, 'o> {
             Some(signal) => {
                 ended.interrupted = true;
                 self.environment.ended_by = Some(signal);
-                team.stop.set();
+                body.stop();
             }
             None => {}
         }
         monotonic_ns() < instant
     }
 
-    fn visit(&mut self, collector: &Collector, load: &mut LoadSet, files: &mut CellFiles) {
-        let now = monotonic_ns().saturating_sub(self.go.epoch) / SECOND_NS;
-        let second = if self.simulated { collector.seconds() } else { now };
+    fn visit(&mut self, body: &dyn Body, load: &mut LoadSet, files: &mut CellFiles) {
+        let now = monotonic_ns().saturating_sub(self.times.epoch) / SECOND_NS;
+        let second = if self.times.simulated { body.seconds() } else { now };
         let fresh = second > self.second;
         self.second = second;
-        if fresh && !self.simulated {
+        if fresh && !self.times.simulated {
             let ended = second - 1;
             for ((part, totals), before) in (0..).zip(totals(load)).zip(&self.done_before) {
                 let since = |(now, before): (u64, &u64)| now.saturating_sub(*before);
@@ -157,11 +162,12 @@ impl<'e, 'o> Watch<'e, 'o> {
         }
         if fresh {
             let measured_ns = second.saturating_mul(SECOND_NS).min(self.cell.duration_ns);
+            let so_far = body.so_far();
             self.environment.progress(&Progress {
                 key: &self.cell.key,
                 measured_ns,
-                max_ns: collector.max_ns(),
-                threads: &collector.threads,
+                max_ns: so_far.iter().filter(|m| m.count > 0).map(|m| m.max).max(),
+                threads: &so_far,
             });
         }
     }

@@ -4,18 +4,19 @@
 use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use punctual_sys::process::spawn::{Containment, inherited_shared};
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
-use serde::{Deserialize, Serialize};
 
 use super::containment::kill_cgroup;
+use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::procs::kill_descendants;
-use super::worker::{CANNOT_START, CONTROL_LINE, READY, RESTARTS, Worker, finish, report};
-use super::{Form, LoadEntry, Params, PartForm, compile, find};
+use super::worker::{CANNOT_START, CONTROL_LINE, RESTARTS, Worker, finish, report};
+use crate::loads::{compile, find};
+use crate::registry::Values;
+use crate::registry::load::{Form, LoadEntry, PartForm};
 
 /// A leader that failed this often in a row, each time at once, is given up.
 const FAILURES_MAX: u32 = 5;
@@ -26,24 +27,8 @@ const RESTART_DELAY: Duration = Duration::from_millis(25);
 /// How long the rest of a leader's processes may take to die before the restart.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
 
-/// Start of the line that says that the part is given up.
-pub(super) const END: &str = "end ";
-/// Start of the line that says why the part was started again.
-pub(super) const TROUBLE: &str = "trouble ";
-
-/// What a supervisor is told, as JSON in its argument.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Order {
-    pub(super) load: String,
-    pub(super) params: Params,
-    pub(super) scratch: Option<PathBuf>,
-    pub(super) self_args: Vec<String>,
-    pub(super) containment: String,
-    pub(super) cgroup: Option<PathBuf>,
-}
-
 /// The supervisor's whole life: what a program does when it is started with
-/// [`super::LoadContext::self_args`]; `args` are the arguments behind those.
+/// [`super::context::LoadContext::self_args`]; `args` are the arguments behind those.
 /// Returns the exit status. Call it before anything else: the process must not
 /// have threads.
 #[must_use]
@@ -70,8 +55,9 @@ struct Leader {
 }
 
 struct Supervision {
-    order: Order,
+    order: PartOrder,
     entry: &'static LoadEntry,
+    values: Values,
     part: PartForm,
     containment: Containment,
     counters: SharedCounters,
@@ -80,18 +66,19 @@ struct Supervision {
 
 impl Supervision {
     fn new(order: &str) -> Result<Self, String> {
-        let order: Order = serde_json::from_str(order)
+        let order: PartOrder = serde_json::from_str(order)
             .map_err(|error| format!("not an order for a load: {error}"))?;
         let entry = find(&order.load).ok_or("no such load")?;
         let Form::Part(part) = entry.form else {
             return Err(format!("{} has no process", entry.name));
         };
+        let values = entry.read(&order.params)?;
         let containment =
             Containment::from_name(&order.containment).ok_or("no such containment")?;
         let counters = inherited_shared()
             .and_then(SharedCounters::open)
             .map_err(|error| format!("not started by punctual: {error}"))?;
-        Ok(Self { order, entry, part, containment, counters, failures: 0 })
+        Ok(Self { order, entry, values, part, containment, counters, failures: 0 })
     }
 
     /// Until the lifeline closes; an error is the reason for giving up.
@@ -146,7 +133,7 @@ impl Supervision {
             let _ = fs::write("/proc/self/oom_score_adj", "1000");
             let order = &self.order;
             let scratch = order.scratch.as_deref();
-            let worker = Worker::leader(&order.params, scratch, &order.self_args, &self.counters);
+            let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters);
             finish((self.part.run)(&worker).map(|never| match never {}))
         })?;
         Ok(Leader { pid, report, started: Instant::now() })
@@ -201,12 +188,6 @@ impl Supervision {
             kill_descendants(KILL_LIMIT);
         }
     }
-}
-
-/// Whether a part has proved that it works.
-pub(super) fn has_worked(entry: &LoadEntry, counters: &SharedCounters) -> bool {
-    let worked = |counter| counters.sum(CONTROL_LINE + 1, counter) > 0;
-    counters.get(CONTROL_LINE, READY) > 0 || (0..entry.counters.len()).any(worked)
 }
 
 /// The first thing that a leader or its workers said: the cause of the rest.

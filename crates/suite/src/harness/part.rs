@@ -9,11 +9,11 @@ use punctual_core::schema::{LoadWork, WorkCounter};
 use punctual_sys::shared::SharedCounters;
 
 use super::containment::Held;
-use super::set::{LoadContext, PartSample};
+use super::context::{LoadContext, PartSample};
+use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::spec::PartSpec;
-use super::supervisor::{END, Order, TROUBLE, has_worked};
-use super::worker::{CONTROL_LINE, RESTARTS, words};
-use super::{Form, LoadEntry, Machine, Params};
+use super::worker::{CONTROL_LINE, Params, RESTARTS, words};
+use crate::registry::load::{Form, LoadEntry, Machine};
 
 /// Lines of counters of a part. More workers than that share lines.
 const LINES: usize = 129;
@@ -69,13 +69,15 @@ impl Part {
         let Form::Part(form) = self.entry.form else {
             return Ok(());
         };
-        self.params = (form.resolve)(&spec.values, machine)?;
+        let mut values = spec.values.clone();
+        (form.resolve)(&mut values, machine)?;
+        self.params = values.effective();
         let counters = SharedCounters::create(LINES).map_err(|error| words(&error))?;
         let scratch = match self.params.get("dir") {
             Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),
             _ => None,
         };
-        let mut order = Order {
+        let mut order = PartOrder {
             load: self.entry.name.to_owned(),
             params: self.params.clone(),
             scratch: scratch.clone(),
@@ -111,6 +113,18 @@ impl Part {
         match &self.running {
             Some(running) => !running.alive || has_worked(self.entry, &running.counters),
             None => true,
+        }
+    }
+
+    /// What it is and what it counts, before anything counts.
+    pub(super) fn described(&self) -> LoadWork {
+        let counter =
+            |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
+        LoadWork {
+            load: self.entry.name.to_owned(),
+            params: self.params.clone(),
+            counters: self.entry.counters.iter().map(counter).collect(),
+            ..LoadWork::default()
         }
     }
 

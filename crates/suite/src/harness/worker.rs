@@ -1,6 +1,7 @@
 //! What a load sees while it runs: its parameters, its counters, its workers.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,7 +9,10 @@ use std::path::Path;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
 
-use super::Params;
+use crate::registry::Values;
+
+/// The parameters of a part as they took effect.
+pub(super) type Params = BTreeMap<String, String>;
 
 /// Line of the shared counters that belongs to the supervision, not to workers.
 pub(super) const CONTROL_LINE: usize = 0;
@@ -43,7 +47,7 @@ impl std::error::Error for LoadError {}
 
 impl LoadError {
     /// A failure of a system call on something named.
-    pub(super) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
+    pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::Failed(format!("{what}: {}", words(error)))
     }
 
@@ -56,7 +60,7 @@ impl LoadError {
 }
 
 /// The meaning of an error without its number, which says nothing to people.
-pub(super) fn words(error: &io::Error) -> String {
+pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),
@@ -67,7 +71,7 @@ pub(super) fn words(error: &io::Error) -> String {
 /// The process that a load runs in.
 #[derive(Debug)]
 pub struct Worker<'a> {
-    params: &'a Params,
+    values: &'a Values,
     scratch: Option<&'a Path>,
     self_args: &'a [String],
     counters: &'a SharedCounters,
@@ -91,13 +95,13 @@ impl Tally<'_> {
 
 impl<'a> Worker<'a> {
     pub(super) fn leader(
-        params: &'a Params,
+        values: &'a Values,
         scratch: Option<&'a Path>,
         self_args: &'a [String],
         counters: &'a SharedCounters,
     ) -> Self {
         Self {
-            params,
+            values,
             scratch,
             self_args,
             counters,
@@ -106,23 +110,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A parameter as it took effect.
-    ///
-    /// # Errors
-    /// [`LoadError::CannotStart`] where the registry entry resolves no such parameter.
-    pub fn text(&self, key: &str) -> Result<&'a str, LoadError> {
-        let value = self.params.get(key).map(String::as_str);
-        value.ok_or_else(|| LoadError::CannotStart(format!("parameter {key} is not set")))
-    }
-
-    /// A parameter that is a number.
-    ///
-    /// # Errors
-    /// [`LoadError::CannotStart`] where it is not set, or not such a number.
-    pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T, LoadError> {
-        let text = self.text(key)?;
-        let wrong = |_| LoadError::CannotStart(format!("{key}={text} is not a number in range"));
-        text.parse().map_err(wrong)
+    /// Its parameters as they took effect.
+    #[must_use]
+    pub fn values(&self) -> &'a Values {
+        self.values
     }
 
     /// The folder of this part.
@@ -135,8 +126,8 @@ impl<'a> Worker<'a> {
     }
 
     /// The arguments behind which this program takes those of
-    /// [`super::supervisor_main`].
-    pub(super) fn self_args(&self) -> &'a [String] {
+    /// [`super::supervisor::supervisor_main`].
+    pub(crate) fn self_args(&self) -> &'a [String] {
         self.self_args
     }
 
@@ -230,7 +221,7 @@ pub(super) fn finish(result: Result<(), LoadError>) -> i32 {
 /// Writes one line to standard output: the supervisor's ear in a worker,
 /// punctual's in the supervisor. A reader that is behind must not stop us, so
 /// that what does not fit is lost.
-pub(super) fn report(text: &str) {
+pub(crate) fn report(text: &str) {
     let mut line: String = text.replace('\n', " ").chars().take(400).collect();
     line.push('\n');
     let mut out = io::stdout();

@@ -70,7 +70,7 @@ fn own_pid() -> Option<Pid> {
 
 /// CPU time of all living descendants of the caller and of the children that
 /// they have reaped.
-pub(super) fn descendants_cpu_time() -> Duration {
+pub(crate) fn descendants_cpu_time() -> Duration {
     let Some(own) = own_pid() else {
         return Duration::ZERO;
     };

@@ -4,15 +4,16 @@ use std::fmt;
 
 use punctual_core::params::{Named, ParamError};
 
-use super::{Form, LOADS, LoadEntry, find, planned};
-use crate::registry::{Planned, Values};
+use crate::loads::{find, there};
+use crate::registry::load::{Form, LoadEntry};
+use crate::registry::{Values, near};
 
 /// A load as it was asked for, checked against the registry.
 #[derive(Debug, Clone)]
 pub struct LoadSpec {
-    text: String,
+    canonical: String,
     parts: Vec<PartSpec>,
-    planned: Option<&'static Planned>,
+    planned: Option<&'static LoadEntry>,
 }
 
 /// One part of a load.
@@ -47,14 +48,17 @@ impl LoadSpec {
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let mut parts = Vec::new();
         let mut planned = None;
+        let mut canonical = Vec::new();
         let elements = split(text);
         for element in &elements {
-            if let Some(later) = planned::find(name_of(element)) {
-                Named::parse(element, "").map_err(|error| of_load(element, &error))?;
-                planned = planned.or(Some(later));
+            let entry = lookup(element)?;
+            if entry.is_planned() {
+                let named = Named::parse(element, "").map_err(|error| of_load(element, &error))?;
+                planned = planned.or(Some(entry));
+                canonical.push(named.to_string());
                 continue;
             }
-            let entry = lookup(element)?;
+            canonical.push(named(element, entry)?.to_string());
             if let Form::Composite(texts) = entry.form {
                 // Refuses parameters, of which a composite has none.
                 part(element, entry, None)?;
@@ -71,13 +75,13 @@ impl LoadSpec {
                 "\"{text}\": none is the absence of load and cannot be joined with others"
             )));
         }
-        Ok(Self { text: text.to_owned(), parts, planned })
+        Ok(Self { canonical: canonical.join("+"), parts, planned })
     }
 
-    /// The text it was read from.
+    /// The one way in which this load is written: equal loads have equal keys.
     #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
+    pub fn canonical(&self) -> &str {
+        &self.canonical
     }
 
     /// Its parts; composites are taken apart.
@@ -88,7 +92,7 @@ impl LoadSpec {
 
     /// The first of its loads that is not in this version: the load cannot start.
     #[must_use]
-    pub fn planned(&self) -> Option<&'static Planned> {
+    pub fn planned(&self) -> Option<&'static LoadEntry> {
         self.planned
     }
 }
@@ -115,9 +119,17 @@ fn part(
     entry: &'static LoadEntry,
     composite: Option<&'static str>,
 ) -> Result<PartSpec, SpecError> {
-    let named = Named::parse(text, entry.main_param).map_err(|error| of_load(text, &error))?;
-    let values = Values::check(&named, entry.params).map_err(SpecError)?;
+    let values = values(text, entry)?;
     Ok(PartSpec { entry, values, composite })
+}
+
+fn values(text: &str, entry: &'static LoadEntry) -> Result<Values, SpecError> {
+    let named = Named::parse(text, entry.main_param).map_err(|error| of_load(text, &error))?;
+    entry.read(&named.params).map_err(SpecError)
+}
+
+fn named(text: &str, entry: &'static LoadEntry) -> Result<Named, SpecError> {
+    Ok(Named { name: entry.name.to_owned(), params: values(text, entry)?.canonical() })
 }
 
 fn of_load(text: &str, error: &ParamError) -> SpecError {
@@ -133,30 +145,10 @@ fn lookup(text: &str) -> Result<&'static LoadEntry, SpecError> {
     if let Some(entry) = find(name) {
         return Ok(entry);
     }
-    let names: Vec<_> = LOADS.iter().map(|entry| entry.name).collect();
-    let near = names
-        .iter()
-        .map(|known| (distance(name, known), known))
-        .min()
-        .filter(|(distance, known)| *distance <= 2 && *distance < known.len());
-    let hint = near.map_or(".".to_owned(), |(_, known)| format!("; did you mean \"{known}\"?"));
+    let names: Vec<_> = there().map(|entry| entry.name).collect();
+    let hint = near::hint(name, names.iter().copied());
+    let hint = if hint.is_empty() { "." } else { &hint };
     Err(SpecError(format!("there is no load \"{name}\"{hint} Loads: {}", names.join(", "))))
-}
-
-/// Edits (insertions, deletions, replacements) from one name to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]
@@ -176,7 +168,7 @@ mod tests {
         assert_eq!(names("copy+cmd:a+b"), [("copy", None), ("cmd", None)]);
         let spec = LoadSpec::parse("copy+cmd:expr 1 + 2, x").unwrap();
         let command = spec.parts()[1].values.text("command");
-        assert_eq!(command, Some("expr 1 + 2, x"));
+        assert_eq!(command, "expr 1 + 2, x");
         assert!(names("paper").iter().all(|(_, of)| *of == Some("paper")));
     }
 
@@ -205,13 +197,6 @@ mod tests {
         assert_eq!(spec.planned().map(|load| load.name), Some("untar"));
         assert_eq!(names("copy+untar:files=9+dohell"), [("copy", None)]);
         assert!(LoadSpec::parse("copy+cmd:untar + 2").unwrap().planned().is_none());
-    }
-
-    #[test]
-    fn distances_are_edits() {
-        for (a, b, edits) in [("", "abc", 3), ("abc", "abc", 0), ("abcd", "axd", 2)] {
-            assert_eq!((distance(a, b), distance(b, a)), (edits, edits));
-        }
     }
 
     proptest! {

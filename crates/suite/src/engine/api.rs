@@ -1,0 +1,88 @@
+//! What the engine is told, and what it tells.
+
+use std::path::{Path, PathBuf};
+
+use punctual_core::block::Moments;
+use punctual_core::schema::{Cell, Lab, Run};
+use punctual_sys::signal::Signal;
+
+use super::run_dir::SyncPolicy;
+
+/// How to run a plan, in addition to the plan.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run directory; none: `punctual-runs/<UTC time>-<board>-<kernel>`.
+    pub out: Option<PathBuf>,
+    /// Name of the board; none: the host name.
+    pub board_name: Option<String>,
+    /// Exit latency to hold `/dev/cpu_dma_latency` at, us; none: leave it alone.
+    pub dma_latency_us: Option<u32>,
+    /// A sample above this ends the run, ns.
+    pub break_ns: Option<u64>,
+    /// Samples above this are all kept, ns.
+    pub threshold_ns: Option<u64>,
+    /// When records are forced to the disk.
+    pub sync: SyncPolicy,
+    /// Runs that belong together.
+    pub group: Option<String>,
+    /// Number within the group.
+    pub replicate: Option<u32>,
+    /// Delay before the first release, ns.
+    pub phase_ns: u64,
+    /// Allows priority 99.
+    pub force: bool,
+    /// The virtual board that this machine is; none elsewhere.
+    pub lab: Option<Lab>,
+}
+
+/// What is wrong with what was asked for; nothing was measured.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Progress within a cell.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// The cell's key.
+    pub key: &'a str,
+    /// Measured so far, ns.
+    pub measured_ns: u64,
+    /// Largest sample so far, ns.
+    pub max_ns: Option<i64>,
+    /// What each thread has found so far; empty for a cost.
+    pub threads: &'a [Moments],
+}
+
+/// Follows a run.
+pub trait Observer {
+    /// The run directory is there; `plan_ns` is what the plan takes, warm-ups included.
+    fn started(&mut self, run: &Run, dir: &Path, plan_ns: u64);
+    /// A cell begins; `before_ns` of the plan lie behind.
+    fn cell_started(&mut self, cell: &Cell, number: usize, before_ns: u64);
+    /// Once a second within a cell.
+    fn progress(&mut self, progress: &Progress<'_>);
+    /// SIGUSR1 asked for a snapshot.
+    fn snapshot(&mut self);
+    /// A cell has ended.
+    fn cell_ended(&mut self, cell: &Cell);
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// `run.json`.
+    pub run: Run,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// The signal that ended it.
+    pub ended_by: Option<Signal>,
+    /// Why `run.json` could not be written at the end.
+    pub not_written: Option<String>,
+}

@@ -1,0 +1,67 @@
+//! What measures in a cell, apart from the frame that is the same for all: load, time base,
+//! CPU share, conditions.
+
+use std::io;
+
+use punctual_core::block::Moments;
+use punctual_core::format::Record;
+use punctual_core::schema::Cell;
+
+use super::run_dir::CellFiles;
+
+/// When a body measures; instants of CLOCK_MONOTONIC, ns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// End of the warm-up.
+    pub(super) warmup_end: u64,
+    /// Start of the measurement.
+    pub(super) epoch: u64,
+    /// Its end; `u64::MAX` if the body ends by itself.
+    pub(super) end: u64,
+    /// Whether time is simulated: seconds are those that were collected.
+    pub(super) simulated: bool,
+    /// Time between releases, ns; 0 without a period.
+    pub(super) interval_ns: u64,
+}
+
+/// What measures in a cell. The main thread holds it and visits it once a second.
+pub(super) trait Body {
+    /// When it measures.
+    fn times(&self) -> Times;
+
+    /// Whether all of its threads have ended.
+    fn ended(&self) -> bool;
+
+    /// Tells its threads to end.
+    fn stop(&self);
+
+    /// Interrupts the waits of threads that have not ended, or, before the measurement, of
+    /// those that are still in the warm-up.
+    fn wake(&self) {}
+
+    /// The measurement begins: what is found from here on counts.
+    fn begin(&mut self) {}
+
+    /// Takes what there is to take; whether there was anything.
+    ///
+    /// # Errors
+    /// What ends the cell early.
+    fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool>;
+
+    /// Seconds of simulated time for which everything was collected.
+    fn seconds(&self) -> u64 {
+        0
+    }
+
+    /// What each thread has found so far.
+    fn so_far(&self) -> Vec<Moments>;
+
+    /// Whether a sample was above the break value.
+    fn broken(&self) -> bool {
+        false
+    }
+
+    /// Joins its threads, takes what is left and puts into `cell` what was found; returns the
+    /// records of the cell's end.
+    fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record>;
+}

@@ -1,0 +1,146 @@
+//! The run as it stands before its first cell: board, kernel, conditions, facts.
+
+use std::path::{Path, PathBuf};
+
+use punctual_core::plan::Plan;
+use punctual_core::schema::{
+    BoardKind, Condition, Origin, Outcome, Run, RunState, SCHEMA, Verdict,
+};
+use punctual_core::units::utc;
+use punctual_sys::clock::ClockCost;
+
+use super::api::Options;
+use super::prepared::Prepared;
+use super::privileges::Privileges;
+use super::time_base;
+use crate::facts::{self, Facts, Measurement};
+
+pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Prepared]) -> Run {
+    let mut board = facts.board();
+    if let Some(name) = &options.board_name {
+        board.name.clone_from(name);
+    }
+    if let Some(lab) = &options.lab {
+        board.kind = BoardKind::Virtual;
+        board.lab = Some(lab.clone());
+    }
+    let plan_hash = facts::sha256(&serde_json::to_vec(plan).unwrap_or_default());
+    let started = time_base();
+    Run {
+        schema: SCHEMA.to_owned(),
+        run_id: format!(
+            "{}-{}-{}-{:08x}",
+            utc(started.realtime_ns),
+            board.name,
+            facts.kernel.release,
+            random_bits()
+        ),
+        state: RunState::Running,
+        origin: Origin::Native,
+        group: options.group.clone(),
+        replicate: options.replicate,
+        phase_ns: options.phase_ns,
+        plan_hash,
+        plan: plan.clone(),
+        tool: facts::tool(),
+        board,
+        kernel: facts.kernel.clone(),
+        privileged: false,
+        is_virtual: facts.is_virtual(),
+        started,
+        ended: None,
+        conditions: Vec::new(),
+        facts: facts.groups(),
+        cells: checked.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect(),
+        verdict: Verdict {
+            outcome: Outcome::None,
+            confidence: plan.confidence,
+            ..Verdict::default()
+        },
+    }
+}
+
+pub(super) fn default_dir(run: &Run) -> PathBuf {
+    let name =
+        format!("{}-{}-{}", utc(run.started.realtime_ns), run.board.name, run.kernel.release);
+    let folder = Path::new("punctual-runs");
+    let plain = folder.join(&name);
+    // Two runs within a second do not share a folder.
+    (2..100)
+        .map(|n| folder.join(format!("{name}-{n}")))
+        .fold(plain, |dir, next| if dir.exists() { next } else { dir })
+}
+
+pub(super) fn conditions(
+    facts: &Facts,
+    privileges: &Privileges,
+    options: &Options,
+    dma_error: Option<&std::io::Error>,
+) -> Vec<Condition> {
+    let measurement = Measurement {
+        privileged: privileges.real_time.is_none(),
+        memory_locked: privileges.memory.is_none(),
+        dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
+    };
+    let mut conditions = facts::conditions(facts, &measurement);
+    if let Some(lab) = &options.lab {
+        // The host is no part of a virtual board whose time is counted; what it is says more.
+        conditions.retain(|condition| condition.id != "virtual-machine");
+        conditions.insert(0, facts::virtual_board(lab));
+    }
+    for condition in &mut conditions {
+        let reason = match condition.id.as_str() {
+            "unprivileged" => &privileges.real_time,
+            "memory-not-locked" => &privileges.memory,
+            _ => &None,
+        };
+        if let Some(reason) = reason {
+            condition.text = format!("{} ({reason})", condition.text);
+        }
+    }
+    if let Some(error) = dma_error {
+        conditions.push(Condition {
+            id: "dma-latency-not-held".to_owned(),
+            text: format!(
+                "{error}: CPUs may enter deep idle states, and wake-ups from them are late"
+            ),
+        });
+    }
+    conditions
+}
+
+pub(super) fn add_facts(
+    run: &mut Run,
+    clock: &ClockCost,
+    privileges: &Privileges,
+    options: &Options,
+) {
+    run.facts.insert(
+        "engine".to_owned(),
+        serde_json::json!({
+            "clock_cost_ns": clock.cost_ns,
+            "clock_syscall_cost_ns": clock.syscall_cost_ns,
+            "clock_granularity_ns": clock.granularity_ns,
+            "clock_vdso": clock.vdso,
+            "dma_latency_us": options.dma_latency_us,
+            "sync": options.sync.name(),
+            "break_ns": options.break_ns,
+            "threshold_ns": options.threshold_ns,
+            "real_time_refused": privileges.real_time,
+            "memory_lock_refused": privileges.memory,
+            "state_bytes_per_thread": crate::recorder::state_bytes(),
+        }),
+    );
+}
+
+pub(super) fn insert(run: &mut Run, group: &str, facts: &impl serde::Serialize) {
+    if let Ok(value) = serde_json::to_value(facts) {
+        run.facts.insert(group.to_owned(), value);
+    }
+}
+
+/// Tells two runs apart that start within a second on one board.
+fn random_bits() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0)
+}

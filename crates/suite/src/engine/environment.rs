@@ -1,0 +1,43 @@
+//! What the cells of a run share.
+
+use punctual_core::verdict::Rule;
+use punctual_sys::signal::{Signal, Signals, die_by_default};
+
+use super::api::{Observer, Progress};
+use super::privileges::Privileges;
+use super::run_dir::{RunDir, SyncPolicy};
+use crate::facts::{CpuTimes, Interrupts, Ticks};
+use crate::knobs::Journal;
+
+/// What the cells of a run share.
+pub(super) struct Environment<'a> {
+    pub(super) store: &'a mut RunDir,
+    pub(super) signals: &'a Signals,
+    pub(super) journal: &'a mut Journal,
+    pub(super) observer: &'a mut dyn Observer,
+    pub(super) rule: Rule,
+    pub(super) privileges: Privileges,
+    pub(super) cpu_times: Option<CpuTimes>,
+    pub(super) threshold_ns: i64,
+    pub(super) phase_ns: u64,
+    pub(super) sync: SyncPolicy,
+    pub(super) interrupts: Interrupts,
+    pub(super) ended_by: Option<Signal>,
+}
+
+impl Environment<'_> {
+    pub(super) fn cpu_times(&self) -> Option<Ticks> {
+        self.cpu_times.as_ref()?.read().ok()
+    }
+
+    pub(super) fn progress(&mut self, progress: &Progress<'_>) {
+        self.observer.progress(progress);
+    }
+
+    /// A second signal: nothing is waited for. Loads end with this process.
+    pub(super) fn end_at_once(&mut self, signal: Signal) {
+        self.journal.undo_or_complain();
+        self.store.release_reserve();
+        die_by_default(signal);
+    }
+}

@@ -1,0 +1,264 @@
+//! The body of a latency cell: a session, its threads, and the collector of what they record.
+
+use std::io;
+
+use punctual_core::block::Moments;
+use punctual_core::format::Record;
+use punctual_core::interval::{Actor, Interval};
+use punctual_core::plan::Plan;
+use punctual_core::schema::Cell;
+use punctual_core::stats::Limits;
+use punctual_sys::clock::monotonic_ns;
+use punctual_sys::signal::Nudge;
+
+use super::body::{Body, Times};
+use super::collector::{Collector, Track};
+use super::outcome::{self, Left};
+use super::prepared::ProbeCell;
+use super::run_dir::CellFiles;
+use super::team::{Rings, Team, scheduling};
+use super::thread::{Go, Part};
+use crate::facts::FactsRoot;
+use crate::knobs::Journal;
+use crate::recorder::Recorder;
+use crate::registry::probe::{By, Drained, Intervals, Session, Stage, State};
+
+/// A latency cell that is being measured.
+pub(super) struct LatencyBody<'a> {
+    probe: &'a ProbeCell,
+    session: Box<dyn Session>,
+    helpers: Vec<String>,
+    team: Team,
+    collector: Collector,
+    /// Series that the session records, by thread; without samples they cost nothing more.
+    tracks: Vec<Vec<Recorder>>,
+    intervals: Intervals,
+    actors_named: usize,
+    go: Go,
+    times: Times,
+    begun: bool,
+}
+
+/// What a latency cell is started with.
+pub(super) struct Start<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) duration_ns: u64,
+    pub(super) samples: Option<u64>,
+    pub(super) phase_ns: u64,
+    /// Of the primary series.
+    pub(super) limits: Limits,
+    /// Why real-time scheduling is refused, if it is.
+    pub(super) refused: Option<&'a String>,
+    pub(super) nudge: Nudge,
+}
+
+impl<'a> LatencyBody<'a> {
+    /// Opens the session, starts its threads and waits until they are prepared.
+    ///
+    /// # Errors
+    /// Why the cell is skipped.
+    pub(super) fn start(
+        probe: &'a ProbeCell,
+        start: &Start<'_>,
+        journal: &mut Journal,
+    ) -> Result<Self, String> {
+        let taken = scheduling(&probe.threads, start.refused)?;
+        let State::There(open) = probe.entry.state else {
+            return Err(format!("the probe {} is not in this version", probe.entry.name));
+        };
+        let root = FactsRoot::live();
+        let count = probe.threads.threads.len();
+        let mut stage = Stage {
+            threads: u32::try_from(count).unwrap_or(u32::MAX),
+            interval_ns: probe.threads.interval_ns,
+            break_ns: probe.break_ns,
+            journal,
+            root: &root,
+        };
+        let mut session = open(&probe.values, &mut stage)?;
+        let mut parts = Vec::new();
+        for plan in &probe.threads.threads {
+            let limits = probe.limits_of(By::Thread, start.limits);
+            let limits = limits.into_iter().map(|(_, limits)| limits).collect();
+            parts.push((plan.clone(), Part::Probe(session.thread(plan.number)?, limits)));
+        }
+        let mut helpers = Vec::new();
+        for (beside, name, helper) in session.helpers() {
+            let plan = probe.threads.threads.iter().find(|thread| thread.number == beside);
+            let plan = plan.ok_or_else(|| format!("{name}: there is no thread {beside}"))?;
+            helpers.push(name);
+            parts.push((plan.clone(), Part::Helper(helper)));
+        }
+        let (team, rings) = Team::start(parts, taken, &start.nudge)?;
+        let by_session = probe.limits_of(By::Session, start.limits);
+        let tracks: Vec<Vec<Recorder>> = (0..count)
+            .map(|_| by_session.iter().map(|(_, limits)| Recorder::new(*limits)).collect())
+            .collect();
+        let collector = probe.collector(&rings, &tracks, start.limits);
+        let go = start.go(probe.is_simulated());
+        team.gate.open(Some(go));
+        let times = Times {
+            warmup_end: go.warmup_end,
+            epoch: go.epoch,
+            end: go.end,
+            simulated: probe.is_simulated(),
+            interval_ns: probe.threads.interval_ns,
+        };
+        let (intervals, actors_named) = (Intervals::default(), 0);
+        Ok(Self {
+            probe,
+            session,
+            helpers,
+            team,
+            collector,
+            tracks,
+            intervals,
+            actors_named,
+            go,
+            times,
+            begun: false,
+        })
+    }
+
+    fn drain_session(&mut self) -> io::Result<()> {
+        self.session.drain(&mut Drained {
+            tracks: &mut self.tracks,
+            begun: self.begun,
+            intervals: &mut self.intervals,
+        })
+    }
+
+    /// Names that are new, then what each had; all in the cell's own time.
+    fn push_intervals(&mut self, files: &mut CellFiles) -> bool {
+        let any = !self.intervals.found.is_empty();
+        for (number, name) in (0..).zip(&self.intervals.actors).skip(self.actors_named) {
+            files.push(&Record::Actor(Actor { number, name: name.clone() }));
+        }
+        self.actors_named = self.intervals.actors.len();
+        let since = |at: u64| at.saturating_sub(self.go.epoch);
+        for (cpu, from, to, actor) in self.intervals.found.drain(..) {
+            // What ended before the measurement is the warm-up's.
+            if to > self.go.epoch {
+                let interval = Interval { cpu, from: since(from), to: since(to), actor };
+                files.push(&Record::Interval(interval));
+            }
+        }
+        any
+    }
+}
+
+impl Start<'_> {
+    /// Start, warm-up and end: threads get 20 ms to arrive, and 10 ms between
+    /// warm-up and measurement to clear their recorders.
+    fn go(&self, simulated: bool) -> Go {
+        let warmup = monotonic_ns() + 20_000_000;
+        let warmup_ns = if simulated { 0 } else { self.plan.warmup_ns };
+        let warmup_end = warmup + warmup_ns;
+        let epoch = warmup_end + if warmup_ns > 0 { 10_000_000 } else { 0 } + self.phase_ns;
+        Go {
+            warmup,
+            warmup_end,
+            epoch,
+            end: epoch.saturating_add(self.duration_ns),
+            samples: self.samples.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl ProbeCell {
+    /// The series that one side records, by number, with the limits of each: only the
+    /// primary one has any.
+    fn limits_of(&self, side: By, primary: Limits) -> Vec<(u32, Limits)> {
+        let limits = |number| if number == 0 { primary } else { Limits::NONE };
+        let all = (0..).zip(self.entry.by());
+        all.filter(|(_, by)| *by == side).map(|(number, _)| (number, limits(number))).collect()
+    }
+
+    fn collector(&self, rings: &Rings, tracks: &[Vec<Recorder>], primary: Limits) -> Collector {
+        let mut collected = Vec::new();
+        let of_threads = self.limits_of(By::Thread, primary);
+        let of_session = self.limits_of(By::Session, primary);
+        for ((thread, rings), tracks) in (0..).zip(rings).zip(tracks) {
+            for ((series, limits), shared) in of_threads.iter().zip(rings) {
+                collected.push(Track::new(thread, *series, shared.clone(), *limits));
+            }
+            for ((series, limits), track) in of_session.iter().zip(tracks) {
+                collected.push(Track::new(thread, *series, track.shared(), *limits));
+            }
+        }
+        Collector { tracks: collected, interval_ns: self.threads.interval_ns }
+    }
+}
+
+impl Body for LatencyBody<'_> {
+    fn times(&self) -> Times {
+        self.times
+    }
+
+    fn ended(&self) -> bool {
+        self.team.ended()
+    }
+
+    fn stop(&self) {
+        self.team.stop.set();
+    }
+
+    fn wake(&self) {
+        if self.begun { self.team.wake() } else { self.team.wake_from_warm_up() }
+    }
+
+    fn begin(&mut self) {
+        // What the session found of the warm-up is not measured.
+        let _ = self.drain_session();
+        self.intervals.found.clear();
+        for track in self.tracks.iter_mut().flatten() {
+            track.begin(self.go.epoch);
+        }
+        self.begun = true;
+    }
+
+    fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool> {
+        let drained = self.drain_session();
+        let found = self.push_intervals(files);
+        let collected = self.collector.drain(files);
+        drained.map(|()| found || collected)
+    }
+
+    fn seconds(&self) -> u64 {
+        self.collector.seconds()
+    }
+
+    fn so_far(&self) -> Vec<Moments> {
+        self.collector.primary().map(|track| track.moments).collect()
+    }
+
+    fn broken(&self) -> bool {
+        self.team.stop.is_broken()
+    }
+
+    fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
+        let mut this = *self;
+        let last = this.drain_session();
+        this.push_intervals(files);
+        let ends = this.team.join();
+        let by_session: Vec<Vec<_>> = this
+            .tracks
+            .into_iter()
+            .map(|tracks| tracks.into_iter().map(Recorder::finish).collect())
+            .collect();
+        this.collector.drain(files);
+        let closed = this.session.close();
+        if let Err(error) = last {
+            outcome::failed(cell, error.to_string());
+        }
+        let left = Left {
+            probe: this.probe,
+            ends,
+            by_session,
+            tracks: this.collector.tracks,
+            helpers: this.helpers,
+            closed,
+        };
+        left.assemble(cell)
+    }
+}

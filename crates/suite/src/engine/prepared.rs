@@ -1,0 +1,221 @@
+//! The cells of a plan, checked against the registries before anything starts.
+
+use punctual_core::params::Named;
+use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::schema::{
+    Cell, CellState, Cost, Counter, Latency, Quantity, Series, Stats, Verdict, What,
+};
+
+use super::threads::{Reach, ThreadsPlan};
+use crate::harness::spec::LoadSpec;
+use crate::registry::cost::CostEntry;
+use crate::registry::probe::{Pace, ProbeEntry};
+use crate::registry::{Need, Value, Values};
+use crate::{costs, probes};
+
+/// A cell whose names and parameters have been checked.
+pub(super) struct Prepared {
+    /// As planned, in its canonical form.
+    pub(super) plan: CellPlan,
+    pub(super) load: LoadSpec,
+    pub(super) measures: Measures,
+}
+
+/// What a cell measures.
+pub(super) enum Measures {
+    Probe(ProbeCell),
+    Cost(CostCell),
+    /// Its probe is not in this version: it can only be skipped.
+    Later(&'static ProbeEntry),
+}
+
+/// A probe with its parameters.
+pub(super) struct ProbeCell {
+    pub(super) entry: &'static ProbeEntry,
+    pub(super) values: Values,
+    pub(super) threads: ThreadsPlan,
+    pub(super) break_ns: i64,
+}
+
+/// A metric with its parameters.
+pub(super) struct CostCell {
+    pub(super) entry: &'static CostEntry,
+    pub(super) values: Values,
+}
+
+/// The plan with every name checked and every parameter in the one way that it is written:
+/// equal measurements have equal keys, whoever planned them. Parameters of probes that a
+/// later version brings are not known yet and taken as they are.
+///
+/// # Errors
+/// A message that says what is wrong and what there is instead.
+pub fn canonical(plan: &Plan) -> Result<Plan, String> {
+    let cells = plan.cells.iter().map(canonical_cell).collect::<Result<_, _>>()?;
+    Ok(Plan { cells, ..plan.clone() })
+}
+
+fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
+    let load = LoadSpec::parse(&cell.load).map_err(|error| error.to_string())?;
+    let params = match &cell.subject {
+        Subject::Cost(name) => costs::find(name)?.read(&cell.params)?.canonical(),
+        Subject::Probe(name) => match probes::find(name)? {
+            entry if entry.is_planned() => cell.params.clone(),
+            entry => {
+                let mut params = entry.read(&cell.params)?.canonical();
+                // They differ from their defaults by being asked for: what was asked for
+                // and is refused skips the cell.
+                for name in ["policy", "priority"] {
+                    if let Some(asked) = cell.params.get(name) {
+                        params.insert(name.to_owned(), asked.clone());
+                    }
+                }
+                params
+            }
+        },
+    };
+    Ok(CellPlan { params, load: load.canonical().to_owned(), ..cell.clone() })
+}
+
+/// How long a cell must be for so many samples a thread: twice the time of its releases, in
+/// whole seconds; none if nothing tells.
+#[must_use]
+pub fn long_enough_ns(probe: &Named, samples: u64) -> Option<u64> {
+    let entry = probes::find(&probe.name).ok().filter(|entry| entry.pace.has_interval())?;
+    let interval = entry.read(&probe.params).ok()?.known_number("interval")?;
+    let needed = samples.saturating_mul(interval).saturating_mul(2);
+    const SECOND_NS: u64 = punctual_core::units::SECOND_NS;
+    Some(needed.div_ceil(SECOND_NS).saturating_mul(SECOND_NS))
+}
+
+impl Prepared {
+    /// Checks a cell of a canonical plan.
+    ///
+    /// # Errors
+    /// A message that says what is wrong and what there is instead.
+    pub(super) fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
+        let load = LoadSpec::parse(&plan.load).map_err(|error| error.to_string())?;
+        let measures = match &plan.subject {
+            Subject::Cost(name) => Measures::Cost(CostCell::new(costs::find(name)?, plan, reach)?),
+            Subject::Probe(name) => match probes::find(name)? {
+                entry if entry.is_planned() => Measures::Later(entry),
+                entry => Measures::Probe(ProbeCell::new(entry, plan, reach, break_ns)?),
+            },
+        };
+        Ok(Self { plan: plan.clone(), load, measures })
+    }
+
+    /// What the board must have for it.
+    pub(super) fn needs(&self) -> Vec<Need> {
+        let (always, values) = match &self.measures {
+            Measures::Probe(cell) => (cell.entry.needs, &cell.values),
+            Measures::Cost(cell) => (cell.entry.needs, &cell.values),
+            Measures::Later(_) => return Vec::new(),
+        };
+        always.iter().copied().chain(values.needs()).collect()
+    }
+
+    /// The cell as it stands before it is run.
+    pub(super) fn pending(&self, number: usize) -> Cell {
+        let what = match &self.measures {
+            Measures::Probe(cell) => What::Latency(Latency {
+                params: cell.values.effective(),
+                interval_ns: Some(cell.threads.interval_ns).filter(|interval| *interval > 0),
+                ..latency(cell.entry)
+            }),
+            Measures::Later(entry) => {
+                What::Latency(Latency { params: self.plan.params.clone(), ..latency(entry) })
+            }
+            Measures::Cost(cell) => What::Cost(Cost {
+                metric: cell.entry.name.to_owned(),
+                meaning: cell.entry.meaning.to_owned(),
+                params: cell.values.effective(),
+                unit: cell.entry.unit,
+                better: cell.entry.better,
+                ..Cost::default()
+            }),
+        };
+        Cell {
+            key: self.plan.key(),
+            dir: self.plan.dir(number),
+            state: CellState::Pending,
+            reason: None,
+            load: self.plan.load.clone(),
+            duration_ns: self.plan.duration_ns,
+            what,
+            counters: Vec::new(),
+            load_work: Vec::new(),
+            cpu_utilisation: None,
+            steal: None,
+            started: None,
+            ended: None,
+            conditions: Vec::new(),
+            verdict: Verdict::default(),
+        }
+    }
+}
+
+impl ProbeCell {
+    fn new(
+        entry: &'static ProbeEntry,
+        plan: &CellPlan,
+        reach: &Reach,
+        break_ns: i64,
+    ) -> Result<Self, String> {
+        let mut values = entry.read(&plan.params)?;
+        let threads = ThreadsPlan::read(&mut values, entry.pace, reach)?;
+        Ok(Self { entry, values, threads, break_ns })
+    }
+
+    /// Whether it runs in simulated time.
+    pub(super) fn is_simulated(&self) -> bool {
+        self.entry.pace == Pace::Simulated
+    }
+
+    /// The entry's counters with their totals.
+    pub(super) fn counters(&self, totals: &[u64]) -> Vec<Counter> {
+        let counters = self.entry.counters.iter().zip(totals);
+        counters
+            .map(|(entry, total)| Counter {
+                name: entry.name.to_owned(),
+                meaning: entry.meaning.to_owned(),
+                total: *total,
+                bad: entry.bad,
+            })
+            .collect()
+    }
+}
+
+impl CostCell {
+    fn new(entry: &'static CostEntry, plan: &CellPlan, reach: &Reach) -> Result<Self, String> {
+        let mut values = entry.read(&plan.params)?;
+        let first = reach.inherited.iter().next().unwrap_or(0);
+        let cpu = values.known_number("cpu").unwrap_or(u64::from(first));
+        if reach.cpus.iter().all(|known| u64::from(known) != cpu) {
+            let why = format!("there is no such CPU (CPUs that can be used: {})", reach.cpus);
+            return Err(values.wrong("cpu", &why));
+        }
+        values.set("cpu", Value::Number(cpu));
+        Ok(Self { entry, values })
+    }
+}
+
+fn latency(entry: &ProbeEntry) -> Latency {
+    let series = entry.series.iter().map(|series| Series {
+        name: series.name.to_owned(),
+        meaning: series.meaning.to_owned(),
+        role: series.role,
+        unit: series.unit,
+        stats: Stats::default(),
+    });
+    Latency {
+        probe: entry.name.to_owned(),
+        primary: Quantity {
+            name: entry.primary.name.to_owned(),
+            meaning: entry.primary.meaning.to_owned(),
+            noun: entry.primary.nouns.0.to_owned(),
+            nouns: entry.primary.nouns.1.to_owned(),
+        },
+        series: series.collect(),
+        ..Latency::default()
+    }
+}

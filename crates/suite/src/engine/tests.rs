@@ -1,0 +1,180 @@
+//! The engine end to end, with a probe that uses every seam.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::run::CellData;
+use punctual_core::schema::{Cell, CellState, CostEnd, Role, Run, RunState};
+
+use super::*;
+
+/// One journal a process, and one run at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Silent;
+
+impl Observer for Silent {
+    fn started(&mut self, _: &Run, _: &Path, _: u64) {}
+    fn cell_started(&mut self, _: &Cell, _: usize, _: u64) {}
+    fn progress(&mut self, _: &Progress<'_>) {}
+    fn snapshot(&mut self) {}
+    fn cell_ended(&mut self, _: &Cell) {}
+}
+
+/// A folder of one test, removed with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("punctual-engine-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("setting"), "0").unwrap();
+        Self(path)
+    }
+
+    fn run(&self, subject: Subject, params: &[(&str, &str)]) -> Run {
+        let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let mut plan = Plan::new("test");
+        plan.warmup_ns = 100_000_000;
+        plan.deadline_ns = Some(1_000_000);
+        plan.cells.push(CellPlan {
+            subject,
+            params: params.collect(),
+            load: "none".to_owned(),
+            duration_ns: 1_200_000_000,
+            samples: None,
+        });
+        let options = Options {
+            out: Some(self.0.join("run")),
+            board_name: None,
+            dma_latency_us: None,
+            break_ns: None,
+            threshold_ns: None,
+            sync: SyncPolicy::Cell,
+            group: None,
+            replicate: None,
+            phase_ns: 0,
+            force: false,
+            lab: None,
+        };
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        run(&plan, &options, &mut Silent).unwrap().run
+    }
+
+    fn exercise(&self, more: &[(&str, &str)]) -> Run {
+        let setting = self.0.join("setting");
+        let mut params = vec![("setting", setting.to_str().unwrap()), ("policy", "other")];
+        params.extend(more);
+        self.run(Subject::Probe("exercise".to_owned()), &params)
+    }
+
+    fn data(&self, cell: &Cell) -> CellData {
+        let mut data = CellData::default();
+        for file in ["blocks", "histograms"] {
+            data.read(&fs::read(self.0.join("run/cells").join(&cell.dir).join(file)).unwrap());
+        }
+        data
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn every_seam_of_a_session_leaves_what_it_found() {
+    let place = Place::new("seams");
+    let run = place.exercise(&[]);
+    let cell = &run.cells[0];
+    assert_eq!((run.state, cell.state), (RunState::Complete, CellState::Complete), "{cell:?}");
+    let latency = cell.latency().unwrap();
+    // Overridden defaults: two threads, one release every 2 ms.
+    assert_eq!((latency.threads.len(), latency.interval_ns), (2, Some(2_000_000)));
+    assert_eq!((latency.stats.min, latency.stats.max), (Some(100), Some(200)));
+    let series: Vec<_> =
+        latency.series.iter().map(|s| (s.name.as_str(), s.role, s.stats.max)).collect();
+    assert_eq!(
+        series,
+        [
+            ("first", Role::Leg, Some(80)),
+            ("queue", Role::Aside, Some(7)),
+            ("second", Role::Leg, Some(120))
+        ]
+    );
+    let legs = &latency.threads[0].series;
+    assert_eq!((legs[0].max, legs[2].max), (Some(40), Some(60)));
+    assert_eq!(legs[0].samples, latency.threads[0].stats.samples);
+    assert_eq!(latency.helpers[0].name, "stands beside thread 1");
+    let counters: Vec<_> = cell.counters.iter().map(|c| (c.name.as_str(), c.bad)).collect();
+    assert_eq!(counters, [("strokes", false), ("lost", true)]);
+    // It was set while it measured, and is undone.
+    assert!(cell.conditions.iter().any(|c| c.id == "closed" && c.text == "1"), "{cell:?}");
+    assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
+
+    let data = place.data(cell);
+    assert_eq!(data.damaged, 0);
+    assert!(!data.intervals.is_empty());
+    assert_eq!(data.actors.values().collect::<Vec<_>>(), ["ksoftirqd/0"]);
+    for (thread, recorded) in latency.threads.iter().zip(&data.threads) {
+        let counts: Vec<_> = recorded.series.iter().map(|s| s.moments().count).collect();
+        assert_eq!(counts[0], thread.stats.samples);
+        assert_eq!((counts[1], counts[3]), (counts[0], counts[0]));
+        assert_eq!(counts[2], thread.series[1].samples);
+    }
+}
+
+#[test]
+fn a_bad_counter_forbids_a_pass() {
+    let place = Place::new("bad");
+    let run = place.exercise(&[("bad", "3")]);
+    let verdict = &run.verdict;
+    assert_ne!(verdict.outcome, punctual_core::schema::Outcome::Pass);
+    assert!(verdict.because.iter().any(|text| text.contains("lost")), "{verdict:?}");
+}
+
+#[test]
+fn a_session_that_fails_ends_the_cell_and_keeps_what_was_found() {
+    let place = Place::new("fails");
+    let run = place.exercise(&[("fail", "2")]);
+    let cell = &run.cells[0];
+    assert_eq!(cell.state, CellState::Failed);
+    assert_eq!(cell.reason.as_deref(), Some("the trace ring is gone"));
+    assert!(cell.latency().unwrap().stats.samples > 0);
+    assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
+}
+
+#[test]
+fn pairs_hand_over_and_end() {
+    let place = Place::new("pairs");
+    let probe = Subject::Probe("handoff".to_owned());
+    let run = place.run(probe, &[("threads", "2"), ("pause", "100us"), ("policy", "other")]);
+    let cell = &run.cells[0];
+    assert_eq!(cell.state, CellState::Complete, "{cell:?}");
+    let latency = cell.latency().unwrap();
+    for thread in &latency.threads {
+        assert!(thread.stats.samples > 100, "{thread:?}");
+        assert!(thread.stats.min > Some(0), "a token cannot be taken before it is posted");
+        assert_eq!(thread.stats.missed, 0);
+    }
+    assert_eq!(latency.helpers.len(), 2);
+    assert_eq!(latency.primary.nouns, "hand-overs");
+}
+
+#[test]
+fn a_cost_stands_in_the_same_frame() {
+    let place = Place::new("cost");
+    let run = place.run(Subject::Cost("lat.syscall".to_owned()), &[]);
+    let cell = &run.cells[0];
+    assert_eq!(cell.state, CellState::Complete, "{cell:?}");
+    let cost = cell.cost().unwrap();
+    assert!(cost.value.is_some_and(|us| us > 0.01), "{cost:?}");
+    assert!(cost.repetitions.len() >= 11 || cost.end == Some(CostEnd::TimeLimit), "{cost:?}");
+    assert!(cost.placement.cpu.is_some());
+    assert!(cell.cpu_utilisation.is_some() && cell.ended.is_some());
+}

@@ -1,0 +1,166 @@
+//! How an operation is timed: as many times as one clock read can tell, the empty loop
+//! subtracted, repeated until the median is known well enough.
+//!
+//! Follows LMbench (McVoy and Staelin, "lmbench: portable tools for performance analysis",
+//! USENIX 1996): iterations by doubling, 11 repetitions or more, the median. The interval of
+//! the median, the spread and the honest stop are punctual's own.
+
+use std::io;
+
+use punctual_core::schema::CostEnd;
+use punctual_core::stats::Median;
+
+use crate::registry::cost::Operation;
+
+/// One repetition takes at least this long, ns: a clock that is read twice tells it to 10^-5.
+const LONG_ENOUGH_NS: u64 = 10_000_000;
+/// More iterations than that take no time at all.
+const MOST_ITERATIONS: u64 = 1 << 40;
+/// Repetitions before the median can be known well enough.
+const REPETITIONS_LEAST: usize = 11;
+/// A median is known well enough if its interval is no wider than this part of it.
+const WIDTH_ENOUGH: f64 = 0.02;
+/// Confidence of the interval.
+pub(super) const CONFIDENCE: f64 = 0.95;
+
+/// What an operation was found to take.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Timed {
+    pub(super) iterations: u64,
+    /// Each repetition's time of one operation, ns; the empty loop is subtracted.
+    pub(super) repetitions: Vec<f64>,
+    pub(super) end: CostEnd,
+}
+
+/// Where the time comes from, and when it is over.
+pub(super) trait Clockwork {
+    fn now_ns(&self) -> u64;
+    /// Whether to end before the median is known well enough.
+    fn is_over(&self) -> bool;
+    /// A repetition is done.
+    fn repeated(&self) {}
+}
+
+/// Times `operation`.
+///
+/// # Errors
+/// What ended the operation.
+pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::Result<Timed> {
+    let iterations = calibrate(operation, clock)?;
+    let mut repetitions = Vec::new();
+    loop {
+        let took = of_run(operation, clock, iterations)?;
+        let from = clock.now_ns();
+        operation.empty(iterations);
+        let empty = clock.now_ns() - from;
+        #[allow(clippy::cast_precision_loss, reason = "a repetition is far below 2^53 ns")]
+        repetitions.push((took as f64 - empty as f64) / iterations as f64);
+        clock.repeated();
+        let median = Median::of(&repetitions, CONFIDENCE);
+        let known = median.and_then(|median| median.relative_width());
+        let enough = repetitions.len() >= REPETITIONS_LEAST;
+        if enough && known.is_some_and(|width| width <= WIDTH_ENOUGH) {
+            return Ok(Timed { iterations, repetitions, end: CostEnd::Precise });
+        }
+        if clock.is_over() {
+            // An interval that holds 0 tells the operation from an empty loop no more.
+            let lost = median.and_then(|m| m.interval).is_some_and(|(low, _)| low <= 0.0);
+            let end = if lost { CostEnd::NotMeasurable } else { CostEnd::TimeLimit };
+            return Ok(Timed { iterations, repetitions, end });
+        }
+    }
+}
+
+/// As many iterations as take long enough, by doubling.
+fn calibrate(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::Result<u64> {
+    let mut iterations = 1;
+    while of_run(operation, clock, iterations)? < LONG_ENOUGH_NS
+        && iterations < MOST_ITERATIONS
+        && !clock.is_over()
+    {
+        iterations *= 2;
+    }
+    Ok(iterations)
+}
+
+fn of_run(
+    operation: &mut dyn Operation,
+    clock: &dyn Clockwork,
+    iterations: u64,
+) -> io::Result<u64> {
+    let from = clock.now_ns();
+    operation.run(iterations)?;
+    Ok(clock.now_ns() - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    /// A clock that only the operation below moves.
+    struct Simulated {
+        now: Rc<Cell<u64>>,
+        end: u64,
+    }
+
+    impl Clockwork for Simulated {
+        fn now_ns(&self) -> u64 {
+            self.now.get()
+        }
+        fn is_over(&self) -> bool {
+            self.now.get() >= self.end
+        }
+    }
+
+    /// Takes `ns` an iteration and 2 ns a round of the loop, with a disturbance now and then.
+    struct Known {
+        now: Rc<Cell<u64>>,
+        ns: u64,
+        jitter: u64,
+        runs: u64,
+    }
+
+    impl Operation for Known {
+        fn run(&mut self, iterations: u64) -> io::Result<()> {
+            self.runs += 1;
+            let disturbed = if self.runs.is_multiple_of(3) { self.jitter * iterations } else { 0 };
+            self.now.set(self.now.get() + iterations * (self.ns + 2) + disturbed);
+            Ok(())
+        }
+        fn empty(&mut self, iterations: u64) {
+            self.now.set(self.now.get() + iterations * 2);
+        }
+        fn value(&self, ns: f64) -> f64 {
+            ns
+        }
+    }
+
+    fn timed(ns: u64, jitter: u64) -> Timed {
+        let now = Rc::new(Cell::new(1_000));
+        let clock = Simulated { now: Rc::clone(&now), end: 1_000_000_000 };
+        time(&mut Known { now, ns, jitter, runs: 0 }, &clock).unwrap()
+    }
+
+    #[test]
+    fn a_known_operation_has_its_time_without_the_loop() {
+        let timed = timed(250, 0);
+        assert_eq!((timed.end, timed.repetitions.len()), (CostEnd::Precise, REPETITIONS_LEAST));
+        assert!(timed.repetitions.iter().all(|ns| *ns == 250.0), "{timed:?}");
+        assert!(timed.iterations * 252 >= LONG_ENOUGH_NS);
+    }
+
+    #[test]
+    fn disturbances_of_a_third_of_the_runs_do_not_move_the_median() {
+        let timed = timed(250, 1_000);
+        assert_eq!(Median::of(&timed.repetitions, CONFIDENCE).unwrap().value, 250.0);
+        assert!(timed.repetitions.len() > REPETITIONS_LEAST, "the interval takes more of them");
+    }
+
+    #[test]
+    fn what_takes_no_time_is_not_measurable() {
+        let timed = timed(0, 0);
+        assert_eq!(timed.end, CostEnd::NotMeasurable);
+    }
+}

@@ -1,0 +1,69 @@
+//! What a load is started with, and what its parts show while they run.
+
+use std::path::PathBuf;
+
+use punctual_sys::process::spawn::Containment;
+use punctual_sys::storage;
+
+use crate::knobs::Journal;
+
+/// What a load is started with.
+#[derive(Debug)]
+pub struct LoadContext<'a> {
+    /// The program that becomes the supervisors; `/proc/self/exe` by default.
+    pub executable: PathBuf,
+    /// Its arguments that lead to [`super::supervisor::supervisor_main`]; `__load` by default.
+    pub self_args: Vec<String>,
+    /// Where folders of loads are made, unless a parameter says otherwise.
+    pub scratch_parent: PathBuf,
+    /// CPUs that the loads may run on, one bit each, the lowest first, as
+    /// `sched_getaffinity` gives them. `None`: those of the calling thread; give
+    /// the mask that punctual was started with where that thread was bound since.
+    pub affinity: Option<Vec<u64>>,
+    /// The containments to try, in order; all of them by default.
+    pub containments: Vec<Containment>,
+    /// Where folders are noted before they are made.
+    pub journal: &'a mut Journal,
+}
+
+impl<'a> LoadContext<'a> {
+    /// The defaults.
+    #[must_use]
+    pub fn new(journal: &'a mut Journal) -> Self {
+        Self {
+            executable: "/proc/self/exe".into(),
+            self_args: vec!["__load".to_owned()],
+            scratch_parent: default_scratch_parent(),
+            affinity: None,
+            containments: Containment::ALL.to_vec(),
+            journal,
+        }
+    }
+}
+
+/// `$TMPDIR` or `/var/tmp`, whichever is on a disk; else the first that exists.
+#[must_use]
+pub fn default_scratch_parent() -> PathBuf {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let candidates: Vec<PathBuf> = named
+        .into_iter()
+        .chain(["/var/tmp".into(), "/tmp".into()])
+        .filter(|path| path.is_absolute() && path.is_dir())
+        .collect();
+    let on_disk = |path: &&PathBuf| storage::room(path).is_ok_and(|room| !room.in_memory);
+    let best = candidates.iter().find(on_disk).or(candidates.first());
+    best.cloned().unwrap_or_else(|| "/tmp".into())
+}
+
+/// A part as [`super::set::LoadSet::sample`] saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartSample {
+    /// Name of the load.
+    pub load: &'static str,
+    /// Name and cumulative count since the start of the load.
+    pub counters: Vec<(&'static str, u64)>,
+    /// How often it ended and was started again, since the start of the load.
+    pub restarts: u64,
+    /// Why it runs no longer, or never did; `None` while it runs.
+    pub died: Option<String>,
+}

@@ -1,0 +1,23 @@
+//! How loads are held: started, supervised, sampled, restarted, ended.
+//!
+//! A load is made of parts. Each part runs outside the measuring process, under
+//! a supervisor of its own that is exec'd from the same binary and holds the
+//! part's processes together:
+//!
+//! ```text
+//! punctual ── supervisor (init of a PID namespace) ── leader: the load's `run` ── its workers
+//!     ▲            │ status pipe                          │ counters
+//!     └────────────┴────────────── shared memory ─────────┘
+//! ```
+
+mod containment;
+pub mod context;
+mod order;
+mod part;
+pub(crate) mod procs;
+pub mod set;
+pub mod spec;
+pub mod supervisor;
+pub mod worker;
+
+pub use punctual_sys::process::spawn::Containment;

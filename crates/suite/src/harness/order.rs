@@ -1,0 +1,31 @@
+//! What punctual and a supervisor tell each other.
+
+use std::path::PathBuf;
+
+use punctual_sys::shared::SharedCounters;
+use serde::{Deserialize, Serialize};
+
+use super::worker::{CONTROL_LINE, Params, READY};
+use crate::registry::load::LoadEntry;
+
+/// Start of the line that says that the part is given up.
+pub(super) const END: &str = "end ";
+/// Start of the line that says why the part was started again.
+pub(super) const TROUBLE: &str = "trouble ";
+
+/// What a supervisor is told, as JSON in its argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PartOrder {
+    pub(super) load: String,
+    pub(super) params: Params,
+    pub(super) scratch: Option<PathBuf>,
+    pub(super) self_args: Vec<String>,
+    pub(super) containment: String,
+    pub(super) cgroup: Option<PathBuf>,
+}
+
+/// Whether a part has proved that it works.
+pub(super) fn has_worked(entry: &LoadEntry, counters: &SharedCounters) -> bool {
+    let worked = |counter| counters.sum(CONTROL_LINE + 1, counter) > 0;
+    counters.get(CONTROL_LINE, READY) > 0 || (0..entry.counters.len()).any(worked)
+}

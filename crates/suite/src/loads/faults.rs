@@ -1,0 +1,86 @@
+//! Page faults on fresh and on swapped-out pages.
+
+use std::convert::Infallible;
+
+use punctual_sys::memory::thread_faults;
+use punctual_sys::region::Region;
+
+use crate::harness::worker::{LoadError, Worker};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::{Default, Kind, Param, Value, Values};
+
+const MINOR: usize = 0;
+const MAJOR: usize = 1;
+/// Size of a job's region, unless told otherwise.
+const SIZE: u64 = 64 << 20;
+
+pub(super) const ENTRY: LoadEntry = LoadEntry {
+    name: "faults",
+    summary: "page faults on fresh and on swapped-out pages",
+    help: "Each job touches every page of a region of its own, asks the kernel to swap the region \
+           out (MADV_PAGEOUT), touches it again, and gives it back; then the same anew. The \
+           kernel's own counts are the proof of work: minor-faults found a fresh page, \
+           major-faults waited for the disk. Without swap there are no major ones.",
+    main_param: "jobs",
+    params: &[
+        Param {
+            name: "jobs",
+            kind: Kind::Count { low: 1, high: 1024 },
+            default: Default::OfMachine("one per CPU"),
+            help: "processes that fault",
+        },
+        Param {
+            name: "size",
+            kind: Kind::Size { low: 1 << 16 },
+            default: Default::OfMachine("64M, less if an eighth of the memory does not hold all"),
+            help: "size of each job's region",
+        },
+    ],
+    counters: &["minor-faults", "major-faults"],
+    needs: &[],
+    form: Form::Part(PartForm { resolve, scratch: false, run }),
+};
+
+fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    let jobs = values.known_number("jobs").unwrap_or(machine.cpus);
+    let fitting = (machine.memory / 8 / jobs) >> 16 << 16;
+    let size = values.known_number("size").unwrap_or(SIZE.min(fitting).max(1 << 16));
+    if size.saturating_mul(jobs) > machine.memory / 2 {
+        return Err(format!(
+            "faults: {jobs} regions of {size} bytes are more than half of the available memory"
+        ));
+    }
+    values.set("jobs", Value::Number(jobs));
+    values.set("size", Value::Number(size));
+    Ok(())
+}
+
+fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
+    let size = worker.values().small("size");
+    for _ in 0..worker.values().number("jobs") {
+        worker.fork(|worker| fault(worker, size))?;
+    }
+    worker.wait_endless()
+}
+
+fn fault(worker: &Worker<'_>, size: usize) -> Result<(), LoadError> {
+    let failed = |error| LoadError::io("a region of memory", &error);
+    let mut region = Region::new(size).map_err(failed)?;
+    let mut counted = thread_faults();
+    loop {
+        region.touch();
+        count(worker, &mut counted);
+        // Old kernels and small containers refuse; the fresh pages fault all the same.
+        let _ = region.page_out();
+        region.touch();
+        count(worker, &mut counted);
+        region.give_back().map_err(failed)?;
+    }
+}
+
+fn count(worker: &Worker<'_>, counted: &mut (u64, u64)) {
+    let now = thread_faults();
+    worker.add(MINOR, now.0 - counted.0);
+    worker.add(MAJOR, now.1 - counted.1);
+    *counted = now;
+}

@@ -1,0 +1,169 @@
+//! A probe for the engine's own tests: every seam at once. Legs from its threads, a series
+//! and intervals from the session, helpers, counters, set-up and tear-down by the journal.
+
+use std::io;
+use std::path::PathBuf;
+
+use punctual_core::schema::{Condition, Role, Unit};
+use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
+
+use crate::recorder::Recorder;
+use crate::registry::probe::{
+    By, Closed, CounterEntry, Drained, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
+    SeriesEntry, Session, Stage, State, Stop, Window,
+};
+use crate::registry::{Default, Kind, Param, Values, any_text};
+
+pub(super) const ENTRY: ProbeEntry = ProbeEntry {
+    name: "exercise",
+    summary: "every seam of the engine at once; in tests only",
+    help: "Not in a build that anybody uses.",
+    params: &[
+        Param {
+            name: "setting",
+            kind: Kind::Text { value: "FILE", check: any_text },
+            default: Default::Required,
+            help: "a file that is set to 1 while it measures",
+        },
+        Param {
+            name: "bad",
+            kind: Kind::Count { low: 0, high: 9 },
+            default: Default::Value("0"),
+            help: "lost events to report",
+        },
+        Param {
+            name: "fail",
+            kind: Kind::Count { low: 0, high: 1_000 },
+            default: Default::Value("0"),
+            help: "the session fails at this drain; 0 for never",
+        },
+    ],
+    overrides: &[("threads", "2"), ("interval", "2ms")],
+    check: |_| Ok(()),
+    needs: &[],
+    device: None,
+    pace: Pace::Periodic,
+    primary: Primary {
+        name: "latency",
+        meaning: "a known value",
+        nouns: ("stroke", "strokes"),
+        by: By::Thread,
+    },
+    series: &[
+        SeriesEntry {
+            name: "first",
+            meaning: "two fifths of it",
+            role: Role::Leg,
+            unit: Unit::Ns,
+            by: By::Thread,
+        },
+        SeriesEntry {
+            name: "queue",
+            meaning: "packets of a queue that is not there",
+            role: Role::Aside,
+            unit: Unit::Packets,
+            by: By::Session,
+        },
+        SeriesEntry {
+            name: "second",
+            meaning: "the rest of it",
+            role: Role::Leg,
+            unit: Unit::Ns,
+            by: By::Thread,
+        },
+    ],
+    counters: &[
+        CounterEntry { name: "strokes", meaning: "samples, counted by the session", bad: false },
+        CounterEntry { name: "lost", meaning: "events that were lost", bad: true },
+    ],
+    state: State::There(open),
+};
+
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    let setting = PathBuf::from(values.text("setting"));
+    stage.journal.setting(&setting, "1").map_err(|error| error.to_string())?;
+    Ok(Box::new(Exercise {
+        interval_ns: stage.interval_ns,
+        bad: values.number("bad"),
+        fail: values.number("fail"),
+        drains: 0,
+        setting,
+    }))
+}
+
+struct Exercise {
+    interval_ns: u64,
+    bad: u64,
+    fail: u64,
+    drains: u64,
+    setting: PathBuf,
+}
+
+impl Session for Exercise {
+    fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
+        Ok(Box::new(Strokes { interval_ns: self.interval_ns, number }))
+    }
+
+    fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
+        vec![(1, "stands beside thread 1".to_owned(), Box::new(Blocked))]
+    }
+
+    fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
+        self.drains += 1;
+        if self.drains == self.fail {
+            return Err(io::Error::other("the trace ring is gone"));
+        }
+        let now = punctual_sys::clock::monotonic_ns();
+        for tracks in out.tracks.iter_mut() {
+            tracks[0].record(now, 7, 0);
+        }
+        let actor = out.intervals.actor("ksoftirqd/0");
+        out.intervals.push(0, now - 1_000, now, actor);
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        let set = std::fs::read_to_string(&self.setting).unwrap_or_default();
+        Closed {
+            counts: vec![self.drains, self.bad],
+            notes: vec![Condition { id: "closed".to_owned(), text: set.trim().to_owned() }],
+        }
+    }
+}
+
+struct Strokes {
+    interval_ns: u64,
+    number: u32,
+}
+
+impl ProbeThread for Strokes {
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let [whole, first, second] = tracks else {
+            return Err(io::Error::other("three series come from a thread"));
+        };
+        let mut release = window.first;
+        while release < window.end && !stop.is_set() {
+            if AbsoluteSleep.until(release)? == Waited::Interrupted {
+                continue;
+            }
+            let value = 100 * (i64::from(self.number) + 1);
+            whole.record(release, value, 0);
+            first.record(release, value * 2 / 5, 0);
+            second.record(release, value * 3 / 5, 0);
+            release += self.interval_ns;
+        }
+        Ok(())
+    }
+}
+
+/// Sleeps as if for ever: only an interrupted wait ends it, in the warm-up and at the end.
+struct Blocked;
+
+impl HelperThread for Blocked {
+    fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
+        while !stop.is_over(window) {
+            let _ = AbsoluteSleep.until(window.end + 3_600_000_000_000)?;
+        }
+        Ok(())
+    }
+}

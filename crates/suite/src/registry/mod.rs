@@ -1,0 +1,19 @@
+//! What probes, loads and costs say of themselves. An entry is the only place for each of
+//! its facts: lists, help, man pages, checks, keys, records and labels derive from it.
+
+pub mod cost;
+pub mod load;
+pub mod near;
+pub mod need;
+pub mod param;
+pub mod probe;
+pub mod size;
+pub mod threads;
+mod values;
+
+pub use need::Need;
+pub use param::{Choice, Default, Kind, Param, Value, any_text};
+pub use values::Values;
+
+#[cfg(test)]
+mod tests;

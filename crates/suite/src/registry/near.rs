@@ -1,0 +1,25 @@
+//! What somebody may have meant.
+
+/// `; did you mean "NAME"?` for the nearest of `known`, or nothing if none is near: at most
+/// two letters wrong, missing, too many or swapped.
+pub fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    known
+        .map(|known| (strsim::osa_distance(name, known), known))
+        .min()
+        .filter(|(distance, known)| *distance <= 2 && *distance < known.chars().count())
+        .map_or_else(String::new, |(_, known)| format!("; did you mean \"{known}\"?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    #[test]
+    fn only_what_is_near_is_meant() {
+        let known = || ["wakeup", "clock", "sim"].into_iter();
+        assert_eq!(hint("wakup", known()), "; did you mean \"wakeup\"?");
+        assert_eq!(hint("clokc", known()), "; did you mean \"clock\"?");
+        assert_eq!(hint("xyzzy", known()), "");
+        assert_eq!(hint("", ["no"].into_iter()), "");
+    }
+}

@@ -1,0 +1,29 @@
+//! What a probe, load or cost needs of the board, each with its test.
+
+use std::time::Duration;
+
+use punctual_sys::clock::tsc;
+use punctual_sys::socket::LoopbackEcho;
+
+/// A need. If it is not met the cell is SKIPPED, and says why.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    /// The need in words, such as "an invariant TSC (x86)".
+    pub what: &'static str,
+    /// Whether this board meets it.
+    pub met: fn() -> bool,
+}
+
+/// An x86 CPU with a constant, invariant time stamp counter.
+pub const TSC: Need = Need { what: "an invariant TSC (x86)", met: tsc::is_invariant };
+
+/// A raw or ping socket for ICMP.
+pub const ICMP_SOCKET: Need = Need {
+    what: "a raw or ping socket (root, or net.ipv4.ping_group_range)",
+    met: || LoopbackEcho::open(Duration::from_secs(1)).is_ok(),
+};
+
+/// The first of the needs that this board does not meet, as the reason for a SKIPPED cell.
+pub fn unmet(mut needs: impl Iterator<Item = Need>) -> Option<String> {
+    needs.find(|need| !(need.met)()).map(|need| format!("needs {}", need.what))
+}

@@ -1,0 +1,73 @@
+//! Parameters that every probe has: its threads and, with a period, its releases.
+
+use punctual_core::units::BareNumber;
+
+use super::param::{Choice, Default, Kind, Param};
+
+/// The most threads of one probe.
+pub const MAX_THREADS: u64 = 4_096;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// Word of `threads`: one bound to each CPU.
+pub const PER_CPU: &str = "per-cpu";
+
+/// Parameters of every probe.
+pub const THREAD_PARAMS: &[Param] = &[
+    Param {
+        name: "threads",
+        kind: Kind::Or(
+            &[Choice::of(PER_CPU, "one bound to each CPU")],
+            &Kind::Count { low: 1, high: MAX_THREADS },
+        ),
+        default: Default::Value("1"),
+        help: "number of threads",
+    },
+    Param {
+        name: "policy",
+        kind: Kind::Choice(&[
+            Choice::of("fifo", ""),
+            Choice::of("rr", ""),
+            Choice::of("other", ""),
+        ]),
+        default: Default::Value("fifo"),
+        help: "scheduling policy",
+    },
+    Param {
+        name: "priority",
+        kind: Kind::Count { low: 0, high: 99 },
+        default: Default::Value("80"),
+        help: "real-time priority, 1 to 98 (99 with --force); 0 with policy=other",
+    },
+    Param {
+        name: "affinity",
+        kind: Kind::Or(
+            &[
+                Choice::of("inherited", "those that punctual was started on"),
+                Choice::of("auto", "binds each thread to the next CPU in turn"),
+            ],
+            &Kind::Cpus,
+        ),
+        default: Default::Value("inherited"),
+        help: "CPUs, as 0-3+8 on a name and 0-3,8 after -a",
+    },
+];
+
+/// Parameters of every probe with a period.
+pub const PERIOD_PARAMS: &[Param] = &[
+    Param {
+        name: "interval",
+        kind: Kind::Time { bare: BareNumber::Microseconds, low: 1, high: HOUR_NS },
+        default: Default::Value("1ms"),
+        help: "time between releases of a thread; longer than one read of the clock takes",
+    },
+    Param {
+        name: "aligned",
+        kind: Kind::Or(
+            &[Choice::of("spread", "evenly over the interval")],
+            &Kind::Time { bare: BareNumber::Microseconds, low: 0, high: HOUR_NS },
+        ),
+        default: Default::Value("spread"),
+        help: "releases of all threads at once, each thread TIME (may be 0us) after the one before",
+    },
+];

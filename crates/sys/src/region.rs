@@ -1,0 +1,107 @@
+//! Private anonymous memory whose pages come and go (mmap(2), madvise(2)).
+
+use std::io;
+use std::ptr::NonNull;
+
+/// The size of a page, bytes.
+#[must_use]
+pub fn page_size() -> usize {
+    // SAFETY: takes a number only.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+/// A region of private anonymous memory. Dropping it unmaps it.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Region {
+    /// Maps `bytes` that have no pages yet.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let region = Self { start, bytes };
+        // A huge page would make one fault of 512. A kernel without them refuses, and needs not.
+        let _ = region.advise(libc::MADV_NOHUGEPAGE);
+        Ok(region)
+    }
+
+    /// Writes to the first byte of every page: each page that is not there faults.
+    pub fn touch(&mut self) {
+        for offset in (0..self.bytes).step_by(page_size()) {
+            // SAFETY: the offset lies within the mapping, which is writable and ours alone.
+            unsafe { self.start.as_ptr().add(offset).write_volatile(1) };
+        }
+    }
+
+    /// Asks the kernel to swap the pages out (MADV_PAGEOUT, since Linux 5.4). Without swap
+    /// they stay.
+    ///
+    /// # Errors
+    /// What madvise(2) says.
+    pub fn page_out(&self) -> io::Result<()> {
+        self.advise(libc::MADV_PAGEOUT)
+    }
+
+    /// Gives the pages back: the next touch finds fresh ones.
+    ///
+    /// # Errors
+    /// What madvise(2) says.
+    pub fn give_back(&mut self) -> io::Result<()> {
+        self.advise(libc::MADV_DONTNEED)
+    }
+
+    fn advise(&self, advice: libc::c_int) -> io::Result<()> {
+        // SAFETY: the range is the mapping, to which nothing refers.
+        match unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, whole, and nothing refers to it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::thread_faults;
+
+    #[test]
+    fn every_page_faults_once_until_it_is_given_back() {
+        let pages = 256;
+        let mut region = Region::new(pages * page_size()).unwrap();
+        let mut faults = || {
+            let before = thread_faults().0;
+            region.touch();
+            let faults = thread_faults().0 - before;
+            region.give_back().unwrap();
+            faults
+        };
+        assert!(faults() >= pages as u64);
+        assert!(faults() >= pages as u64, "what was given back was still there");
+    }
+}
