@@ -11,6 +11,7 @@ pub mod alloc;
 pub mod boot;
 pub mod clock;
 pub mod emulator;
+pub mod event;
 pub mod memory;
 pub mod process;
 pub mod sched;

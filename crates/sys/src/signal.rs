@@ -48,13 +48,7 @@ pub struct Nudge(Arc<OwnedFd>);
 
 impl Nudge {
     fn new() -> io::Result<Self> {
-        // SAFETY: takes numbers only.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and ours.
-        Ok(Self(Arc::new(unsafe { OwnedFd::from_raw_fd(fd) })))
+        Ok(Self(Arc::new(crate::event::eventfd(libc::EFD_NONBLOCK)?)))
     }
 
     /// Ends the current wait, or the next one.
