@@ -229,7 +229,7 @@ fn file_name(owner: &Owner) -> String {
 
 /// Where journals can be, the best place first.
 fn folders() -> Vec<PathBuf> {
-    let uid = punctual_sys::system::effective_uid();
+    let uid = punctual_sys::process::effective_uid();
     let temporary = PathBuf::from(format!("/tmp/punctual-{uid}"));
     if uid == 0 {
         return vec![PathBuf::from("/run/punctual"), temporary];
@@ -282,7 +282,7 @@ fn checked(folder: &Path) -> io::Result<()> {
     if !metadata.is_dir() {
         return refused("is not a folder");
     }
-    if metadata.uid() != punctual_sys::system::effective_uid() {
+    if metadata.uid() != punctual_sys::process::effective_uid() {
         return refused("belongs to another user");
     }
     if metadata.mode() & 0o077 != 0 {

@@ -81,7 +81,7 @@ mod tests {
         match DmaLatency::hold(7) {
             // Another holder may be stricter.
             Ok(mut held) => assert!(held.effective_us().unwrap() <= 7),
-            Err(error) => assert_ne!(punctual_sys::system::effective_uid(), 0, "{error}"),
+            Err(error) => assert_ne!(punctual_sys::process::effective_uid(), 0, "{error}"),
         }
     }
 }

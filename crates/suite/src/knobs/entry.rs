@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_sys::system;
+use punctual_sys::process;
 use serde::{Deserialize, Serialize};
 
 use super::canonical;
@@ -120,7 +120,7 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     if !metadata.is_dir() || canonical(path).ok().as_deref() != Some(path) {
         return refused("it is not a folder, or a link leads to it");
     }
-    if metadata.uid() != system::effective_uid() {
+    if metadata.uid() != process::effective_uid() {
         return refused("it belongs to another user");
     }
     let below = |mount: &Path| mount.starts_with(path);
@@ -189,7 +189,7 @@ fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
         let pids = fs::read_to_string(path.join("cgroup.procs"))?;
         for pid in pids.lines().filter_map(|line| line.parse().ok()) {
             // Gone already is as good; a refusal shows when the folder stays.
-            let _ = system::kill(pid);
+            let _ = process::kill(pid);
         }
     }
     fs::remove_dir(path)

@@ -174,7 +174,7 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
 /// `None` where another has the lock.
 fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
     let metadata = path.symlink_metadata()?;
-    let own = metadata.uid() == punctual_sys::system::effective_uid();
+    let own = metadata.uid() == punctual_sys::process::effective_uid();
     if !metadata.is_file() || !own || metadata.len() > MAX_JOURNAL_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use punctual_sys::limits;
 use punctual_sys::process::{self, Pid};
 
 /// Variable in the environment of every process of a load.
@@ -76,7 +77,7 @@ pub(super) fn descendants_cpu_time() -> Duration {
     };
     let all = all(Path::new("/proc"));
     let ticks: u64 = below(own, &all).iter().map(|pid| all[pid].cpu_ticks).sum();
-    Duration::from_millis(ticks * 1000 / process::clock_ticks_per_second())
+    Duration::from_millis(ticks * 1000 / limits::clock_ticks_per_second())
 }
 
 /// Kills and reaps all descendants of the caller, which must be a subreaper and
