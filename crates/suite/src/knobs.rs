@@ -16,6 +16,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use punctual_sys::error;
+
 pub use dma_latency::DmaLatency;
 pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
 pub use restore::{RestoreReport, restore, restore_in, undo_own};
@@ -168,7 +170,7 @@ impl Journal {
             && failed.is_empty()
             && let Err(error) = fs::remove_file(&path)
         {
-            failed.push(format!("cannot remove {}: {error}", path.display()));
+            failed.push(format!("cannot remove {}: {}", path.display(), error::text(&error)));
         }
         failed
     }
@@ -297,5 +299,5 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
 
 /// The same kind of error, saying what failed and on what.
 fn explained(error: &io::Error, what: &str, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("{what} {}: {}", path.display(), error::text(error)))
 }

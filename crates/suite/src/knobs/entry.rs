@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_sys::process;
+use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
 use super::canonical;
@@ -67,8 +67,9 @@ impl Entry {
                 Ok(Some(format!("end and remove the cgroup {}", path.display())))
             }
             Self::Setting { path, old } => {
-                let now = setting_in_force(path)
-                    .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+                let now = setting_in_force(path).map_err(|error| {
+                    format!("cannot read {}: {}", path.display(), error::text(&error))
+                })?;
                 let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
                 Ok((now != *old).then_some(change))
             }
@@ -85,7 +86,7 @@ impl Entry {
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
         };
-        done.map_err(|error| format!("cannot {action}: {error}"))?;
+        done.map_err(|error| format!("cannot {action}: {}", error::text(&error)))?;
         Ok(Some(action))
     }
 
@@ -105,7 +106,9 @@ impl Entry {
         match path.symlink_metadata() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(format!("cannot look at {}: {error}", path.display())),
+            Err(error) => {
+                Err(format!("cannot look at {}: {}", path.display(), error::text(&error)))
+            }
         }
     }
 }
@@ -116,7 +119,7 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     if !name_begins(path, SCRATCH_PREFIX) {
         return refused("its name is not one of punctual");
     }
-    let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
+    let metadata = path.symlink_metadata().map_err(|error| error::text(&error))?;
     if !metadata.is_dir() || canonical(path).ok().as_deref() != Some(path) {
         return refused("it is not a folder, or a link leads to it");
     }

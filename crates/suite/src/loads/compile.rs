@@ -7,9 +7,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
-use super::worker::words;
 use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
 use crate::registry::{Param, Values};
 
@@ -52,7 +52,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
     let jobs = values.number("jobs", machine.cpus, 1, 1024)?;
     let dir = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
-    let dir = fs::canonicalize(dir).map_err(|e| format!("{}: {}", dir.display(), words(&e)))?;
+    let dir =
+        fs::canonicalize(dir).map_err(|e| format!("{}: {}", dir.display(), error::text(&e)))?;
     let dir = dir.to_str().ok_or("dir: not UTF-8")?;
     Ok(Params::from([("jobs".to_owned(), jobs.to_string()), ("dir".to_owned(), dir.to_owned())]))
 }
@@ -101,7 +102,7 @@ fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{stage} of {}: {status}", path.display())),
-        Err(error) => Err(format!("exec of {stage}: {}", words(&error))),
+        Err(error) => Err(format!("exec of {stage}: {}", error::text(&error))),
     }
 }
 
@@ -114,9 +115,9 @@ pub(super) fn unit_main(args: &[String]) -> i32 {
     let path = Path::new(path);
     let done = match stage.as_str() {
         "drive" => drive(path, self_args),
-        "translate" => translate(path).map_err(|error| words(&error)),
-        "assemble" => assemble(path).map_err(|error| words(&error)),
-        "link" => link(path).map_err(|error| words(&error)),
+        "translate" => translate(path).map_err(|error| error::text(&error)),
+        "assemble" => assemble(path).map_err(|error| error::text(&error)),
+        "link" => link(path).map_err(|error| error::text(&error)),
         _ => Err("no such stage".to_owned()),
     };
     match done {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual_sys::error;
 use punctual_sys::process::spawn::{Containment, Spawn, Supervisor, spawn};
 use punctual_sys::shared::SharedCounters;
 
 use super::procs::{MARKER, kill_marked, until};
 use super::set::LoadContext;
 use super::supervisor::Order;
-use super::worker::words;
 
 /// How long processes may take to die: one that waits for a disk dies late.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl Held {
                 if let Some(cgroup) = cgroup {
                     let _ = fs::remove_dir(cgroup);
                 }
-                Err(words(&error))
+                Err(error::text(&error))
             }
         }
     }
@@ -143,12 +143,13 @@ pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
 }
 
 fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, String> {
-    let read = |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", words(&error)));
+    let read =
+        |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", error::text(&error)));
     let own = own_cgroup(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
         .ok_or("no cgroup v2 is mounted")?;
     let folder = own.join(format!("punctual-load-{marker}"));
     let made = context.journal.cgroup_dir(&folder);
-    made.map_err(|error| format!("{}: {}", folder.display(), words(&error)))?;
+    made.map_err(|error| format!("{}: {}", folder.display(), error::text(&error)))?;
     if !folder.join("cgroup.kill").exists() {
         let _ = fs::remove_dir(&folder);
         return Err("the kernel has no cgroup.kill (Linux 5.14)".to_owned());

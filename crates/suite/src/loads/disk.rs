@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use punctual_sys::error;
 use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
 
-use super::worker::words;
 use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker, bytes};
 use crate::registry::{Param, Values};
 
@@ -58,7 +58,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 
 fn resolve(values: &Values, machine: &Machine) -> Result<Params, String> {
     let parent = values.text("dir").map_or(&*machine.scratch_parent, Path::new);
-    let at = |error: io::Error| format!("{}: {}", parent.display(), words(&error));
+    let at = |error: io::Error| format!("{}: {}", parent.display(), error::text(&error));
     let parent = fs::canonicalize(parent).map_err(at)?;
     let room = storage::room(&parent).map_err(at)?;
     let dir = parent.to_str().ok_or("dir: not UTF-8")?;

@@ -5,9 +5,9 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+use punctual_sys::error;
 use punctual_sys::socket::LoopbackEcho;
 
-use super::worker::words;
 use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
 use crate::registry::{Need, Param, Values};
 
@@ -100,7 +100,7 @@ impl Echo for LoopbackEcho {
 fn icmp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let mut echo = LoopbackEcho::open(REPLY_LIMIT).map_err(|error| {
         let need = Need::IcmpSocket.text();
-        LoadError::CannotStart(format!("ICMP socket: {}; it needs {need}", words(&error)))
+        LoadError::CannotStart(format!("ICMP socket: {}; it needs {need}", error::text(&error)))
     })?;
     flood(worker, &mut echo)
 }

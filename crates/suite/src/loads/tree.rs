@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::worker::words;
+use punctual_sys::error;
+
 use super::{Form, LoadEntry, LoadError, Machine, Params, PartForm, Worker};
 use crate::registry::{Param, Values};
 
@@ -28,7 +29,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 
 fn resolve(values: &Values, _: &Machine) -> Result<Params, String> {
     let given = values.text("dir").unwrap_or("/");
-    let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", words(&error)))?;
+    let dir =
+        fs::canonicalize(given).map_err(|error| format!("{given}: {}", error::text(&error)))?;
     if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
         return Err(format!("{given}: the kernel's own files are not walked"));
     }
