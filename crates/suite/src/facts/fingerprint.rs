@@ -1,7 +1,8 @@
 //! One number for one kind of board.
 
+use punctual_sys::affinity::CpuSet;
+
 use super::Facts;
-use super::cpu_list::CpuList;
 use super::sha256;
 
 /// SHA-256 (hexadecimal) over what identifies the hardware: equal for equal
@@ -19,7 +20,7 @@ pub fn fingerprint(facts: &Facts) -> String {
     let parts = [
         ("machine", facts.kernel.machine.clone()),
         ("cpu", facts.cpu.model.clone()),
-        ("cpus", possible.map_or(0, CpuList::count).to_string()),
+        ("cpus", possible.map_or(0, CpuSet::len).to_string()),
         ("vendor", known(&hardware.vendor)),
         ("product", known(&hardware.product)),
         ("board", known(&hardware.board)),

@@ -6,7 +6,6 @@
 
 pub mod conditions;
 pub mod cpu;
-pub mod cpu_list;
 pub mod cpu_times;
 pub mod fingerprint;
 pub mod interrupts;
