@@ -10,6 +10,7 @@ pub mod guest;
 pub mod knobs;
 pub mod loads;
 pub mod probes;
+mod procfs;
 pub mod recorder;
 pub mod registry;
 pub mod ring;

@@ -6,6 +6,7 @@ use punctual_sys::affinity::CpuSet;
 use serde::Serialize;
 
 use super::root::FactsRoot;
+use crate::procfs::values;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
@@ -155,14 +156,6 @@ impl Place {
             node: root.numbered(&folder, "node").first().copied(),
         }
     }
-}
-
-/// The values of one key in `key : value` lines.
-pub(super) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim())
-    })
 }
 
 fn processors(cpuinfo: &str) -> Option<CpuSet> {

@@ -11,9 +11,8 @@ use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
 use super::canonical;
-use crate::facts::FactsRoot;
 use crate::facts::root::marked_word;
-use crate::facts::scheduler::mounts;
+use crate::procfs::Mount;
 
 /// What names of scratch folders begin with.
 pub const SCRATCH_PREFIX: &str = "punctual-load-";
@@ -126,11 +125,11 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     if metadata.uid() != process::effective_uid() {
         return refused("it belongs to another user");
     }
-    let below = |mount: &Path| mount.starts_with(path);
-    if let Some(mount) =
-        mounts(&FactsRoot::live()).iter().find(|mount| below(Path::new(&mount.point)))
-    {
-        let reason = format!("unmount {} first", mount.point);
+    let mounts = fs::read("/proc/self/mountinfo");
+    let mounts =
+        mounts.map_err(|error| format!("/proc/self/mountinfo: {}", error::text(&error)))?;
+    if let Some(mount) = Mount::all(&mounts).iter().find(|mount| mount.point.starts_with(path)) {
+        let reason = format!("unmount {} first", mount.point.display());
         return refused(&reason);
     }
     let marker = path.join(MARKER);

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use punctual_sys::shared::SharedCounters;
 use super::procs::{MARKER, kill_marked, until};
 use super::set::LoadContext;
 use super::supervisor::Order;
+use crate::procfs::{self, Mount};
 
 /// How long processes may take to die: one that waits for a disk dies late.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -160,35 +160,9 @@ fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, S
 /// The folder of the caller's own cgroup v2, from `/proc/self/cgroup` and
 /// `/proc/self/mountinfo`.
 fn own_cgroup(cgroup: &[u8], mountinfo: &[u8]) -> Option<PathBuf> {
-    let mut lines = cgroup.split(|&b| b == b'\n');
-    let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    mountinfo.split(|&b| b == b'\n').find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
-        let dash = fields.iter().position(|field| *field == b"-")?;
-        if *fields.get(dash + 1)? != b"cgroup2" {
-            return None;
-        }
-        // A container's mount shows a part of the tree only.
-        let root = unescape(fields.get(3)?);
-        Some(unescape(fields.get(4)?).join(path.strip_prefix(root).ok()?))
-    })
-}
-
-/// mountinfo writes blanks, tabs, newlines and backslashes as `\ooo`.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let octal = match behind.get(..3) {
-            Some(digits) if byte == b'\\' => std::str::from_utf8(digits).ok(),
-            _ => None,
-        };
-        let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(octal.unwrap_or(byte));
-        rest = if octal.is_some() { &behind[3..] } else { behind };
-    }
-    PathBuf::from(OsString::from_vec(bytes))
+    let (_, path) = procfs::cgroups(cgroup).find(|(controllers, _)| controllers.is_empty())?;
+    let mounts = Mount::all(mountinfo);
+    mounts.iter().filter(|mount| mount.kind == "cgroup2").find_map(|mount| mount.cgroup(&path))
 }
 
 #[cfg(test)]
