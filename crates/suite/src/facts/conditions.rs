@@ -4,10 +4,10 @@
 use punctual_core::schema::{Condition, Lab};
 use punctual_sys::affinity::CpuSet;
 
-use super::Facts;
 use super::kernel_config::DEBUG_OPTIONS;
 use super::power::IdleState;
 use super::preemption::boot_parameters;
+use super::snapshot::Facts;
 
 /// How the measurement itself is set up: what the facts of the board do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const FAST_CLOCKS: [&str; 10] = [
 type Rule = fn(&Facts, &Measurement) -> Option<String>;
 
 /// Every condition, the ones that weigh most first.
-const RULES: [(&str, Rule); 24] = [
+const RULES: &[(&str, Rule)] = &[
     ("unprivileged", unprivileged),
     ("virtual-machine", virtual_machine),
     ("container", container),
@@ -361,8 +361,8 @@ fn numa_balancing(facts: &Facts, _: &Measurement) -> Option<String> {
 
 /// Bits of `kernel.tainted` after which timing is in doubt (the kernel's
 /// tainted-kernels document): machine check, bad page, oops, warning, lockup.
-const TAINTS: [(u32, &str); 5] =
-    [(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
+const TAINTS: &[(u32, &str)] =
+    &[(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
 
 fn tainted(facts: &Facts, _: &Measurement) -> Option<String> {
     let bits = facts.activity.tainted?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
-use super::canonical;
+use super::folders::canonical;
 use crate::facts::root::marked_word;
 use crate::procfs::Mount;
 

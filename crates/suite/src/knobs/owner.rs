@@ -50,6 +50,11 @@ impl Owner {
         format!("{}-{}", self.pid, self.start)
     }
 
+    /// The name of its journal.
+    pub fn file_name(&self) -> String {
+        format!("{}.journal", self.identity())
+    }
+
     /// Whether the machine has not been started anew since.
     pub fn same_boot(&self) -> bool {
         self.boot_id == boot_id()
@@ -90,8 +95,7 @@ mod tests {
     fn this_process_lives_and_its_successor_does_not() {
         let this = Owner::this().unwrap();
         assert!(this.lives() && this.same_boot() && this.same_namespace());
-        let name = format!("{}.journal", this.identity());
-        assert_eq!(Owner::from_name(&name), Some(this.clone()));
+        assert_eq!(Owner::from_name(&this.file_name()), Some(this.clone()));
         let reused = Owner { start: this.start + 1, ..this.clone() };
         assert!(!reused.lives());
         let before_reboot = Owner { boot_id: "other".to_owned(), ..this };
