@@ -10,6 +10,7 @@ pub mod cpu_times;
 pub mod fingerprint;
 pub mod interrupts;
 pub mod kernel_config;
+pub mod kernel_image;
 pub mod power;
 pub mod preemption;
 pub mod root;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::cpu::Cpu;
 use super::fingerprint::fingerprint;
 use super::kernel_config::KernelConfig;
+use super::kernel_image::KernelImage;
 use super::power::Power;
 use super::preemption::{Preemption, preemption};
 use super::root::FactsRoot;
@@ -28,6 +29,8 @@ pub struct Facts {
     pub preemption: Preemption,
     /// The kernel's configuration, where it can be read.
     pub config: Option<KernelConfig>,
+    /// Which build of the kernel it is.
+    pub image: KernelImage,
     /// Model, masks, topology, mitigations.
     pub cpu: Cpu,
     /// Frequency scaling and idle states.
@@ -77,6 +80,7 @@ impl Facts {
             },
             preemption,
             config,
+            image: KernelImage::read(root),
             power: Power::read(root),
             clock: Clock::read(root),
             scheduler: Scheduler::read(root),
@@ -123,6 +127,7 @@ impl Facts {
         add("config", self.config.as_ref().and_then(group));
         add("cpu", group(&self.cpu));
         add("hardware", group(&self.hardware));
+        add("kernel", group(&self.image));
         add("limits", group(&self.limits));
         add("memory", group(&self.memory));
         add("power", group(&self.power));

@@ -258,6 +258,17 @@ fn groups_hold_what_was_read_and_nothing_else() {
 }
 
 #[test]
+fn the_build_of_the_kernel_is_told() {
+    let board = Board::new("firecracker");
+    assert!(!Facts::read(&board.root()).groups().contains_key("kernel"));
+    board.write("sys/kernel/notes", include_bytes!("../fixtures/notes.bin"));
+    let groups = Facts::read(&board.root()).groups();
+    assert_eq!(groups["kernel"]["build_id"], "e4f18d9dc1d0e6fc2b17e93e885a647b3c0a6fc1");
+    board.write("sys/kernel/notes", "no notes at all");
+    assert!(!Facts::read(&board.root()).groups().contains_key("kernel"));
+}
+
+#[test]
 fn an_empty_root_has_no_facts_and_no_conditions() {
     let board = Board::new("debian-rt");
     let root = FactsRoot::new(&board.folder.join("boot"), Default::default());
