@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::error::check;
 
 /// A set of CPU numbers, each below [`MAX_CPUS`]. Serialized in the list form.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
 }
@@ -109,6 +109,12 @@ impl fmt::Display for CpuSet {
             separator = ",";
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuSet({self})")
     }
 }
 

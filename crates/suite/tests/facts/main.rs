@@ -1,5 +1,6 @@
 //! The facts of five boards, and what is suspect about each.
 
+mod documented;
 mod fixtures;
 
 use std::io::Write;
