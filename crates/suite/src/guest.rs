@@ -20,7 +20,7 @@ use punctual_core::schema::{Cell, Run};
 use punctual_sys::boot;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::emulator::Channel;
-use punctual_sys::process;
+use punctual_sys::{fd, process};
 
 use crate::engine::{self, Observer, Options, Progress, SyncPolicy};
 
@@ -143,8 +143,8 @@ fn measure(order: &Order) -> anyhow::Result<()> {
     let limit = monotonic_ns().saturating_add(order.limit_ns);
     loop {
         let left = limit.saturating_sub(monotonic_ns());
-        process::wait_readable([events.as_fd()], Duration::from_nanos(left)).context("waiting")?;
-        process::drain(events.as_fd());
+        fd::wait_readable([events.as_fd()], Duration::from_nanos(left)).context("waiting")?;
+        fd::drain(events.as_fd());
         while let Ok(Some((ended, exit))) = process::try_wait_any() {
             if ended == pid {
                 anyhow::ensure!(exit.success(), "the measuring process {exit}");

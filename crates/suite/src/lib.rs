@@ -12,6 +12,7 @@ pub mod harness;
 pub mod knobs;
 pub mod loads;
 pub mod probes;
+mod procfs;
 pub mod recorder;
 pub mod registry;
 pub mod ring;

@@ -1,17 +1,21 @@
-//! CPU affinity of threads: sets of any number of CPUs.
+//! CPU affinity of threads, and sets of CPUs in the kernel's list form.
 
 use std::fmt;
 use std::io;
 
-/// A set of CPU numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+use serde::{Serialize, Serializer};
+
+use crate::error::check;
+
+/// A set of CPU numbers, each below [`MAX_CPUS`]. Serialized in the list form.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
 }
 
 const WORD: usize = libc::c_ulong::BITS as usize;
-/// The highest CPU number that is believed, plus one: the kernel's largest NR_CPUS.
-const MAX_CPUS: usize = 8_192;
+/// The kernel's largest NR_CPUS. A higher number is damage, and would only cost memory.
+pub const MAX_CPUS: usize = 8_192;
 
 impl CpuSet {
     /// The set of one CPU.
@@ -20,7 +24,9 @@ impl CpuSet {
         [cpu].into_iter().collect()
     }
 
-    /// Reads a list such as `0-3,8` (the form of the kernel's files).
+    /// Reads a list such as `0-3,8` (the form of the kernel's files); an empty text is
+    /// the empty set. `None` for anything else, such as the `(null)` that some kernels
+    /// print for a mask that was never made.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = Self::default();
@@ -37,6 +43,9 @@ impl CpuSet {
     }
 
     fn insert(&mut self, cpu: usize) {
+        if cpu >= MAX_CPUS {
+            return;
+        }
         if self.words.len() <= cpu / WORD {
             self.words.resize(cpu / WORD + 1, 0);
         }
@@ -58,13 +67,13 @@ impl CpuSet {
     /// How many CPUs are in the set.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.iter().count()
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no CPU is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.words.iter().all(|word| *word == 0)
     }
 
     /// The CPUs of this set that are not in `other`.
@@ -74,6 +83,7 @@ impl CpuSet {
     }
 }
 
+/// Numbers from [`MAX_CPUS`] on are left out.
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         let mut set = Self::default();
@@ -102,6 +112,18 @@ impl fmt::Display for CpuSet {
     }
 }
 
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuSet({self})")
+    }
+}
+
+impl Serialize for CpuSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Binds the calling thread to `cpus`.
 ///
 /// # Errors
@@ -117,7 +139,7 @@ pub fn set(cpus: &CpuSet) -> io::Result<()> {
             cpus.words.as_ptr(),
         )
     };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(done).map(|_| ())
 }
 
 /// The CPUs that the calling thread may run on.
@@ -135,8 +157,12 @@ pub fn get() -> io::Result<CpuSet> {
             words.as_mut_ptr(),
         )
     };
-    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    let bytes = usize::try_from(check(bytes)?).map_err(io::Error::other)?;
     words.truncate(bytes.div_ceil(WORD / 8));
+    // Equal sets have equal words.
+    while words.last() == Some(&0) {
+        words.pop();
+    }
     Ok(CpuSet { words })
 }
 
@@ -160,15 +186,41 @@ mod tests {
 
     #[test]
     fn lists_are_read_and_written() {
-        for (text, written, count) in
-            [("0-3,8", "0-3,8", 5), ("1", "1", 1), ("0,1,2,64-66", "0-2,64-66", 6), ("", "", 0)]
-        {
+        for (text, written, count) in [
+            ("0-3,8\n", "0-3,8", 5),
+            ("1", "1", 1),
+            ("0,1,2,64-66", "0-2,64-66", 6),
+            ("64-65,2,2", "2,64-65", 3),
+            ("0-3, 8", "0-3,8", 5),
+            ("8191", "8191", 1),
+            ("\n", "", 0),
+        ] {
             let set = CpuSet::parse(text).unwrap();
             assert_eq!((set.to_string().as_str(), set.len()), (written, count));
+            assert_eq!(CpuSet::parse(written), Some(set));
         }
-        for text in ["3-1", "a", "-1", "0-99999", "1-"] {
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        for text in ["(null)", "3-1", "a", "-1", "1-", "1-2-3", "8192", "0-4294967295", "1 2"] {
             assert_eq!(CpuSet::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_that_no_cpu_has_costs_no_memory() {
+        let set: CpuSet = [3, u32::MAX, 8_192].into_iter().collect();
+        assert_eq!((set.to_string().as_str(), set.words.len()), ("3", 1));
+        assert!(!set.contains(u32::MAX) && !CpuSet::of(8_192).contains(8_192));
+    }
+
+    #[test]
+    fn sets_are_taken_from_each_other() {
+        let set = |text| CpuSet::parse(text).unwrap();
+        assert_eq!(set("0-3,70").without(&set("1,70,99")), set("0,2-3"));
+        let none = set("70").without(&set("70"));
+        assert!(none.is_empty() && none == CpuSet::default());
     }
 
     #[test]
@@ -176,9 +228,9 @@ mod tests {
         let before = get().unwrap();
         let one = CpuSet::of(before.iter().next().unwrap());
         set(&one).unwrap();
-        assert_eq!(get().unwrap().to_string(), one.to_string());
+        assert_eq!(get().unwrap(), one);
         assert!(reachable().unwrap().len() >= before.len());
-        assert_eq!(get().unwrap().to_string(), one.to_string());
+        assert_eq!(get().unwrap(), one);
         set(&before).unwrap();
     }
 

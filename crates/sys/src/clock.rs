@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::error::check;
+
 /// A clock of the kernel (clock_gettime(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
@@ -42,18 +44,16 @@ impl Clock {
         to_ns(time)
     }
 
-    /// The resolution that the kernel claims, ns (clock_getres(2)).
+    /// The resolution that the kernel claims, ns (clock_getres(2)); also that of timers on
+    /// the clock: 1 with high-resolution timers, else the length of a tick.
     ///
     /// # Errors
     /// What clock_getres(2) says.
     pub fn resolution_ns(self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid timespec that the kernel writes to.
-        if unsafe { libc::clock_getres(self.id(), &raw mut time) } == 0 {
-            Ok(to_ns(time))
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        check(unsafe { libc::clock_getres(self.id(), &raw mut time) })?;
+        Ok(to_ns(time))
     }
 }
 
@@ -180,6 +180,12 @@ mod tests {
             let by_syscall = clock.now_ns_by_syscall();
             assert!(first > 0 && by_syscall >= first && clock.now_ns() >= by_syscall, "{clock:?}");
         }
+    }
+
+    #[test]
+    fn timers_resolve_at_least_a_tick() {
+        let ns = Clock::Monotonic.resolution_ns().unwrap();
+        assert!((1..=10_000_000).contains(&ns), "{ns} ns");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::error::check;
+
 /// How a [`Event::take`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -78,10 +80,7 @@ fn interrupted_or_error<T>(interrupted: T) -> io::Result<T> {
 /// A new eventfd at 0, with EFD_CLOEXEC and `flags`.
 pub(crate) fn eventfd(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) })?;
     // SAFETY: the descriptor is new and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -5,6 +5,8 @@
 //! that knows nothing of the other crates. Every function is a thin safe form
 //! of one system call or of the few that belong together, and returns
 //! `std::io::Result`.
+#![allow(unsafe_code, reason = "here alone: all other crates forbid it")]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod affinity;
 pub mod alloc;
@@ -13,6 +15,9 @@ pub mod calls;
 pub mod clock;
 pub mod emulator;
 pub mod event;
+pub mod error;
+pub mod fd;
+pub mod limits;
 pub mod memory;
 pub mod process;
 pub mod region;

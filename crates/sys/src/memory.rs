@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::error::check;
+
 /// Locks all memory of the process, present and future (mlockall(2)): no page
 /// fault can delay a probe. Stacks of threads started later are faulted in whole.
 ///
@@ -9,8 +11,7 @@ use std::io;
 /// EPERM or ENOMEM without CAP_IPC_LOCK and with a small RLIMIT_MEMLOCK.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: takes flags only.
-    let done = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(|_| ())
 }
 
 /// Undoes [`lock_all`].

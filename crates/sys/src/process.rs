@@ -3,9 +3,10 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+
+use crate::error::check;
 
 mod child;
 pub mod spawn;
@@ -65,10 +66,6 @@ impl Exit {
     }
 }
 
-pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
 fn waitpid(pid: Pid, flags: libc::c_int) -> io::Result<Option<(Pid, Exit)>> {
     loop {
         let mut status = 0;
@@ -80,6 +77,13 @@ fn waitpid(pid: Pid, flags: libc::c_int) -> io::Result<Option<(Pid, Exit)>> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Effective user ID of this process.
+#[must_use]
+pub fn effective_uid() -> u32 {
+    // SAFETY: geteuid(2) takes no argument and cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Reaps the child `pid` if it has ended; `None` while it runs.
@@ -281,7 +285,7 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// Blocks SIGCHLD and returns a descriptor that is readable after a child has
-/// ended. Read it empty with [`drain`], then reap until nothing is left.
+/// ended. Read it empty with [`crate::fd::drain`], then reap until nothing is left.
 ///
 /// # Errors
 /// As signalfd(2).
@@ -297,106 +301,6 @@ pub fn child_events() -> io::Result<OwnedFd> {
         let fd = check(libc::signalfd(-1, &raw const set, flags))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
-}
-
-/// Reads a non-blocking descriptor until it has nothing more.
-pub fn drain(fd: BorrowedFd<'_>) {
-    let mut buffer = [0_u8; 512];
-    // SAFETY: the buffer is valid for its length.
-    while unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
-}
-
-/// Waits until a descriptor is readable or closed at its other end, at most
-/// `timeout`; says of each whether it is.
-///
-/// # Errors
-/// As poll(2). A signal ends the wait early with nothing readable.
-pub fn wait_readable<const N: usize>(
-    fds: [BorrowedFd<'_>; N],
-    timeout: Duration,
-) -> io::Result<[bool; N]> {
-    let mut polled =
-        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
-    let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
-    let count = libc::nfds_t::try_from(N).map_err(io::Error::other)?;
-    // SAFETY: the array is valid for its length.
-    match check(unsafe { libc::poll(polled.as_mut_ptr(), count, milliseconds) }) {
-        Ok(_) => Ok(polled.map(|one| one.revents != 0)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
-        Err(error) => Err(error),
-    }
-}
-
-/// Makes reads and writes return `WouldBlock` instead of waiting.
-///
-/// # Errors
-/// As fcntl(2).
-pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: fcntl with plain numbers on an open descriptor.
-    unsafe {
-        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
-    }
-    Ok(())
-}
-
-/// Puts a copy of `fd` in the place of standard output.
-///
-/// # Errors
-/// As dup2(2).
-pub fn replace_stdout(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: dup2 on an open descriptor; std's stdout holds no descriptor but the number 1.
-    check(unsafe { libc::dup2(fd.as_raw_fd(), libc::STDOUT_FILENO) }).map(|_| ())
-}
-
-/// Sets the nice value of the process, -20 to 19.
-///
-/// # Errors
-/// As setpriority(2): lowering it needs `CAP_SYS_NICE` or `RLIMIT_NICE`.
-pub fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: setpriority takes plain numbers.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(|_| ())
-}
-
-/// Raises the soft limit of open files to the hard one and returns it.
-///
-/// # Errors
-/// As setrlimit(2).
-pub fn raise_open_file_limit() -> io::Result<u64> {
-    // SAFETY: the structure is a valid place, filled by getrlimit.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
-        limit.rlim_cur = limit.rlim_max;
-        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit))?;
-        Ok(limit.rlim_cur)
-    }
-}
-
-/// CPU time of all children that were reaped, and of theirs.
-///
-/// # Errors
-/// As getrusage(2).
-pub fn reaped_cpu_time() -> io::Result<Duration> {
-    // SAFETY: the structure is a valid place, filled by getrusage.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        check(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage))?;
-        usage
-    };
-    let time = |value: libc::timeval| {
-        Duration::from_secs(u64::try_from(value.tv_sec).unwrap_or(0))
-            + Duration::from_micros(u64::try_from(value.tv_usec).unwrap_or(0))
-    };
-    Ok(time(usage.ru_utime) + time(usage.ru_stime))
-}
-
-/// Clock ticks a second in `/proc/PID/stat`.
-#[must_use]
-pub fn clock_ticks_per_second() -> u64 {
-    // SAFETY: sysconf takes a plain number.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    u64::try_from(ticks).ok().filter(|&n| n > 0).unwrap_or(100)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! Scheduling policy and priority of the calling thread.
+//! Scheduling policy and priority of the calling thread, and the nice value.
 //!
 //! Through the raw system calls: musl's `sched_setscheduler()` returns ENOSYS.
 
 use std::io;
+
+use crate::error::check;
 
 /// A scheduling policy (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,7 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
         SchedAttr { size: ATTR_SIZE, policy: policy.number(), priority, ..SchedAttr::default() };
     // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(done).map(|_| ())
 }
 
 /// Policy and priority of the calling thread, as the kernel has them.
@@ -106,11 +108,18 @@ pub fn get() -> io::Result<(Policy, u32)> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; pid 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, ATTR_SIZE, 0) };
-    if done == 0 {
-        Ok((Policy::from_number(attr.policy), attr.priority))
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    check(done)?;
+    Ok((Policy::from_number(attr.policy), attr.priority))
+}
+
+/// Sets the nice value of the calling thread, -20 to 19; threads and processes that it
+/// starts later inherit it.
+///
+/// # Errors
+/// As setpriority(2): lowering it needs `CAP_SYS_NICE` or `RLIMIT_NICE`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: setpriority takes plain numbers.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(|_| ())
 }
 
 /// Sets the timer slack of the calling thread, ns (prctl(2)); real-time threads have none.
@@ -120,7 +129,7 @@ pub fn get() -> io::Result<(Policy, u32)> {
 pub fn set_timer_slack(ns: u64) -> io::Result<()> {
     // SAFETY: takes one number.
     let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(done).map(|_| ())
 }
 
 /// The timer slack of the calling thread, ns.

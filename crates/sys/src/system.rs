@@ -1,5 +1,4 @@
-//! The kernel's names, its timers' resolution, the hypervisor below it, and a
-//! signal to one process.
+//! What this process runs on: the kernel by its names, and the hypervisor below it.
 
 use std::ffi::CStr;
 use std::io;
@@ -45,33 +44,6 @@ pub fn uname() -> io::Result<Uname> {
     })
 }
 
-/// Effective user ID of this process.
-#[must_use]
-pub fn effective_uid() -> u32 {
-    // SAFETY: geteuid(2) takes no argument and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
-/// Resolution of the kernel's timers on `CLOCK_MONOTONIC`, ns: 1 where
-/// high-resolution timers are in use, else the length of a tick.
-///
-/// # Errors
-/// The errno of `clock_getres(2)`.
-pub fn timer_resolution_ns() -> io::Result<u64> {
-    let mut resolution = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `resolution` is a writable timespec, for which zeroes are valid.
-    let resolution = unsafe {
-        if libc::clock_getres(libc::CLOCK_MONOTONIC, resolution.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        resolution.assume_init()
-    };
-    let outside = |_| io::Error::from(io::ErrorKind::InvalidData);
-    let seconds = u64::try_from(resolution.tv_sec).map_err(outside)?;
-    let nanoseconds = u64::try_from(resolution.tv_nsec).map_err(outside)?;
-    Ok(seconds * 1_000_000_000 + nanoseconds)
-}
-
 /// The twelve letters by which a hypervisor names itself in CPUID leaf
 /// 0x4000_0000, as `KVMKVMKVM`; `None` without a hypervisor, and on CPUs other
 /// than x86.
@@ -99,23 +71,6 @@ pub fn hypervisor_signature() -> Option<String> {
     None
 }
 
-/// Sends SIGKILL to one process.
-///
-/// # Errors
-/// `InvalidInput` for a number that stands for more than one process (0) or is
-/// no process ID; else the errno of `kill(2)`, `ESRCH` where it is gone.
-pub fn kill(pid: u32) -> io::Result<()> {
-    let pid = libc::pid_t::try_from(pid)
-        .ok()
-        .filter(|&pid| pid > 0)
-        .ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: kill(2) touches no memory of this process.
-    if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,19 +95,5 @@ mod tests {
             .find(|line| line.starts_with("flags"))
             .is_some_and(|line| line.split_whitespace().any(|word| word == "hypervisor"));
         assert_eq!(hypervisor_signature().is_some(), flag);
-    }
-
-    #[test]
-    fn a_group_of_processes_is_never_killed() {
-        for pid in [0, u32::MAX, 1 << 31] {
-            let error = kill(pid).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "pid {pid}");
-        }
-    }
-
-    #[test]
-    fn timers_resolve_at_least_a_tick() {
-        let ns = timer_resolution_ns().unwrap();
-        assert!((1..=10_000_000).contains(&ns), "{ns} ns");
     }
 }

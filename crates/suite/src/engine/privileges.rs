@@ -68,7 +68,7 @@ fn why_not(facts: &Facts, error: &io::Error) -> String {
             "{refused}: this container has no CAP_SYS_NICE; start it with --cap-add SYS_NICE"
         );
     }
-    if punctual_sys::system::effective_uid() == 0 {
+    if punctual_sys::process::effective_uid() == 0 {
         return format!("{refused}: root without CAP_SYS_NICE; give this process that capability");
     }
     format!("{refused}: run as root, or raise the limit on real-time priority (ulimit -r)")

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_core::format::{Record, encode};
 use punctual_core::schema::Run;
+use punctual_sys::error;
 
 /// Space set aside at the start, so that what was measured can be written when
 /// the file system has filled up meanwhile.
@@ -57,7 +58,11 @@ impl RunDir {
                 io::ErrorKind::StorageFull => "free some space, or name another folder with --out",
                 _ => "name another folder with --out",
             };
-            format!("cannot make the run directory {}: {}; {hint}", path.display(), plain(error))
+            format!(
+                "cannot make the run directory {}: {}; {hint}",
+                path.display(),
+                error::text(error)
+            )
         };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(|error| match error.kind() {
@@ -168,7 +173,7 @@ impl CellFiles {
         self.buffer.clear();
         if let Err(error) = write {
             self.failed =
-                Some(format!("{}: {}", self.folder.join("blocks").display(), plain(&error)));
+                Some(format!("{}: {}", self.folder.join("blocks").display(), error::text(&error)));
         }
     }
 
@@ -207,11 +212,5 @@ impl CellFiles {
 }
 
 fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(error)))
-}
-
-/// An error in words, without the number that std appends.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    io::Error::new(error.kind(), format!("{}: {}", path.display(), error::text(error)))
 }

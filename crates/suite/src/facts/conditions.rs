@@ -2,12 +2,12 @@
 //! to them.
 
 use punctual_core::schema::{Condition, Lab};
+use punctual_sys::affinity::CpuSet;
 
-use super::Facts;
-use super::cpu_list::CpuList;
 use super::kernel_config::DEBUG_OPTIONS;
 use super::power::IdleState;
 use super::preemption::boot_parameters;
+use super::snapshot::Facts;
 
 /// How the measurement itself is set up: what the facts of the board do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const FAST_CLOCKS: [&str; 10] = [
 type Rule = fn(&Facts, &Measurement) -> Option<String>;
 
 /// Every condition, the ones that weigh most first.
-const RULES: [(&str, Rule); 24] = [
+const RULES: &[(&str, Rule)] = &[
     ("unprivileged", unprivileged),
     ("virtual-machine", virtual_machine),
     ("container", container),
@@ -216,8 +216,8 @@ fn frequency_scaling(facts: &Facts, _: &Measurement) -> Option<String> {
     let scaling: Vec<_> = facts.power.frequency.iter().filter(|policy| policy.scales()).collect();
     let governor = scaling.first()?.governor.as_deref()?;
     let same = scaling.iter().filter(|policy| policy.governor.as_deref() == Some(governor));
-    let cpus: CpuList = same.flat_map(|policy| policy.cpus.cpus().iter().copied()).collect();
-    let on = if cpus.count() < facts.cpu.online_count() {
+    let cpus: CpuSet = same.flat_map(|policy| policy.cpus.iter()).collect();
+    let on = if cpus.len() < facts.cpu.online_count() as usize {
         format!(" on CPU {cpus}")
     } else {
         String::new()
@@ -303,8 +303,7 @@ fn offline_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let present = facts.cpu.present.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
     // CPUs that are possible and not there make no difference.
-    let offline: CpuList =
-        present.cpus().iter().copied().filter(|&cpu| !online.contains(cpu)).collect();
+    let offline = present.without(online);
     (!offline.is_empty())
         .then(|| format!("CPU {offline} is offline: with all CPUs these figures would be others"))
 }
@@ -313,13 +312,8 @@ fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let allowed = facts.cpu.allowed.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
     // Isolated CPUs are outside every inherited mask, and that is no trouble.
-    let kept_out: CpuList = online
-        .cpus()
-        .iter()
-        .copied()
-        .filter(|&cpu| !allowed.contains(cpu))
-        .filter(|&cpu| !facts.cpu.isolated.as_ref().is_some_and(|list| list.contains(cpu)))
-        .collect();
+    let isolated = facts.cpu.isolated.clone().unwrap_or_default();
+    let kept_out = online.without(allowed).without(&isolated);
     (!kept_out.is_empty()).then(|| {
         format!(
             "affinity or cpuset keeps this process off CPU {kept_out}: \
@@ -331,7 +325,7 @@ fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
 fn nohz_full_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
     let asked = boot_parameters(&facts.kernel.command_line, "nohz_full").last()?;
     let in_effect = facts.cpu.nohz_full.as_ref();
-    in_effect.is_none_or(CpuList::is_empty).then(|| {
+    in_effect.is_none_or(CpuSet::is_empty).then(|| {
         format!(
             "the kernel ignores nohz_full={asked}: \
              the tick goes on and is in these figures"
@@ -343,7 +337,7 @@ fn isolation_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
     let asked = boot_parameters(&facts.kernel.command_line, "isolcpus").last()?;
     // With flags alone (as managed_irq) no CPU leaves the load balancing.
     let balanced = asked.contains("managed_irq") && !asked.contains("domain");
-    let none = facts.cpu.isolated.as_ref().is_some_and(CpuList::is_empty);
+    let none = facts.cpu.isolated.as_ref().is_some_and(CpuSet::is_empty);
     (none && !balanced)
         .then(|| format!("the kernel ignores isolcpus={asked}: other tasks are in these figures"))
 }
@@ -367,8 +361,8 @@ fn numa_balancing(facts: &Facts, _: &Measurement) -> Option<String> {
 
 /// Bits of `kernel.tainted` after which timing is in doubt (the kernel's
 /// tainted-kernels document): machine check, bad page, oops, warning, lockup.
-const TAINTS: [(u32, &str); 5] =
-    [(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
+const TAINTS: &[(u32, &str)] =
+    &[(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
 
 fn tainted(facts: &Facts, _: &Measurement) -> Option<String> {
     let bits = facts.activity.tainted?;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use punctual_sys::affinity::CpuSet;
 use serde::Serialize;
 
-use super::cpu_list::CpuList;
 use super::root::FactsRoot;
+use crate::procfs::values;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
@@ -22,25 +23,25 @@ pub struct Cpu {
     pub features: BTreeSet<String>,
     /// CPUs that can ever be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub possible: Option<CpuList>,
+    pub possible: Option<CpuSet>,
     /// CPUs that are plugged in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub present: Option<CpuList>,
+    pub present: Option<CpuSet>,
     /// CPUs that run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub online: Option<CpuList>,
+    pub online: Option<CpuSet>,
     /// CPUs that are possible and do not run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub offline: Option<CpuList>,
+    pub offline: Option<CpuSet>,
     /// CPUs without load balancing (`isolcpus=`, isolated cpusets).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub isolated: Option<CpuList>,
+    pub isolated: Option<CpuSet>,
     /// CPUs whose tick stops while one task runs (`nohz_full=`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nohz_full: Option<CpuList>,
+    pub nohz_full: Option<CpuSet>,
     /// CPUs that this process may use, from its affinity and cpuset.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<CpuList>,
+    pub allowed: Option<CpuSet>,
     /// `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smt_control: Option<String>,
@@ -49,7 +50,7 @@ pub struct Cpu {
     pub smt_active: Option<bool>,
     /// CPUs by core type, on CPUs of several (`cpu_core`, `cpu_atom`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub core_types: BTreeMap<String, CpuList>,
+    pub core_types: BTreeMap<String, CpuSet>,
     /// Place and capacity of each CPU that is present.
     pub topology: BTreeMap<u32, Place>,
     /// Hardware vulnerabilities and what the kernel does about them.
@@ -68,7 +69,7 @@ pub struct Place {
     pub package: Option<u32>,
     /// CPUs of the same core, this one included.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub siblings: Option<CpuList>,
+    pub siblings: Option<CpuSet>,
     /// Computing power relative to the strongest CPU, which has 1024.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u32>,
@@ -94,7 +95,7 @@ impl Cpu {
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
         let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
-        let mask = |name: &str| CpuList::parse(&root.text(&format!("{CPUS}/{name}"))?);
+        let mask = |name: &str| CpuSet::parse(&root.text(&format!("{CPUS}/{name}"))?);
         let status = root.text("proc/self/status").unwrap_or_default();
         let vulnerabilities = format!("{CPUS}/vulnerabilities");
         Self {
@@ -111,7 +112,7 @@ impl Cpu {
             offline: mask("offline"),
             isolated: mask("isolated"),
             nohz_full: mask("nohz_full"),
-            allowed: values(&status, "Cpus_allowed_list").next().and_then(CpuList::parse),
+            allowed: values(&status, "Cpus_allowed_list").next().and_then(CpuSet::parse),
             smt_control: root.text(&format!("{CPUS}/smt/control")),
             smt_active: root.flag(&format!("{CPUS}/smt/active")),
             core_types: core_types(root),
@@ -134,7 +135,8 @@ impl Cpu {
     /// How many CPUs run; at least 1.
     #[must_use]
     pub fn online_count(&self) -> u32 {
-        self.online.as_ref().map_or(1, CpuList::count).max(1)
+        let online = self.online.as_ref().map_or(1, CpuSet::len);
+        u32::try_from(online).unwrap_or(u32::MAX).max(1)
     }
 }
 
@@ -149,23 +151,15 @@ impl Place {
             siblings: siblings
                 .iter()
                 .find_map(|name| root.text(&format!("{folder}/topology/{name}")))
-                .and_then(|text| CpuList::parse(&text)),
+                .and_then(|text| CpuSet::parse(&text)),
             capacity: root.number(&format!("{folder}/cpu_capacity")),
             node: root.numbered(&folder, "node").first().copied(),
         }
     }
 }
 
-/// The values of one key in `key : value` lines.
-pub(super) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim())
-    })
-}
-
-fn processors(cpuinfo: &str) -> Option<CpuList> {
-    let cpus: CpuList =
+fn processors(cpuinfo: &str) -> Option<CpuSet> {
+    let cpus: CpuSet =
         values(cpuinfo, "processor").filter_map(|number| number.parse().ok()).collect();
     (!cpus.is_empty()).then_some(cpus)
 }
@@ -214,11 +208,11 @@ fn arm_registers(cpuinfo: &str) -> Vec<String> {
 }
 
 /// Perf's CPU devices tell the core types apart on hybrid x86.
-fn core_types(root: &FactsRoot) -> BTreeMap<String, CpuList> {
+fn core_types(root: &FactsRoot) -> BTreeMap<String, CpuSet> {
     ["cpu_core", "cpu_atom", "cpu_lowpower"]
         .into_iter()
         .filter_map(|name| {
-            let cpus = CpuList::parse(&root.text(&format!("sys/devices/{name}/cpus"))?)?;
+            let cpus = CpuSet::parse(&root.text(&format!("sys/devices/{name}/cpus"))?)?;
             Some((name.to_owned(), cpus))
         })
         .collect()

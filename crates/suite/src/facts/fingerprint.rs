@@ -1,8 +1,11 @@
 //! One number for one kind of board.
 
-use super::Facts;
-use super::cpu_list::CpuList;
+use punctual_sys::affinity::CpuSet;
+
+use super::cpu::Cpu;
 use super::sha256;
+use super::state::Memory;
+use super::virtualisation::Hardware;
 
 /// SHA-256 (hexadecimal) over what identifies the hardware: equal for equal
 /// boards, and for one board under any kernel.
@@ -12,19 +15,18 @@ use super::sha256;
 /// memory, the architecture. No serial numbers: two boards of one kind are
 /// equal.
 #[must_use]
-pub fn fingerprint(facts: &Facts) -> String {
+pub fn fingerprint(machine: &str, cpu: &Cpu, hardware: &Hardware, memory: &Memory) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_default();
-    let possible = facts.cpu.possible.as_ref().or(facts.cpu.present.as_ref());
-    let hardware = &facts.hardware;
+    let possible = cpu.possible.as_ref().or(cpu.present.as_ref());
     let parts = [
-        ("machine", facts.kernel.machine.clone()),
-        ("cpu", facts.cpu.model.clone()),
-        ("cpus", possible.map_or(0, CpuList::count).to_string()),
+        ("machine", machine.to_owned()),
+        ("cpu", cpu.model.clone()),
+        ("cpus", possible.map_or(0, CpuSet::len).to_string()),
         ("vendor", known(&hardware.vendor)),
         ("product", known(&hardware.product)),
         ("board", known(&hardware.board)),
         ("device tree", known(&hardware.device_tree_model)),
-        ("memory", installed_bytes(facts.memory.total_bytes.unwrap_or(0)).to_string()),
+        ("memory", installed_bytes(memory.total_bytes.unwrap_or(0)).to_string()),
     ];
     let text: String = parts.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     sha256(text.as_bytes())

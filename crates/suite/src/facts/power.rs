@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use punctual_sys::affinity::CpuSet;
 use serde::Serialize;
 
-use super::cpu_list::CpuList;
 use super::root::FactsRoot;
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -31,7 +31,7 @@ pub struct Power {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Policy {
     /// CPUs that it governs.
-    pub cpus: CpuList,
+    pub cpus: CpuSet,
     /// Driver, as `intel_pstate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
@@ -61,8 +61,7 @@ impl Policy {
         let number = |name: &str| root.number(&format!("{folder}/{name}"));
         // Separated with spaces; empty while all its CPUs are offline.
         let affected = format!("{folder}/affected_cpus");
-        let listed =
-            || CpuList::parse(&text("affected_cpus").unwrap_or_default().replace(' ', ","));
+        let listed = || CpuSet::parse(&text("affected_cpus").unwrap_or_default().replace(' ', ","));
         let cpus = match root.exists(&affected) {
             true => listed().unwrap_or_default(),
             false => only_cpu.into_iter().collect(),
@@ -93,7 +92,7 @@ impl Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IdleStates {
     /// The CPUs.
-    pub cpus: CpuList,
+    pub cpus: CpuSet,
     /// The states, from the lightest to the deepest.
     pub states: Vec<IdleState>,
 }
@@ -176,8 +175,8 @@ fn idle_states(root: &FactsRoot, cpus: &[u32]) -> Vec<IdleStates> {
     }
     let mut groups: Vec<IdleStates> = by_states
         .into_iter()
-        .map(|(states, cpus)| IdleStates { cpus: CpuList::from_iter(cpus), states })
+        .map(|(states, cpus)| IdleStates { cpus: CpuSet::from_iter(cpus), states })
         .collect();
-    groups.sort_by_key(|group| group.cpus.cpus().first().copied());
+    groups.sort_by_key(|group| group.cpus.iter().next());
     groups
 }

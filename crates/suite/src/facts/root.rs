@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use punctual_sys::clock::Clock;
 use punctual_sys::system;
 
 /// No file that is read for a fact is larger; a cap, since a root folder may
@@ -39,7 +40,7 @@ impl FactsRoot {
             Native {
                 uname: system::uname().ok(),
                 hypervisor_signature: system::hypervisor_signature(),
-                timer_resolution_ns: system::timer_resolution_ns().ok(),
+                timer_resolution_ns: Clock::Monotonic.resolution_ns().ok(),
             },
         )
     }

@@ -1,11 +1,12 @@
 //! The scheduler's settings, and the cgroups that this process is in.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 
-use super::cpu::values;
 use super::root::FactsRoot;
+use crate::procfs::{self, Mount, values};
 
 /// What bounds real-time work.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -89,13 +90,10 @@ fn fair_servers(root: &FactsRoot) -> BTreeMap<u32, FairServer> {
 }
 
 fn cgroups(root: &FactsRoot) -> BTreeMap<String, String> {
-    let text = root.text("proc/self/cgroup").unwrap_or_default();
-    text.lines()
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let controllers = fields.next()?;
-            let name = if controllers.is_empty() { "unified" } else { controllers };
-            Some((name.to_owned(), fields.next()?.to_owned()))
+    procfs::cgroups(&root.bytes("proc/self/cgroup").unwrap_or_default())
+        .map(|(controllers, path)| {
+            let name = if controllers.is_empty() { "unified".to_owned() } else { controllers };
+            (name, path.to_string_lossy().into_owned())
         })
         .collect()
 }
@@ -103,54 +101,10 @@ fn cgroups(root: &FactsRoot) -> BTreeMap<String, String> {
 fn group_rt_runtime(root: &FactsRoot, cgroups: &BTreeMap<String, String>) -> Option<i64> {
     let is_cpu = |controllers: &str| controllers.split(',').any(|name| name == "cpu");
     let (_, group) = cgroups.iter().find(|(controllers, _)| is_cpu(controllers))?;
-    let mount =
-        mounts(root).into_iter().find(|mount| mount.kind == "cgroup" && is_cpu(&mount.options))?;
-    // Inside a container the mount may begin below the root of the hierarchy.
-    let below = group.strip_prefix(&mount.root).unwrap_or(group);
-    let folder = format!("{}/{}", mount.point, below.trim_start_matches('/'));
-    root.number(&format!("{folder}/cpu.rt_runtime_us"))
-}
-
-/// One line of `/proc/self/mountinfo`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mount {
-    /// What of the file system is mounted.
-    pub root: String,
-    /// Where.
-    pub point: String,
-    /// File system type.
-    pub kind: String,
-    /// Options of the file system; of cgroup v1 the controllers.
-    pub options: String,
-}
-
-pub(crate) fn mounts(root: &FactsRoot) -> Vec<Mount> {
-    let text = root.text("proc/self/mountinfo").unwrap_or_default();
-    text.lines().filter_map(Mount::parse).collect()
-}
-
-impl Mount {
-    /// See proc_pid_mountinfo(5): optional fields end with a single `-`.
-    fn parse(line: &str) -> Option<Self> {
-        let (mount, file_system) = line.split_once(" - ")?;
-        let mut mount = mount.split(' ').skip(3);
-        let mut file_system = file_system.split(' ');
-        Some(Self {
-            root: unescaped(mount.next()?),
-            point: unescaped(mount.next()?),
-            kind: file_system.next()?.to_owned(),
-            options: file_system.nth(1).unwrap_or_default().to_owned(),
-        })
-    }
-}
-
-/// White space and backslashes are written as three octal digits.
-fn unescaped(text: &str) -> String {
-    let mut plain = text.to_owned();
-    for (escape, letter) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n")] {
-        plain = plain.replace(escape, letter);
-    }
-    plain.replace("\\134", "\\")
+    let mounts = Mount::all(&root.bytes("proc/self/mountinfo")?);
+    let mount = mounts.iter().find(|mount| mount.kind == "cgroup" && is_cpu(&mount.options))?;
+    let folder = mount.cgroup(Path::new(group))?;
+    root.number(&format!("{}/cpu.rt_runtime_us", folder.to_str()?))
 }
 
 /// Limits and capabilities of this process.
@@ -193,23 +147,6 @@ impl Limits {
             locked_memory_bytes: soft("Max locked memory"),
             cap_sys_nice: capability(CAP_SYS_NICE),
             cap_ipc_lock: capability(CAP_IPC_LOCK),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_points_with_spaces_and_optional_fields() {
-        let line = "36 35 98:0 /sub /mnt\\040two rw,noatime master:1 shared:2 - ext3 /dev/root rw";
-        let mount = Mount::parse(line).unwrap();
-        assert_eq!(mount.root, "/sub");
-        assert_eq!(mount.point, "/mnt two");
-        assert_eq!((mount.kind.as_str(), mount.options.as_str()), ("ext3", "rw"));
-        for damaged in ["", " - ", "1 2 3 - ext4"] {
-            assert_eq!(Mount::parse(damaged), None, "{damaged:?}");
         }
     }
 }

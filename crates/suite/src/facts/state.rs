@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::cpu::values;
 use super::root::{FactsRoot, marked_word};
+use crate::procfs::meminfo_bytes;
 
 /// The kernel's clocks.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -77,10 +77,7 @@ impl Memory {
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
         let meminfo = root.text("proc/meminfo").unwrap_or_default();
-        let bytes = |key| {
-            let value = values(&meminfo, key).next()?.strip_suffix(" kB")?;
-            value.trim().parse::<u64>().ok()?.checked_mul(1024)
-        };
+        let bytes = |key| meminfo_bytes(&meminfo, key);
         Self {
             total_bytes: bytes("MemTotal"),
             available_bytes: bytes("MemAvailable"),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::cpu::Cpu;
 use super::root::FactsRoot;
+use crate::procfs::values;
 
 /// What the hardware says that it is.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -173,7 +174,7 @@ fn by_drivers(root: &FactsRoot) -> Option<(String, String)> {
     let z = || {
         let path = "/proc/sysinfo";
         let text = root.text(path)?;
-        let program = super::cpu::values(&text, "VM00 Control Program").next()?;
+        let program = values(&text, "VM00 Control Program").next()?;
         Some((program.to_owned(), path.to_owned()))
     };
     xen().or_else(device_tree).or_else(z)

@@ -2,18 +2,18 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual_sys::error;
 use punctual_sys::process::spawn::{Containment, Spawn, Supervisor, spawn};
 use punctual_sys::shared::SharedCounters;
 
 use super::context::LoadContext;
 use super::order::PartOrder;
 use super::procs::{MARKER, kill_marked, until};
-use super::worker::words;
+use crate::procfs::{self, Mount};
 
 /// How long processes may take to die: one that waits for a disk dies late.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ impl Held {
                 if let Some(cgroup) = cgroup {
                     let _ = fs::remove_dir(cgroup);
                 }
-                Err(words(&error))
+                Err(error::text(&error))
             }
         }
     }
@@ -143,12 +143,13 @@ pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
 }
 
 fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, String> {
-    let read = |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", words(&error)));
+    let read =
+        |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", error::text(&error)));
     let own = own_cgroup(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
         .ok_or("no cgroup v2 is mounted")?;
     let folder = own.join(format!("punctual-load-{marker}"));
     let made = context.journal.cgroup_dir(&folder);
-    made.map_err(|error| format!("{}: {}", folder.display(), words(&error)))?;
+    made.map_err(|error| format!("{}: {}", folder.display(), error::text(&error)))?;
     if !folder.join("cgroup.kill").exists() {
         let _ = fs::remove_dir(&folder);
         return Err("the kernel has no cgroup.kill (Linux 5.14)".to_owned());
@@ -159,35 +160,9 @@ fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, S
 /// The folder of the caller's own cgroup v2, from `/proc/self/cgroup` and
 /// `/proc/self/mountinfo`.
 fn own_cgroup(cgroup: &[u8], mountinfo: &[u8]) -> Option<PathBuf> {
-    let mut lines = cgroup.split(|&b| b == b'\n');
-    let path = lines.find_map(|line| line.strip_prefix(b"0::"))?;
-    let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    mountinfo.split(|&b| b == b'\n').find_map(|line| {
-        let fields: Vec<&[u8]> = line.split(|&b| b == b' ').collect();
-        let dash = fields.iter().position(|field| *field == b"-")?;
-        if *fields.get(dash + 1)? != b"cgroup2" {
-            return None;
-        }
-        // A container's mount shows a part of the tree only.
-        let root = unescape(fields.get(3)?);
-        Some(unescape(fields.get(4)?).join(path.strip_prefix(root).ok()?))
-    })
-}
-
-/// mountinfo writes blanks, tabs, newlines and backslashes as `\ooo`.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let octal = match behind.get(..3) {
-            Some(digits) if byte == b'\\' => std::str::from_utf8(digits).ok(),
-            _ => None,
-        };
-        let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(octal.unwrap_or(byte));
-        rest = if octal.is_some() { &behind[3..] } else { behind };
-    }
-    PathBuf::from(OsString::from_vec(bytes))
+    let (_, path) = procfs::cgroups(cgroup).find(|(controllers, _)| controllers.is_empty())?;
+    let mounts = Mount::all(mountinfo);
+    mounts.iter().filter(|mount| mount.kind == "cgroup2").find_map(|mount| mount.cgroup(&path))
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use punctual_core::schema::{LoadWork, WorkCounter};
+use punctual_sys::error;
 use punctual_sys::shared::SharedCounters;
 
 use super::containment::Held;
 use super::context::{LoadContext, PartSample};
 use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::spec::PartSpec;
-use super::worker::{CONTROL_LINE, Params, RESTARTS, words};
+use super::worker::{CONTROL_LINE, Params, RESTARTS};
 use crate::registry::load::{Form, LoadEntry, Machine};
 
 /// Lines of counters of a part. More workers than that share lines.
@@ -72,7 +73,7 @@ impl Part {
         let mut values = spec.values.clone();
         (form.resolve)(&mut values, machine)?;
         self.params = values.effective();
-        let counters = SharedCounters::create(LINES).map_err(|error| words(&error))?;
+        let counters = SharedCounters::create(LINES).map_err(|error| error::text(&error))?;
         let scratch = match self.params.get("dir") {
             Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),
             _ => None,
@@ -98,7 +99,7 @@ impl Part {
             }
             Err(reason) => match scratch.map_or(Ok(()), fs::remove_dir_all) {
                 Ok(()) => Err(reason),
-                Err(error) => Err(format!("{reason}; {}", words(&error))),
+                Err(error) => Err(format!("{reason}; {}", error::text(&error))),
             },
         }
     }
@@ -273,7 +274,7 @@ impl Part {
         let all_dead = running.held.end();
         if let Some(scratch) = &running.scratch {
             fs::remove_dir_all(scratch)
-                .map_err(|error| format!("{}: {}", scratch.display(), words(&error)))?;
+                .map_err(|error| format!("{}: {}", scratch.display(), error::text(&error)))?;
         }
         if !all_dead {
             return Err("some of its processes could not be killed".to_owned());
@@ -290,5 +291,5 @@ impl Drop for Part {
 
 fn make_scratch(parent: &Path, context: &mut LoadContext<'_>) -> Result<PathBuf, String> {
     let made = context.journal.scratch_dir(parent);
-    made.map_err(|error| format!("{}: {}", parent.display(), words(&error)))
+    made.map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))
 }

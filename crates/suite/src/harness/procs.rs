@@ -5,31 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use punctual_sys::limits;
 use punctual_sys::process::{self, Pid};
+
+use crate::procfs::Stat;
 
 /// Variable in the environment of every process of a load.
 pub(super) const MARKER: &str = "PUNCTUAL_LOAD";
-
-/// What `/proc/PID/stat` says of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    parent: Pid,
-    ended: bool,
-    /// CPU time of the process and of its reaped children, clock ticks.
-    cpu_ticks: u64,
-}
-
-fn parse_stat(text: &str) -> Option<Stat> {
-    // The name stands in parentheses and may hold any of them and blanks.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let state = *fields.first()?;
-    let ticks: Option<Vec<u64>> = fields.get(11..15)?.iter().map(|n| n.parse().ok()).collect();
-    Some(Stat {
-        parent: fields.get(1)?.parse().ok()?,
-        ended: matches!(state, "Z" | "X"),
-        cpu_ticks: ticks?.iter().sum(),
-    })
-}
 
 /// Every process. One that ends meanwhile is left out.
 fn all(proc: &Path) -> BTreeMap<Pid, Stat> {
@@ -40,8 +22,7 @@ fn all(proc: &Path) -> BTreeMap<Pid, Stat> {
         .filter_map(|entry| {
             let entry = entry.ok()?;
             let pid: Pid = entry.file_name().to_str()?.parse().ok()?;
-            let text = fs::read(entry.path().join("stat")).ok()?;
-            Some((pid, parse_stat(&String::from_utf8_lossy(&text))?))
+            Some((pid, Stat::read(proc, pid)?))
         })
         .collect()
 }
@@ -76,7 +57,7 @@ pub(crate) fn descendants_cpu_time() -> Duration {
     };
     let all = all(Path::new("/proc"));
     let ticks: u64 = below(own, &all).iter().map(|pid| all[pid].cpu_ticks).sum();
-    Duration::from_millis(ticks * 1000 / process::clock_ticks_per_second())
+    Duration::from_millis(ticks * 1000 / limits::clock_ticks_per_second())
 }
 
 /// Kills and reaps all descendants of the caller, which must be a subreaper and
@@ -102,8 +83,7 @@ pub(super) fn kill_descendants(limit: Duration) -> bool {
 fn is_below(root: Pid, pid: Pid) -> bool {
     let mut at = pid;
     while at > 1 {
-        let text = fs::read(format!("/proc/{at}/stat")).unwrap_or_default();
-        match parse_stat(&String::from_utf8_lossy(&text)) {
+        match Stat::read(Path::new("/proc"), at) {
             Some(stat) if stat.parent == root => return true,
             Some(stat) => at = stat.parent,
             None => return false,
@@ -153,18 +133,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
-        let line = "42 (a) R 7 (x) S 40 1 1 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 9";
-        let stat = parse_stat(line).unwrap();
-        assert_eq!((stat.parent, stat.ended, stat.cpu_ticks), (40, false, 100));
-        for cut in 0..line.len() - 16 {
-            assert_eq!(parse_stat(&line[..cut]), None, "{cut}");
-        }
-    }
-
-    #[test]
     fn descendants_are_found_at_any_depth() {
-        let stat = |parent| Stat { parent, ended: false, cpu_ticks: 0 };
+        let stat = |parent| Stat { parent, ended: false, cpu_ticks: 0, start_ticks: 0 };
         let parents = [(2, 1), (3, 9), (9, 2), (5, 3), (6, 1), (7, 6)];
         let all = parents.into_iter().map(|(pid, p)| (pid, stat(p))).collect();
         assert_eq!(below(2, &all), BTreeSet::from([3, 5, 9]));

@@ -11,6 +11,7 @@ use super::context::{LoadContext, PartSample};
 use super::part::Part;
 use super::procs::until;
 use super::spec::LoadSpec;
+use crate::procfs::meminfo_bytes;
 use crate::registry::load::Machine;
 use crate::registry::need::unmet;
 
@@ -150,8 +151,5 @@ fn cpus(affinity: Option<&[u64]>) -> u64 {
 /// `MemAvailable`, bytes; 256 MiB where /proc does not tell, so that loads stay small.
 fn available_memory(proc: &Path) -> u64 {
     let text = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
-    text.lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))
-        .and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-        .map_or(256 << 20, |kib| kib.saturating_mul(1024))
+    meminfo_bytes(&text, "MemAvailable").unwrap_or(256 << 20)
 }

@@ -6,6 +6,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use punctual_sys::fd;
 use punctual_sys::process::spawn::{Containment, inherited_shared};
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
@@ -90,7 +91,7 @@ impl Supervision {
         }
         process::become_subreaper().map_err(plain)?;
         let stdin = io::stdin();
-        process::set_nonblocking(io::stdout().as_fd()).map_err(plain)?;
+        fd::set_nonblocking(io::stdout().as_fd()).map_err(plain)?;
         let events = process::child_events().map_err(plain)?;
         let mut leader = Some(self.start().map_err(plain)?);
         let mut restart_at = Instant::now();
@@ -99,14 +100,14 @@ impl Supervision {
                 Some(_) => Duration::from_secs(60),
                 None => restart_at.saturating_duration_since(Instant::now()),
             };
-            let ready = process::wait_readable([stdin.as_fd(), events.as_fd()], timeout);
+            let ready = fd::wait_readable([stdin.as_fd(), events.as_fd()], timeout);
             let [gone, child] = ready.map_err(plain)?;
             if gone {
                 self.end_all();
                 return Ok(());
             }
             if child {
-                process::drain(events.as_fd());
+                fd::drain(events.as_fd());
             }
             while let Ok(Some((pid, exit))) = process::try_wait_any() {
                 if let Some(ended) = leader.take_if(|leader| leader.pid == pid) {
@@ -122,11 +123,11 @@ impl Supervision {
 
     fn start(&self) -> io::Result<Leader> {
         let (report, writer) = io::pipe()?;
-        process::set_nonblocking(report.as_fd())?;
-        process::set_nonblocking(writer.as_fd())?;
+        fd::set_nonblocking(report.as_fd())?;
+        fd::set_nonblocking(writer.as_fd())?;
         let pid = process::fork_worker(|| {
             // Its own, so that punctual sees the end of this supervisor in the status pipe.
-            if process::replace_stdout(writer.as_fd()).is_err() {
+            if fd::replace_stdout(writer.as_fd()).is_err() {
                 return process::PANICKED;
             }
             // Where this is refused the leader ranks with its supervisor.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
 
@@ -48,7 +49,7 @@ impl std::error::Error for LoadError {}
 impl LoadError {
     /// A failure of a system call on something named.
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::Failed(format!("{what}: {}", words(error)))
+        Self::Failed(format!("{what}: {}", error::text(error)))
     }
 
     fn exit_status(&self) -> i32 {
@@ -56,15 +57,6 @@ impl LoadError {
             Self::CannotStart(_) => CANNOT_START,
             Self::Failed(_) => FAILED,
         }
-    }
-}
-
-/// The meaning of an error without its number, which says nothing to people.
-pub(crate) fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
     }
 }
 

@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
+use punctual_sys::error;
+
 /// The kernel's interface (Documentation/power/pm_qos_interface.rst): holds the
 /// value as long as it is open.
 pub const DEVICE: &str = "/dev/cpu_dma_latency";
@@ -40,8 +42,11 @@ impl DmaLatency {
                 }
                 _ => "use --dma-latency none",
             };
-            let text =
-                format!("cannot hold {} at {latency_us} us: {error}; {advice}", device.display());
+            let text = format!(
+                "cannot hold {} at {latency_us} us: {}; {advice}",
+                device.display(),
+                error::text(&error)
+            );
             io::Error::new(error.kind(), text)
         };
         let mut file = OpenOptions::new().read(true).write(true).open(device).map_err(failed)?;
@@ -81,7 +86,7 @@ mod tests {
         match DmaLatency::hold(7) {
             // Another holder may be stricter.
             Ok(mut held) => assert!(held.effective_us().unwrap() <= 7),
-            Err(error) => assert_ne!(punctual_sys::system::effective_uid(), 0, "{error}"),
+            Err(error) => assert_ne!(punctual_sys::process::effective_uid(), 0, "{error}"),
         }
     }
 }

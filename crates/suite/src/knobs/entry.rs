@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_sys::system;
+use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
-use super::canonical;
-use crate::facts::FactsRoot;
+use super::folders::canonical;
 use crate::facts::root::marked_word;
-use crate::facts::scheduler::mounts;
+use crate::procfs::Mount;
 
 /// What names of scratch folders begin with.
 pub const SCRATCH_PREFIX: &str = "punctual-load-";
@@ -67,8 +66,9 @@ impl Entry {
                 Ok(Some(format!("end and remove the cgroup {}", path.display())))
             }
             Self::Setting { path, old } => {
-                let now = setting_in_force(path)
-                    .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+                let now = setting_in_force(path).map_err(|error| {
+                    format!("cannot read {}: {}", path.display(), error::text(&error))
+                })?;
                 let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
                 Ok((now != *old).then_some(change))
             }
@@ -85,7 +85,7 @@ impl Entry {
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
         };
-        done.map_err(|error| format!("cannot {action}: {error}"))?;
+        done.map_err(|error| format!("cannot {action}: {}", error::text(&error)))?;
         Ok(Some(action))
     }
 
@@ -105,7 +105,9 @@ impl Entry {
         match path.symlink_metadata() {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(format!("cannot look at {}: {error}", path.display())),
+            Err(error) => {
+                Err(format!("cannot look at {}: {}", path.display(), error::text(&error)))
+            }
         }
     }
 }
@@ -116,18 +118,18 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     if !name_begins(path, SCRATCH_PREFIX) {
         return refused("its name is not one of punctual");
     }
-    let metadata = path.symlink_metadata().map_err(|error| error.to_string())?;
+    let metadata = path.symlink_metadata().map_err(|error| error::text(&error))?;
     if !metadata.is_dir() || canonical(path).ok().as_deref() != Some(path) {
         return refused("it is not a folder, or a link leads to it");
     }
-    if metadata.uid() != system::effective_uid() {
+    if metadata.uid() != process::effective_uid() {
         return refused("it belongs to another user");
     }
-    let below = |mount: &Path| mount.starts_with(path);
-    if let Some(mount) =
-        mounts(&FactsRoot::live()).iter().find(|mount| below(Path::new(&mount.point)))
-    {
-        let reason = format!("unmount {} first", mount.point);
+    let mounts = fs::read("/proc/self/mountinfo");
+    let mounts =
+        mounts.map_err(|error| format!("/proc/self/mountinfo: {}", error::text(&error)))?;
+    if let Some(mount) = Mount::all(&mounts).iter().find(|mount| mount.point.starts_with(path)) {
+        let reason = format!("unmount {} first", mount.point.display());
         return refused(&reason);
     }
     let marker = path.join(MARKER);
@@ -189,7 +191,7 @@ fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
         let pids = fs::read_to_string(path.join("cgroup.procs"))?;
         for pid in pids.lines().filter_map(|line| line.parse().ok()) {
             // Gone already is as good; a refusal shows when the folder stays.
-            let _ = system::kill(pid);
+            let _ = process::kill(pid);
         }
     }
     fs::remove_dir(path)

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
+use punctual_sys::process::Pid;
 use serde::{Deserialize, Serialize};
+
+use crate::procfs::Stat;
 
 /// The first line of a journal: the process that wrote it. The start time tells
 /// it from a later process with the same number.
@@ -23,9 +27,10 @@ impl Owner {
     /// This process.
     pub fn this() -> io::Result<Self> {
         let pid = std::process::id();
-        let (start, _) = start_and_state(pid).ok_or_else(|| {
+        let stat = stat(pid).ok_or_else(|| {
             io::Error::other("cannot read /proc/self/stat: mount /proc, which punctual needs")
         })?;
+        let start = stat.start_ticks;
         Ok(Self { pid, start, boot_id: boot_id(), pid_namespace: pid_namespace() })
     }
 
@@ -45,6 +50,11 @@ impl Owner {
         format!("{}-{}", self.pid, self.start)
     }
 
+    /// The name of its journal.
+    pub fn file_name(&self) -> String {
+        format!("{}.journal", self.identity())
+    }
+
     /// Whether the machine has not been started anew since.
     pub fn same_boot(&self) -> bool {
         self.boot_id == boot_id()
@@ -58,21 +68,13 @@ impl Owner {
     /// Whether the process still runs. One that is dead and not yet waited for
     /// does not.
     pub fn lives(&self) -> bool {
-        let ended = ['Z', 'X', 'x'];
-        self.same_boot()
-            && start_and_state(self.pid)
-                .is_some_and(|(start, state)| start == self.start && !ended.contains(&state))
+        let is_this = |stat: Stat| stat.start_ticks == self.start && !stat.ended;
+        self.same_boot() && stat(self.pid).is_some_and(is_this)
     }
 }
 
-/// Start time and state of a process. The name in parentheses before them may
-/// hold anything, even parentheses.
-fn start_and_state(pid: u32) -> Option<(u64, char)> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat).into_owned();
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some((fields.get(19)?.parse().ok()?, fields.first()?.chars().next()?))
+fn stat(pid: u32) -> Option<Stat> {
+    Stat::read(Path::new("/proc"), Pid::try_from(pid).ok()?)
 }
 
 fn boot_id() -> String {
@@ -93,8 +95,7 @@ mod tests {
     fn this_process_lives_and_its_successor_does_not() {
         let this = Owner::this().unwrap();
         assert!(this.lives() && this.same_boot() && this.same_namespace());
-        let name = format!("{}.journal", this.identity());
-        assert_eq!(Owner::from_name(&name), Some(this.clone()));
+        assert_eq!(Owner::from_name(&this.file_name()), Some(this.clone()));
         let reused = Owner { start: this.start + 1, ..this.clone() };
         assert!(!reused.lives());
         let before_reboot = Owner { boot_id: "other".to_owned(), ..this };

@@ -8,8 +8,8 @@ use std::path::Path;
 use punctual_core::json;
 
 use super::entry::Entry;
+use super::folders::{checked, explained, folders};
 use super::owner::Owner;
-use super::{checked, explained, folders};
 
 /// A journal has a line for each load and setting; a larger file is none.
 const MAX_JOURNAL_BYTES: u64 = 1 << 20;
@@ -46,14 +46,14 @@ pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
     Ok(report)
 }
 
-/// Undoes what this process has left, without its [`super::Journal`], which a panic may have
+/// Undoes what this process has left, without its [`super::journal::Journal`], which a panic may have
 /// taken along. Returns what failed.
 #[must_use]
 pub fn undo_own() -> Vec<String> {
     let Ok(this) = Owner::this() else {
         return Vec::new();
     };
-    let name = super::file_name(&this);
+    let name = this.file_name();
     let mut report = RestoreReport::default();
     for path in folders().iter().map(|folder| folder.join(&name)).filter(|path| path.exists()) {
         restore_one(&path, &name, false, Some(&this), &mut report);
@@ -174,7 +174,7 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
 /// `None` where another has the lock.
 fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
     let metadata = path.symlink_metadata()?;
-    let own = metadata.uid() == punctual_sys::system::effective_uid();
+    let own = metadata.uid() == punctual_sys::process::effective_uid();
     if !metadata.is_file() || !own || metadata.len() > MAX_JOURNAL_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,

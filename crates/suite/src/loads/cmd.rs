@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use punctual_sys::process::{self, Exit, Pid};
+use punctual_sys::{fd, limits};
 
 use crate::harness::procs::descendants_cpu_time;
 use crate::harness::worker::{LoadError, Worker};
@@ -88,9 +89,9 @@ fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<
             }
             Ok(Some(_)) => {}
             Ok(None) => {
-                let ready = process::wait_readable([events.as_fd()], CPU_PERIOD / 4);
+                let ready = fd::wait_readable([events.as_fd()], CPU_PERIOD / 4);
                 ready.map_err(|error| LoadError::io("poll", &error))?;
-                process::drain(events.as_fd());
+                fd::drain(events.as_fd());
             }
             // No descendant is left.
             Err(_) => break,
@@ -146,7 +147,7 @@ impl CpuMeter {
             return Ok(());
         }
         self.read_at = Some(Instant::now());
-        let reaped = process::reaped_cpu_time().map_err(|e| LoadError::io("getrusage", &e))?;
+        let reaped = limits::reaped_cpu_time().map_err(|e| LoadError::io("getrusage", &e))?;
         let total = reaped + descendants_cpu_time();
         let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
         // A process that ends between the two readings is missed until the next one.

@@ -7,9 +7,10 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
-use crate::harness::worker::{LoadError, Worker, report, words};
+use crate::harness::worker::{LoadError, Worker, report};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
@@ -105,7 +106,7 @@ fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{stage} of {}: {status}", path.display())),
-        Err(error) => Err(format!("exec of {stage}: {}", words(&error))),
+        Err(error) => Err(format!("exec of {stage}: {}", error::text(&error))),
     }
 }
 
@@ -118,9 +119,9 @@ pub(crate) fn unit_main(args: &[String]) -> i32 {
     let path = Path::new(path);
     let done = match stage.as_str() {
         "drive" => drive(path, self_args),
-        "translate" => translate(path).map_err(|error| words(&error)),
-        "assemble" => assemble(path).map_err(|error| words(&error)),
-        "link" => link(path).map_err(|error| words(&error)),
+        "translate" => translate(path).map_err(|error| error::text(&error)),
+        "assemble" => assemble(path).map_err(|error| error::text(&error)),
+        "link" => link(path).map_err(|error| error::text(&error)),
         _ => Err("no such stage".to_owned()),
     };
     match done {

@@ -6,9 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use punctual_sys::error;
 use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
 
-use crate::harness::worker::{LoadError, Worker, words};
+use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
@@ -59,7 +60,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let parent = machine.resolve_dir(values)?;
     let room = storage::room(&parent)
-        .map_err(|error| format!("{}: {}", parent.display(), words(&error)))?;
+        .map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))?;
     let reserve = values.known_number("reserve").unwrap_or(RESERVE.max(room.total / 20));
     // Whole blocks, and both files at once.
     let block = BLOCK as u64;

@@ -5,9 +5,10 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
+use punctual_sys::error;
 use punctual_sys::socket::LoopbackEcho;
 
-use crate::harness::worker::{LoadError, Worker, words};
+use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
 use crate::registry::need::ICMP_SOCKET;
 use crate::registry::{Choice, Default, Kind, Param};
@@ -102,7 +103,7 @@ impl Echo for LoopbackEcho {
 fn icmp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let mut echo = LoopbackEcho::open(REPLY_LIMIT).map_err(|error| {
         let need = ICMP_SOCKET.what;
-        LoadError::CannotStart(format!("ICMP socket: {}; it needs {need}", words(&error)))
+        LoadError::CannotStart(format!("ICMP socket: {}; it needs {need}", error::text(&error)))
     })?;
     flood(worker, &mut echo)
 }

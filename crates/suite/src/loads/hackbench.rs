@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use punctual_sys::process;
+use punctual_sys::{fd, limits, sched};
 
 use crate::harness::worker::{LoadError, Tally, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
@@ -98,9 +98,9 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let threads = values.text("mode") == "thread";
     let nice: i32 = values.small("nice");
     if nice > 0 {
-        process::set_nice(nice).map_err(|error| LoadError::io("nice", &error))?;
+        sched::set_nice(nice).map_err(|error| LoadError::io("nice", &error))?;
     }
-    process::raise_open_file_limit().map_err(|error| LoadError::io("file limit", &error))?;
+    limits::raise_open_file_limit().map_err(|error| LoadError::io("file limit", &error))?;
     loop {
         if threads {
             worker.fork(|worker| round_of_threads(worker, setup))?;
@@ -144,7 +144,7 @@ impl Gate {
 
     fn wait(&self) -> Result<(), LoadError> {
         loop {
-            let ready = process::wait_readable([self.waiting.as_fd()], Duration::from_secs(60));
+            let ready = fd::wait_readable([self.waiting.as_fd()], Duration::from_secs(60));
             if ready.map_err(|error| LoadError::io("gate", &error))?[0] {
                 return Ok(());
             }

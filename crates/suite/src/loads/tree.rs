@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::harness::worker::{LoadError, Worker, words};
+use punctual_sys::error;
+
+use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
@@ -33,7 +35,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 
 fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {
     let given = values.text("dir");
-    let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", words(&error)))?;
+    let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", error::text(&error)))?;
     if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
         return Err(format!("{given}: the kernel's own files are not walked"));
     }

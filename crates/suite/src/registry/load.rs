@@ -77,7 +77,7 @@ impl Machine {
         let given = values.is_known("dir").then(|| PathBuf::from(values.text("dir")));
         let dir = given.unwrap_or_else(|| self.scratch_parent.clone());
         let wrong = |error: &std::io::Error| {
-            format!("{}: {}", dir.display(), crate::harness::worker::words(error))
+            format!("{}: {}", dir.display(), punctual_sys::error::text(error))
         };
         let dir = std::fs::canonicalize(&dir).map_err(|error| wrong(&error))?;
         let text = dir.to_str().ok_or("dir: not UTF-8")?.to_owned();

@@ -9,8 +9,8 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr;
 
-use super::check;
 use super::spawn::{Containment, SHARED_FD, Spawn};
+use crate::error::check;
 
 /// The kernel's default timer slack, ns. A thread's own default is the slack of
 /// the thread that made it, so that it has to be written out.

@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use super::child::{Ends, Prepared, STEPS, child};
-use super::{Exit, Pid, check, kill, set_nonblocking, try_wait, wait};
+use super::{Exit, Pid, kill, try_wait, wait};
+use crate::error::check;
+use crate::fd::set_nonblocking;
 
 /// Number under which the supervisor finds the shared memory.
 pub const SHARED_FD: RawFd = 3;

@@ -1,5 +1,6 @@
 //! The facts of five boards, and what is suspect about each.
 
+mod documented;
 mod fixtures;
 
 use std::io::Write;
@@ -173,7 +174,7 @@ fn server_of_96_cpus() {
     let place = &facts.cpu.topology[&30];
     assert_eq!((place.package, place.node), (Some(1), Some(1)));
     let siblings = facts.cpu.topology[&95].siblings.as_ref().unwrap();
-    assert_eq!(siblings.cpus(), [47, 95]);
+    assert_eq!(siblings.to_string(), "47,95");
     assert_eq!(ids(&facts, &GOOD), ["smt", "offline-cpus", "numa-balancing"]);
     assert!(text(&facts, &GOOD, "offline-cpus").starts_with("CPU 64 is offline"));
 }
@@ -255,6 +256,17 @@ fn groups_hold_what_was_read_and_nothing_else() {
         }
     }
     assert!(!groups.values().any(has_null));
+}
+
+#[test]
+fn the_build_of_the_kernel_is_told() {
+    let board = Board::new("firecracker");
+    assert!(!Facts::read(&board.root()).groups().contains_key("kernel"));
+    board.write("sys/kernel/notes", include_bytes!("../fixtures/notes.bin"));
+    let groups = Facts::read(&board.root()).groups();
+    assert_eq!(groups["kernel"]["build_id"], "e4f18d9dc1d0e6fc2b17e93e885a647b3c0a6fc1");
+    board.write("sys/kernel/notes", "no notes at all");
+    assert!(!Facts::read(&board.root()).groups().contains_key("kernel"));
 }
 
 #[test]

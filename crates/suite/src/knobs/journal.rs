@@ -1,0 +1,213 @@
+//! The journal: what this process has left on the board, and the way back.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use punctual_sys::error;
+
+use super::entry::{self, CGROUP_PREFIX, Entry, MARKER, SCRATCH_PREFIX};
+use super::folders::{canonical, explained, first_usable, made};
+use super::owner::Owner;
+
+/// How many names are tried for a scratch folder.
+const MAX_SCRATCH_NAMES: u32 = 10_000;
+
+/// What this process has left on the board, on disk and in memory.
+///
+/// One a process. The file comes with the first entry: a run that changes
+/// nothing writes nothing. Dropping it undoes everything.
+#[derive(Debug)]
+pub struct Journal {
+    owner: Owner,
+    /// Where the file goes; `None` for the first usable one of [`super::folders::folders`].
+    folder: Option<PathBuf>,
+    file: Option<(File, PathBuf)>,
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// A journal below `/run/punctual` for root, else `$XDG_RUNTIME_DIR/punctual`,
+    /// else `/tmp/punctual-<uid>`.
+    ///
+    /// # Errors
+    /// `/proc/self/stat` cannot be read, which tells the owner's start.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { owner: Owner::this()?, folder: None, file: None, entries: Vec::new() })
+    }
+
+    /// A journal in a folder of the caller's choice, for [`super::restore_in`].
+    ///
+    /// # Errors
+    /// As [`Journal::new`].
+    pub fn in_folder(folder: &Path) -> io::Result<Self> {
+        let mut journal = Self::new()?;
+        journal.folder = Some(folder.to_owned());
+        Ok(journal)
+    }
+
+    /// Makes a folder `punctual-load-<pid>-<n>` below `parent` for this process
+    /// alone (mode 0700); it goes with everything in it.
+    ///
+    /// # Errors
+    /// The journal or the folder cannot be written; the text names it.
+    pub fn scratch_dir(&mut self, parent: &Path) -> io::Result<PathBuf> {
+        let parent = canonical(parent)?;
+        for n in 0..MAX_SCRATCH_NAMES {
+            let path = parent.join(format!("{SCRATCH_PREFIX}{}-{n}", self.owner.pid));
+            if path.symlink_metadata().is_ok() {
+                continue;
+            }
+            self.add(Entry::Scratch { path: path.clone() })?;
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // Someone else made it meanwhile. The line on disk does no harm:
+                // without this process's marker the folder is not removed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.entries.pop();
+                }
+                Err(error) => return Err(explained(&error, "cannot make", &path)),
+                Ok(()) => {
+                    let marker = path.join(MARKER);
+                    let written = fs::write(&marker, self.owner.identity());
+                    return match written {
+                        Ok(()) => Ok(path),
+                        Err(error) => {
+                            // Without its marker nobody would remove the folder later.
+                            let _ = fs::remove_dir_all(&path);
+                            self.entries.pop();
+                            Err(explained(&error, "cannot write", &marker))
+                        }
+                    };
+                }
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            format!(
+                "cannot make a scratch folder in {}: {MAX_SCRATCH_NAMES} of this process are there",
+                parent.display()
+            ),
+        ))
+    }
+
+    /// Makes a cgroup. It goes with every process in it and below it.
+    ///
+    /// # Errors
+    /// `InvalidInput` where its name does not begin with [`CGROUP_PREFIX`];
+    /// else the journal or the cgroup cannot be written.
+    pub fn cgroup_dir(&mut self, path: &Path) -> io::Result<()> {
+        let name = path.file_name().unwrap_or(OsStr::new(""));
+        if !name.as_encoded_bytes().starts_with(CGROUP_PREFIX.as_bytes()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "{}: the name of a cgroup of punctual begins with {CGROUP_PREFIX}",
+                    path.display()
+                ),
+            ));
+        }
+        let path = canonical(path.parent().unwrap_or(Path::new("/")))?.join(name);
+        if path.symlink_metadata().is_ok() {
+            let error = io::ErrorKind::AlreadyExists.into();
+            return Err(explained(&error, "cannot make the cgroup", &path));
+        }
+        self.add(Entry::Cgroup { path: path.clone() })?;
+        fs::create_dir(&path).map_err(|error| explained(&error, "cannot make the cgroup", &path))
+    }
+
+    /// Writes `value` to a file of `/proc`, `/sys` or the like, which must exist.
+    ///
+    /// # Errors
+    /// The file cannot be read or refuses the value, or the journal cannot be
+    /// written; nothing has changed then.
+    pub fn setting(&mut self, path: &Path, value: &str) -> io::Result<()> {
+        let path = canonical(path)?;
+        let old = entry::setting_in_force(&path)
+            .map_err(|error| explained(&error, "cannot read the setting", &path))?;
+        if old == value {
+            return Ok(());
+        }
+        self.add(Entry::Setting { path: path.clone(), old })?;
+        entry::write_setting(&path, value).map_err(|error| {
+            let what = format!("cannot write \"{value}\" to the setting");
+            explained(&error, &what, &path)
+        })
+    }
+
+    /// Undoes everything, the latest first, and returns what failed, one
+    /// sentence each. The file goes when nothing failed, and else stays for
+    /// `punctual restore` to try again.
+    pub fn undo(&mut self) -> Vec<String> {
+        // A child of fork() has a copy of this journal; what it names is the parent's.
+        // Inside a PID namespace the number alone could be the same.
+        let same_number = std::process::id() == self.owner.pid;
+        if !Owner::this().map_or(same_number, |this| this == self.owner) {
+            return Vec::new();
+        }
+        let identity = self.owner.identity();
+        let mut failed = Vec::new();
+        for entry in std::mem::take(&mut self.entries).iter().rev() {
+            if let Err(message) = entry.undo(&identity) {
+                failed.push(message);
+            }
+        }
+        if let Some((_, path)) = self.file.take()
+            && failed.is_empty()
+            && let Err(error) = fs::remove_file(&path)
+        {
+            failed.push(format!("cannot remove {}: {}", path.display(), error::text(&error)));
+        }
+        failed
+    }
+
+    /// [`Journal::undo`] that says on stderr what failed. It may be called while a
+    /// panic unwinds: a stderr that nobody reads must not make that an abort.
+    pub fn undo_or_complain(&mut self) {
+        for message in self.undo() {
+            let _ = writeln!(io::stderr(), "punctual: {message}");
+        }
+    }
+
+    /// Puts an entry on disk, then in memory.
+    fn add(&mut self, entry: Entry) -> io::Result<()> {
+        let line = |value: serde_json::Result<String>| value.map_err(io::Error::other);
+        let mut text = String::new();
+        if self.file.is_none() {
+            self.file = Some(self.create()?);
+            text = line(serde_json::to_string(&self.owner))? + "\n";
+        }
+        text += &line(serde_json::to_string(&entry))?;
+        text.push('\n');
+        let (file, path) = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(|error| explained(&error, "cannot write the journal", path))?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    fn create(&self) -> io::Result<(File, PathBuf)> {
+        let folder = match &self.folder {
+            Some(folder) => made(folder)?,
+            None => first_usable()?,
+        };
+        let path = folder.join(self.owner.file_name());
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| explained(&error, "cannot make the journal", &path))?;
+        // The name must be on disk too.
+        File::open(&folder).and_then(|folder| folder.sync_all())?;
+        Ok((file, path))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.undo_or_complain();
+    }
+}

@@ -1,0 +1,60 @@
+//! Errors of system calls: taken from errno, and put in words.
+
+use std::io;
+
+/// What a system call returned, or its errno if that is negative.
+pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
+    if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// An error in words, without the "(os error 2)" that std adds: what failed is said
+/// by the words, and the number tells people nothing.
+#[must_use]
+pub fn text(error: &io::Error) -> String {
+    const MARK: &str = " (os error ";
+    let text = error.to_string();
+    let mut words = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once(MARK) {
+        words.push_str(before);
+        let after_number = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        rest = match after_number.strip_prefix(')') {
+            Some(left) if after_number.len() < after.len() => left,
+            _ => {
+                words.push_str(MARK);
+                after
+            }
+        };
+    }
+    words + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_put_in_words() {
+        assert_eq!(text(&io::Error::from_raw_os_error(2)), "No such file or directory");
+        assert_eq!(text(&io::Error::other("no such load")), "no such load");
+    }
+
+    #[test]
+    fn what_surrounds_a_number_stays() {
+        let wrapped = format!("cannot read a: {}; mount it", io::Error::from_raw_os_error(13));
+        assert!(wrapped.contains("(os error 13)"));
+        assert_eq!(text(&io::Error::other(wrapped)), "cannot read a: Permission denied; mount it");
+        for kept in ["a (os error )", "b (os error x)", "c (os error 1", "d (os error "] {
+            assert_eq!(text(&io::Error::other(kept)), kept);
+        }
+    }
+
+    #[test]
+    fn results_below_zero_are_errors() {
+        assert_eq!(check(0).unwrap(), 0);
+        assert_eq!(check(7_i64).unwrap(), 7);
+        // SAFETY: closes no descriptor; sets errno.
+        let closed = check(unsafe { libc::close(-1) });
+        assert_eq!(closed.unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
+}

@@ -1,0 +1,47 @@
+//! What the kernel lets processes use, and what they have used.
+
+use std::io;
+use std::time::Duration;
+
+use crate::error::check;
+
+/// Raises the soft limit of open files to the hard one and returns it.
+///
+/// # Errors
+/// As setrlimit(2).
+pub fn raise_open_file_limit() -> io::Result<u64> {
+    // SAFETY: the structure is a valid place, filled by getrlimit.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_cur = limit.rlim_max;
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit))?;
+        Ok(limit.rlim_cur)
+    }
+}
+
+/// CPU time of all children that were reaped, and of theirs.
+///
+/// # Errors
+/// As getrusage(2).
+pub fn reaped_cpu_time() -> io::Result<Duration> {
+    // SAFETY: the structure is a valid place, filled by getrusage.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        check(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage))?;
+        usage
+    };
+    let time = |value: libc::timeval| {
+        Duration::from_secs(u64::try_from(value.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(value.tv_usec).unwrap_or(0))
+    };
+    Ok(time(usage.ru_utime) + time(usage.ru_stime))
+}
+
+/// Clock ticks a second in `/proc/PID/stat`.
+#[must_use]
+pub fn clock_ticks_per_second() -> u64 {
+    // SAFETY: sysconf takes a plain number.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok().filter(|&n| n > 0).unwrap_or(100)
+}
