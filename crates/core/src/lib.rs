@@ -14,6 +14,7 @@ pub mod histogram;
 pub mod json;
 pub mod params;
 pub mod plan;
+pub mod preemption;
 pub mod run;
 pub mod schema;
 pub mod stats;
