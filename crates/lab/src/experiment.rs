@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
 use punctual_core::guest::{self as protocol, Event, MODULES_PATH, ORDER_PATH, Order};
+use punctual_core::hash::sha256;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Lab, Run};
 use punctual_core::units::utc;
@@ -19,7 +20,6 @@ use punctual_sys::affinity;
 use crate::board::Board;
 use crate::device::Device;
 use crate::guest::{Boot, Complete, End, Guest, emulator_version};
-use crate::hash::sha256;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::modules::{self, Module};

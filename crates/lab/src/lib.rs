@@ -6,7 +6,6 @@ pub mod board;
 pub mod device;
 pub mod experiment;
 pub mod guest;
-pub mod hash;
 pub mod initramfs;
 pub mod kernel;
 pub mod modules;

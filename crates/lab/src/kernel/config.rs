@@ -1,6 +1,7 @@
 //! What a kernel's configuration says about preemption.
 
 use anyhow::{Result, bail};
+use punctual_core::kconfig;
 
 use super::spec::Model;
 
@@ -12,19 +13,20 @@ impl Config {
         Self(text)
     }
 
+    /// Whether an option (without `CONFIG_`) is built in.
     pub(super) fn has(&self, option: &str) -> bool {
-        self.0.lines().any(|line| line.strip_suffix("=y") == Some(option))
+        kconfig::is_set(&self.0, option)
     }
 
     /// The preemption model that the kernel has without a parameter.
     pub(super) fn model(&self) -> Option<&'static str> {
         // PREEMPT_RT first: kernels of Debian with it also have PREEMPT_LAZY, others PREEMPT.
         [
-            ("CONFIG_PREEMPT_RT", "rt"),
-            ("CONFIG_PREEMPT_NONE", "none"),
-            ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
-            ("CONFIG_PREEMPT", "full"),
-            ("CONFIG_PREEMPT_LAZY", "lazy"),
+            ("PREEMPT_RT", "rt"),
+            ("PREEMPT_NONE", "none"),
+            ("PREEMPT_VOLUNTARY", "voluntary"),
+            ("PREEMPT", "full"),
+            ("PREEMPT_LAZY", "lazy"),
         ]
         .into_iter()
         .find_map(|(option, model)| self.has(option).then_some(model))
@@ -36,7 +38,7 @@ impl Config {
     /// It cannot have that model; the text says which one it has. `package` names the kernel.
     pub(super) fn parameters(&self, asked: Model, package: &str) -> Result<Vec<String>> {
         let own = self.model();
-        let dynamic = self.has("CONFIG_PREEMPT_DYNAMIC") && own != Some("rt");
+        let dynamic = self.has("PREEMPT_DYNAMIC") && own != Some("rt");
         // The parameter is given for the default too: models differ by its value alone.
         if dynamic && asked != Model::Rt {
             return Ok(vec![format!("preempt={}", asked.name())]);

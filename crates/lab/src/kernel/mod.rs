@@ -10,9 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use punctual_core::hash::sha256;
 
 use crate::arch::Arch;
-use crate::hash::sha256;
 use cache::Cache;
 use config::Config;
 use debian::{Local, Offer, Packages, Tools, fetch_command};
@@ -403,19 +403,19 @@ fn tree_image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     let config = read_config(&config)?;
     let (option, images): (_, &[&str]) = match arch {
         // A vmlinux is never older than the bzImage that is made of it.
-        Arch::X86_64 => ("CONFIG_X86_64", &["vmlinux", "arch/x86/boot/bzImage"]),
-        Arch::Aarch64 => ("CONFIG_ARM64", &["arch/arm64/boot/Image", "arch/arm64/boot/Image.gz"]),
+        Arch::X86_64 => ("X86_64", &["vmlinux", "arch/x86/boot/bzImage"]),
+        Arch::Aarch64 => ("ARM64", &["arch/arm64/boot/Image", "arch/arm64/boot/Image.gz"]),
     };
     ensure!(
         config.has(option),
-        "{} is configured for another architecture than the board's, {arch} (no {option})",
+        "{} is configured for another architecture than the board's, {arch} (no CONFIG_{option})",
         tree.display()
     );
     let mut built = images.iter().map(|image| tree.join(image)).filter(|image| image.is_file());
     let first = built.next();
     // Without a PVH entry the bzImage beside a vmlinux is what boots.
     let boots = match built.next() {
-        Some(packed) if arch == Arch::X86_64 && !config.has("CONFIG_PVH") => Some(packed),
+        Some(packed) if arch == Arch::X86_64 && !config.has("PVH") => Some(packed),
         _ => first,
     };
     boots.with_context(|| {

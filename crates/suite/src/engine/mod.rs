@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use punctual_core::hash::sha256;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
     Cell, CellState, Condition, Lab, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
@@ -293,7 +294,7 @@ fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Checked]) 
         board.kind = "virtual".to_owned();
         board.lab = Some(lab.clone());
     }
-    let plan_hash = facts::sha256(&serde_json::to_vec(plan).unwrap_or_default());
+    let plan_hash = sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
     Run {
         schema: SCHEMA.to_owned(),

@@ -1,8 +1,9 @@
 //! One number for one kind of board.
 
+use punctual_core::hash::sha256;
+
 use super::Facts;
 use super::cpu_list::CpuList;
-use super::sha256;
 
 /// SHA-256 (hexadecimal) over what identifies the hardware: equal for equal
 /// boards, and for one board under any kernel.

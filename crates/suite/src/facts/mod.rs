@@ -19,13 +19,12 @@ pub mod state;
 pub mod virtualisation;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Read as _;
 
+use punctual_core::hash::Hasher;
 use punctual_core::schema::{Board, Kernel, Tool};
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 pub use conditions::{Measurement, conditions, virtual_board};
 pub use cpu_times::{CpuTimes, Share, Ticks};
@@ -181,41 +180,19 @@ pub fn tool() -> Tool {
 /// Piece by piece: the executable in one piece would be half of the memory that a run takes.
 fn hash_of_executable() -> std::io::Result<String> {
     let mut file = std::fs::File::open("/proc/self/exe")?;
-    let mut hasher = Sha256::new();
+    let mut hasher = Hasher::default();
     let mut piece = [0_u8; 16 * 1024];
     loop {
         match file.read(&mut piece)? {
-            0 => return Ok(hexadecimal(&hasher.finalize())),
+            0 => return Ok(hasher.finish()),
             length => hasher.update(&piece[..length]),
         }
     }
 }
 
-/// SHA-256, hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hash_is_sha256() {
-        // FIPS 180-2, appendix B.1.
-        assert_eq!(
-            sha256(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
 
     #[test]
     fn this_program_is_named_and_hashed() {

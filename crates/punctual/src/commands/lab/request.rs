@@ -67,7 +67,7 @@ impl Request {
     pub fn group(&self) -> String {
         let kernels: Vec<_> = self.kernels.iter().map(|kernel| &kernel.image_sha256).collect();
         let what = format!("{:?} {} {kernels:?}", self.plan, self.board.words());
-        format!("{}-{}", self.plan.name, &punctual_lab::hash::sha256(what.as_bytes())[..8])
+        format!("{}-{}", self.plan.name, &punctual_core::hash::sha256(what.as_bytes())[..8])
     }
 
     /// The experiment, in a folder.
