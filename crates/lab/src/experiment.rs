@@ -343,16 +343,16 @@ impl Experiment<'_> {
         let kernel = &self.kernels[place.kernel];
         // A model that the command line asks for is no other than the one that was asked for.
         let told = self.parameters.iter().any(|parameter| parameter.starts_with("preempt="));
-        let model = kernel.model.clone().filter(|_| !told);
+        let model = kernel.model.filter(|_| !told);
         let name = kernel.name.clone();
         let command = self.command.to_vec();
         let group = self.group.to_owned();
         let run_id = run_id(&place.name, &lab.initramfs_sha256);
         Box::new(move |run: &mut Run| {
-            if let Some(model) = &model {
+            if let Some(model) = model {
                 let found = &run.kernel.preemption;
                 ensure!(
-                    found == model,
+                    *found == model.as_str(),
                     "{name} was to boot with the preemption model {model}, and runs with {found}"
                 );
             }

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use punctual_core::hash::sha256;
+use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
 use cache::Cache;
 use config::Config;
 use debian::{Local, Offer, Packages, Tools, fetch_command};
 use image::{Form, Payload};
-use spec::{Debian, Model, Spec};
+use spec::{Debian, Spec};
 
 pub use spec::FORMS;
 
@@ -39,9 +40,9 @@ pub struct Kernel {
     pub release: String,
     /// What the name asks of its command line, e.g. `preempt=none`.
     pub parameters: Vec<String>,
-    /// The preemption model that it must report once it runs, `none` to `rt`; `None` where
-    /// no configuration says it.
-    pub model: Option<String>,
+    /// The preemption model that it must report once it runs; absent if no configuration
+    /// tells it.
+    pub model: Option<Model>,
     /// Its configuration, where that is known.
     pub config: Option<PathBuf>,
     /// What holds its modules: a folder as `/lib/modules/RELEASE`, or a build tree.
@@ -234,7 +235,7 @@ impl Kernels {
         let config = read_config(&parts.config)?;
         let parameters =
             asked.model.map_or(Ok(Vec::new()), |model| config.parameters(model, &local.name))?;
-        let model = asked.model.map(Model::name).or_else(|| config.model());
+        let model = asked.model.or_else(|| config.model());
         let image = self.image(&parts.image, arch, say)?;
         Ok(Kernel {
             name: asked.to_string(),
@@ -243,7 +244,7 @@ impl Kernels {
             image_sha256: image.sha256,
             release: parts.release,
             parameters,
-            model: model.map(String::from),
+            model,
             config: Some(parts.config),
             modules: Some(parts.modules),
             package: Some(format!("{} {}", local.name, local.version)),
@@ -296,7 +297,7 @@ impl Kernels {
             image_sha256: image.sha256,
             release,
             parameters: Vec::new(),
-            model: read.and_then(|config| config.model()).map(String::from),
+            model: read.and_then(|config| config.model()),
             config,
             modules: is_tree.then_some(path),
             package: None,

@@ -133,7 +133,7 @@ fn a_missing_kernel_is_fetched_once() {
         image_sha256: sha256(&bytes),
         release: "6.1.0-56-amd64".into(),
         parameters: vec!["preempt=full".into()],
-        model: Some("full".into()),
+        model: Some(Model::Full),
         config: Some(package.join("boot/config-6.1.0-56-amd64")),
         modules: Some(package.join("lib/modules/6.1.0-56-amd64")),
         package: Some("linux-image-6.1.0-56-amd64 6.1.192-2".into()),
@@ -143,13 +143,13 @@ fn a_missing_kernel_is_fetched_once() {
     assert_eq!(said[0], "fetching linux-image-6.1.0-56-amd64 6.1.192-2, 1 MB");
 
     let (kernel, said) = machine.resolve("debian:6.1.0-56", true).unwrap();
-    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("voluntary")));
+    assert_eq!((kernel.parameters.len(), kernel.model), (0, Some(Model::Voluntary)));
     assert_eq!(said, [""; 0]);
     machine.resolve("debian:none", true).unwrap();
     assert_eq!(machine.downloads(), 1);
 
     let (kernel, _) = machine.resolve("debian:rt", true).unwrap();
-    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("rt")));
+    assert_eq!((kernel.parameters.len(), kernel.model), (0, Some(Model::Rt)));
     assert_eq!(machine.downloads(), 2);
     let left: Vec<_> = fs::read_dir(cache).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
@@ -287,7 +287,7 @@ fn image_files_say_what_they_are() {
 
     let (kernel, _) = machine.resolve(&at("k/vmlinuz"), false).unwrap();
     assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("vmlinuz", "6.1.0-56-amd64"));
-    assert_eq!(kernel.model.as_deref(), Some("voluntary"));
+    assert_eq!(kernel.model, Some(Model::Voluntary));
     assert_eq!((kernel.modules, kernel.package), (None, None));
     let (kernel, _) = machine.resolve(&at("k/vmlinux"), false).unwrap();
     assert_eq!(kernel.image, folder.0.join("k/vmlinux"));
@@ -319,7 +319,7 @@ fn a_build_tree_has_its_own_modules() {
     folder.write("linux/include/config/kernel.release", b"6.19.0-rc1+\n");
     let (kernel, _) = machine.resolve(spec, false).unwrap();
     assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("linux", "6.19.0-rc1+"));
-    assert_eq!((kernel.model.as_deref(), &kernel.modules), (Some("full"), &Some(tree.clone())));
+    assert_eq!((kernel.model, &kernel.modules), (Some(Model::Full), &Some(tree.clone())));
     assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux());
 
     folder.write("linux/vmlinux", &vmlinux());

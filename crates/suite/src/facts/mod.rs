@@ -91,7 +91,7 @@ impl Facts {
             name: named("hostname", |names| &names.node),
             kernel: Kernel {
                 machine: named("arch", |names| &names.machine),
-                preemption: preemption.model.to_owned(),
+                preemption: preemption.model.to_string(),
                 config_sha256: config.as_ref().map(|config| config.sha256.clone()),
                 release,
                 version,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 use clap::ArgMatches;
 use punctual_core::plan::Plan;
+use punctual_core::preemption::Model;
 use punctual_lab::arch::Arch;
 use punctual_lab::board::{Board, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
@@ -31,7 +32,7 @@ pub struct Request {
 }
 
 /// Models that are compared where neither kernels nor a plan that names them are given.
-const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
+const MODELS: [Model; 4] = [Model::None, Model::Voluntary, Model::Full, Model::Rt];
 
 impl Request {
     /// Reads the request, and gets the kernels.
@@ -146,10 +147,9 @@ fn measured(plan: &Plan, board: &Board) -> Vec<&'static Device> {
 fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
     let given: Vec<String> =
         matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
-    let of_models = |models: &[&str]| models.iter().map(|m| format!("debian:{m}")).collect();
     let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
-        ([], []) => of_models(&MODELS),
-        ([], models) => of_models(&models.iter().map(String::as_str).collect::<Vec<_>>()),
+        ([], []) => MODELS.iter().map(|model| format!("debian:{model}")).collect(),
+        ([], models) => models.iter().map(|model| format!("debian:{model}")).collect(),
         _ => given,
     };
     let modules = matches.get_one::<PathBuf>("modules").map(PathBuf::as_path);
