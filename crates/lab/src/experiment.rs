@@ -19,6 +19,7 @@ use punctual_sys::affinity;
 
 use crate::board::Board;
 use crate::device::Device;
+use crate::files;
 use crate::guest::{Boot, Complete, End, Guest, emulator_version};
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
@@ -166,7 +167,7 @@ impl Experiment<'_> {
         let path = self.out.join(EXPERIMENT);
         let list =
             serde_json::json!({"group": self.group, "board": self.board.words(), "runs": runs});
-        fs::write(&path, format!("{list:#}\n"))
+        files::replace(&path, format!("{list:#}\n").as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }
 

@@ -14,6 +14,7 @@ use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::process::bind_to_this;
 
 use crate::arch::Arch;
+use crate::files;
 
 /// The guest's console, kept with the run.
 pub const CONSOLE: &str = "console.log";
@@ -319,13 +320,9 @@ impl Guest {
         self.replace("run.json", &text)
     }
 
-    /// Readers see the old file or the new one.
     fn replace(&self, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
         let path = self.dir.join(name);
-        let new = self.dir.join(".new");
-        fs::write(&new, bytes)
-            .and_then(|()| fs::rename(&new, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        files::replace(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Whether the run came out, and what the console last said where it did not.

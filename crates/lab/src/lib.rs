@@ -13,3 +13,6 @@ pub mod program;
 
 mod decompress;
 mod elf;
+mod files;
+#[cfg(test)]
+mod testing;

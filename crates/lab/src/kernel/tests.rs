@@ -1,33 +1,7 @@
 use super::image::tests::{arm64_image, bz_image, vmlinux};
 use super::*;
 use crate::decompress::tests::gzip;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A folder of a test, gone with it.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("punctual-lab-{}-{number}", std::process::id());
-        let path = fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn write(&self, path: &str, content: &[u8]) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::testing::Folder;
 
 const STOCK: &[u8] = b"CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
 const RT: &[u8] = b"CONFIG_PREEMPT_RT=y\n";
