@@ -1,6 +1,9 @@
 //! What a kernel's configuration says about preemption.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
 use punctual_core::kconfig;
 use punctual_core::preemption::Model;
 
@@ -8,8 +11,14 @@ use punctual_core::preemption::Model;
 pub(super) struct Config(String);
 
 impl Config {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self(text))
     }
 
     /// Whether an option (without `CONFIG_`) is built in.
@@ -61,7 +70,7 @@ mod tests {
         for option in options {
             text += &format!("CONFIG_{option}=y\n");
         }
-        Config::new(text)
+        Config(text)
     }
 
     #[test]

@@ -2,6 +2,7 @@ use super::image::tests::{arm64_image, bz_image, vmlinux};
 use super::*;
 use crate::decompress::tests::gzip;
 use crate::testing::Folder;
+use punctual_core::hash::sha256;
 
 const STOCK: &[u8] = b"CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
 const RT: &[u8] = b"CONFIG_PREEMPT_RT=y\n";
@@ -239,7 +240,7 @@ fn a_download_tells_its_progress() {
     let available = machine
         .kernels
         .fetch("debian:6.1.0-56", Arch::X86_64, &mut |progress| {
-            if let Progress::Bytes { done, total } = progress {
+            if let FetchProgress::Bytes { done, total } = progress {
                 bytes.push((done, total));
             }
         })
