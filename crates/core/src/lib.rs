@@ -7,9 +7,9 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod channel;
 pub mod compare;
 pub mod format;
-pub mod guest;
 pub mod hash;
 pub mod histogram;
 pub mod json;

@@ -6,11 +6,12 @@
 
 pub mod engine;
 pub mod facts;
-pub mod guest;
+pub mod init;
 pub mod knobs;
 pub mod loads;
 pub mod probes;
 pub mod recorder;
 pub mod registry;
+pub mod remote;
 pub mod ring;
 pub mod schedule;

@@ -10,6 +10,8 @@ pub mod image;
 mod parts;
 mod spec;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 mod tools;
 mod tree;

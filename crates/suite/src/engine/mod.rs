@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use punctual_core::channel::VirtualBoard;
 use punctual_core::hash::sha256;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
-    Cell, CellState, Condition, Lab, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
+    Cell, CellState, Condition, Origin, Outcome, Run, RunState, SCHEMA, TimeBase, Verdict,
 };
 use punctual_core::units::utc;
 use punctual_core::verdict::{Rule, judge_run};
@@ -62,8 +63,11 @@ pub struct Options {
     pub phase_ns: u64,
     /// Allows priority 99.
     pub force: bool,
-    /// The virtual board that this machine is; none elsewhere.
-    pub lab: Option<Lab>,
+    /// The virtual board that this machine is; none elsewhere. Who made the board adds to the
+    /// record what it was made of.
+    pub virtual_board: Option<VirtualBoard>,
+    /// SHA-256 of this program, hexadecimal, if that is known already; else it is computed.
+    pub tool_sha256: Option<String>,
 }
 
 /// What is wrong with what was asked for; nothing was measured.
@@ -195,12 +199,17 @@ pub fn run(
     let plan_ns: u64 =
         plan.cells.iter().map(|cell| cell.duration_ns.saturating_add(plan.warmup_ns)).sum();
     observer.started(&run, &dir, plan_ns);
+    let rule = Rule::of(plan, &run.board);
+    let rule = match &options.virtual_board {
+        Some(board) => rule.on_virtual_board(board.mips.is_some()),
+        None => rule,
+    };
     let mut environment = Environment {
         store: &mut store,
         signals: &signals,
         journal: &mut journal,
         observer,
-        rule: Rule::of(plan, &run.board),
+        rule,
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         threshold_ns: limit(options.threshold_ns),
@@ -290,9 +299,8 @@ fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Checked]) 
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
     }
-    if let Some(lab) = &options.lab {
+    if options.virtual_board.is_some() {
         board.kind = "virtual".to_owned();
-        board.lab = Some(lab.clone());
     }
     let plan_hash = sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
@@ -312,7 +320,7 @@ fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Checked]) 
         phase_ns: options.phase_ns,
         plan_hash,
         plan: plan.clone(),
-        tool: facts::tool(),
+        tool: facts::tool(options.tool_sha256.as_deref()),
         board,
         kernel: facts.kernel.clone(),
         privileged: false,
@@ -353,10 +361,10 @@ fn conditions(
         dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
     };
     let mut conditions = facts::conditions(facts, &measurement);
-    if let Some(lab) = &options.lab {
+    if let Some(board) = &options.virtual_board {
         // The host is no part of a virtual board whose time is counted; what it is says more.
         conditions.retain(|condition| condition.id != "virtual-machine");
-        conditions.insert(0, facts::virtual_board(lab));
+        conditions.insert(0, facts::virtual_board(board));
     }
     for condition in &mut conditions {
         let reason = match condition.id.as_str() {

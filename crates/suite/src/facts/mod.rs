@@ -162,15 +162,15 @@ fn group(facts: &impl Serialize) -> Option<Value> {
         .filter(|value| value.as_object().is_some_and(|keys| !keys.is_empty()))
 }
 
-/// This program and how it was started.
+/// This program and how it was started; `sha256` is that of its executable, if it is known.
 #[must_use]
-pub fn tool() -> Tool {
+pub fn tool(sha256: Option<&str>) -> Tool {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     Tool {
         name: "punctual".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         target: format!("{}-unknown-linux-{libc}", std::env::consts::ARCH),
-        sha256: hash_of_executable().unwrap_or_default(),
+        sha256: sha256.map_or_else(|| hash_of_executable().unwrap_or_default(), str::to_owned),
         command: std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect(),
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn this_program_is_named_and_hashed() {
-        let tool = tool();
+        let tool = tool(None);
         assert_eq!(tool.sha256.len(), 64);
         assert!(!tool.command.is_empty());
         assert!(tool.target.starts_with(std::env::consts::ARCH));

@@ -6,7 +6,7 @@ use punctual_core::units::grouped;
 use punctual_lab::kernel::{Available, FetchProgress, Kernels, State};
 use serde_json::json;
 
-use super::request::arch;
+use super::asked::arch;
 use crate::ending::Ending;
 use crate::output;
 

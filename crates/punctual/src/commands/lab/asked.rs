@@ -1,6 +1,6 @@
-//! What `lab run` and `lab check` were asked for: the board, its kernels, the plan.
+//! The options of `lab run` and `lab check` as an experiment: the board, its kernels, the plan.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -8,92 +8,48 @@ use clap::ArgMatches;
 use punctual_core::plan::Plan;
 use punctual_core::preemption::Model;
 use punctual_lab::arch::Arch;
-use punctual_lab::board::{Board, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
+use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
+use punctual_lab::emulator::emulator_version;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::kernel::{Kernel, Kernels};
-use punctual_lab::{guest, program};
+use punctual_lab::program;
 use punctual_suite::probes;
 
 use crate::{output, request};
 
-/// Everything that an experiment needs, found and checked before the first boot.
-pub struct Request {
-    pub board: Board,
-    pub plan: Plan,
-    pub kernels: Vec<Kernel>,
-    pub replicates: u32,
-    program: Vec<u8>,
-    modules: Vec<(String, String)>,
-    parameters: Vec<String>,
-    jobs: usize,
-    patience: Duration,
-    crash: bool,
-}
-
-/// Models that are compared where neither kernels nor a plan that names them are given.
+/// The models to compare unless --kernel or the plan names others.
 const MODELS: [Model; 4] = [Model::None, Model::Voluntary, Model::Full, Model::Rt];
 
-impl Request {
-    /// Reads the request, and gets the kernels.
-    ///
-    /// # Errors
-    /// What cannot be had, and what to do.
-    pub fn read(matches: &ArgMatches) -> anyhow::Result<Self> {
-        let plan = request::plan(matches, &request::LAB)?;
-        let mut board = board(matches)?;
-        board.measured = measured(&plan, &board);
-        // Cheap, and the most likely to be missing.
-        guest::emulator_version(board.arch)?;
-        let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
-        let program = program::find(board.arch, named)?;
-        let kernels = kernels(matches, &plan, board.arch)?;
-        Ok(Self {
-            board,
-            kernels,
-            replicates: number(matches, "replicates").unwrap_or(1),
-            program,
-            modules: modules(matches),
-            parameters: words(matches, "append"),
-            jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
-            patience: matches
-                .get_one::<u64>("patience")
-                .map_or(Duration::MAX, |ns| Duration::from_nanos(*ns)),
-            crash: matches.get_flag("crash-init"),
-            plan,
-        })
-    }
-
-    /// A name for the experiment: the same wherever and whenever it is repeated.
-    pub fn group(&self) -> String {
-        let kernels: Vec<_> = self.kernels.iter().map(|kernel| &kernel.image_sha256).collect();
-        let what = format!("{:?} {} {kernels:?}", self.plan, self.board.words());
-        format!("{}-{}", self.plan.name, &punctual_core::hash::sha256(what.as_bytes())[..8])
-    }
-
-    /// The experiment, in a folder.
-    pub fn experiment<'a>(
-        &'a self,
-        out: &'a Path,
-        group: &'a str,
-        command: &'a [String],
-    ) -> Experiment<'a> {
-        Experiment {
-            board: &self.board,
-            plan: &self.plan,
-            kernels: &self.kernels,
-            replicates: self.replicates,
-            program: &self.program,
-            modules: &self.modules,
-            parameters: &self.parameters,
-            out,
-            group,
-            command,
-            jobs: self.jobs,
-            patience: self.patience,
-            crash: self.crash,
-        }
-    }
+/// Reads what `lab run` or `lab check` was asked for, and gets the kernels.
+///
+/// # Errors
+/// What is wrong or missing, and what to do.
+pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
+    let plan = request::plan(matches, &request::LAB)?;
+    let mut board = board(matches)?;
+    board.measured = measured(&plan, &board);
+    // Cheap, and the most likely to be missing.
+    emulator_version(board.arch)?;
+    let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
+    let program = program::find(board.arch, named)?;
+    let kernels = kernels(matches, &plan, board.arch)?;
+    Ok(Experiment {
+        board,
+        plan,
+        kernels,
+        replicates: number(matches, "replicates").unwrap_or(1),
+        program,
+        modules: modules(matches),
+        parameters: split(matches, "append"),
+        // `lab check` has no --group.
+        group: matches.try_get_one("group").ok().flatten().cloned(),
+        command: std::env::args().collect(),
+        jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
+        patience: matches
+            .get_one::<u64>("patience")
+            .map_or(Duration::MAX, |ns| Duration::from_nanos(*ns)),
+    })
 }
 
 /// The architecture of `--board`.
@@ -104,7 +60,7 @@ pub fn arch(matches: &ArgMatches) -> Arch {
     }
 }
 
-fn board(matches: &ArgMatches) -> anyhow::Result<Board> {
+fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
     let names = matches.get_many::<String>("device").into_iter().flatten();
     let mut devices = Vec::new();
     for name in names {
@@ -117,7 +73,7 @@ fn board(matches: &ArgMatches) -> anyhow::Result<Board> {
     if free && matches.contains_id("mips") {
         bail!("--mips and --free-running do not go together: one counts time, the other does not");
     }
-    let board = Board {
+    let board = BoardSpec {
         arch: arch(matches),
         cpus: number(matches, "cpus").unwrap_or(1),
         memory_mib: number(matches, "memory").unwrap_or(DEFAULT_MEMORY_MIB),
@@ -130,7 +86,7 @@ fn board(matches: &ArgMatches) -> anyhow::Result<Board> {
 }
 
 /// The devices that the plan's probes measure, of those that the board can have.
-fn measured(plan: &Plan, board: &Board) -> Vec<&'static Device> {
+fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
     let mut devices: Vec<&'static Device> = Vec::new();
     for name in plan.cells.iter().filter_map(|cell| probes::device(&cell.probe)) {
         if let Ok(device) = device::find(name)
@@ -159,7 +115,7 @@ fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<
     names.iter().map(|name| kernels.resolve(name, arch, modules, fetch, &mut say)).collect()
 }
 
-/// Modules with the parameters behind their names.
+/// Modules, each with the parameters that follow its name.
 fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
     let texts = matches.get_many::<String>("module").into_iter().flatten();
     texts
@@ -170,7 +126,8 @@ fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
         .collect()
 }
 
-fn words(matches: &ArgMatches, id: &str) -> Vec<String> {
+/// The words of an option's text.
+fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
     let text = matches.get_one::<String>(id).map_or("", String::as_str);
     text.split_whitespace().map(str::to_owned).collect()
 }
