@@ -1,8 +1,8 @@
-//! What a guest sends, whatever it is, gives messages with paths within the run directory.
+//! What comes over the channel, whatever it is, gives messages with paths within the run directory.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use punctual_core::guest::{Decoder, Message, encode};
+use punctual_core::channel::{Decoder, Message, encode};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut decoder = Decoder::default();

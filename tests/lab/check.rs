@@ -20,7 +20,7 @@ fn the_exit_status_tells_good_from_bad_and_from_neither() {
     check("--kernel debian:none --replicates 2")
         .with(1)
         .says(&["bad: debian:none: above 100.0 us"]);
-    check("--kernel debian:rt --replicates 1 --crash-init")
+    check("--kernel debian:rt --replicates 1 --append punctual.end_init")
         .with(125)
         .says(&["cannot be judged: debian:rt", "ended before its run"]);
     check("--kernel no/such/kernel").with(125).says(&["no kernel at no/such/kernel"]);

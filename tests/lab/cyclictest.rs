@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use punctual_lab::arch::Arch;
-use punctual_lab::board::{Board, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
-use punctual_lab::guest::emulator;
+use punctual_lab::board::BoardSpec;
+use punctual_lab::emulator::emulator;
 use punctual_lab::initramfs::Initramfs;
 use punctual_lab::kernel::Kernels;
 
@@ -86,14 +86,7 @@ fn initramfs() -> Vec<u8> {
 /// Boots an initramfs on the board of the lab, to its end; what it said.
 fn console(place: &Place, initramfs: &[u8]) -> String {
     fs::write(place.path.join("initramfs"), initramfs).unwrap();
-    let board = Board {
-        arch: Arch::X86_64,
-        cpus: 1,
-        memory_mib: DEFAULT_MEMORY_MIB,
-        mips: Some(DEFAULT_MIPS),
-        devices: Vec::new(),
-        measured: Vec::new(),
-    };
+    let board = BoardSpec::default();
     let kernels = Kernels::of_user().unwrap();
     let kernel = kernels.resolve("debian:rt", Arch::X86_64, None, false, &mut |_| ()).unwrap();
     let mut qemu = Command::new(emulator(Arch::X86_64).0)

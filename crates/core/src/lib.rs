@@ -7,12 +7,14 @@
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod channel;
 pub mod compare;
 pub mod format;
-pub mod guest;
+pub mod hash;
 pub mod histogram;
 pub mod interval;
 pub mod json;
+pub mod kconfig;
 pub mod params;
 pub mod plan;
 pub mod preemption;

@@ -86,13 +86,6 @@ impl Model {
         (words.contains(&"PREEMPT_RT") || old()).then_some(Self::Rt)
     }
 
-    /// The model that `debugfs:sched/preempt` marks: `full` of `none voluntary (full)`.
-    #[must_use]
-    pub fn in_use(debugfs: &str) -> Option<Self> {
-        let marked = debugfs.split_once('(')?.1.split_once(')')?.0;
-        marked.parse().ok()
-    }
-
     /// The model that the values of `preempt=` on the kernel's command line select: the last
     /// one that the kernel knows.
     #[must_use]
@@ -196,11 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn debugfs_and_the_command_line_tell_a_dynamic_kernels() {
-        assert_eq!(Model::in_use("none voluntary (full) \n"), Some(Model::Full));
-        for text in ["", "(", "none", "(bogus)", ")full("] {
-            assert_eq!(Model::in_use(text), None, "{text}");
-        }
+    fn the_last_known_word_of_the_command_line_counts() {
         assert_eq!(Model::at_boot(["none", "full", "bogus", "rt"].into_iter()), Some(Model::Full));
         assert_eq!(Model::at_boot(["rt"].into_iter()), None);
     }

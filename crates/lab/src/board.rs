@@ -4,6 +4,8 @@
 //! time is skipped (`-icount shift=N,sleep=off`, docs/devel/tcg-icount.rst of QEMU). What
 //! else could bring the host's time or randomness in is closed here: docs/lab.md names it.
 
+use punctual_core::channel::VirtualBoard;
+
 use crate::arch::Arch;
 use crate::device::Device;
 
@@ -21,7 +23,7 @@ const DATE: &str = "2020-01-01";
 
 /// A board that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Board {
+pub struct BoardSpec {
     /// Its CPUs' architecture.
     pub arch: Arch,
     /// CPUs.
@@ -37,11 +39,24 @@ pub struct Board {
     pub measured: Vec<&'static Device>,
 }
 
-impl Board {
-    /// Checks that the board can be had.
+impl Default for BoardSpec {
+    fn default() -> Self {
+        Self {
+            arch: Arch::X86_64,
+            cpus: 1,
+            memory_mib: DEFAULT_MEMORY_MIB,
+            mips: Some(DEFAULT_MIPS),
+            devices: Vec::new(),
+            measured: Vec::new(),
+        }
+    }
+}
+
+impl BoardSpec {
+    /// Checks that there is such a board.
     ///
     /// # Errors
-    /// What it cannot have, and what it can.
+    /// The first thing that it cannot have, and what it can.
     pub fn check(&self) -> Result<(), String> {
         let most = match (self.arch, self.mips) {
             (Arch::X86_64, Some(_)) => 1,
@@ -153,6 +168,12 @@ impl Board {
         text
     }
 
+    /// What the guest has to know of it.
+    #[must_use]
+    pub fn virtual_board(&self) -> VirtualBoard {
+        VirtualBoard { mips: self.mips, cpus: self.cpus, not_exact: self.not_exact() }
+    }
+
     /// Why a repeated run need not give the same nanoseconds.
     #[must_use]
     pub fn not_exact(&self) -> Vec<String> {
@@ -187,34 +208,27 @@ mod tests {
     use super::*;
     use crate::device::{DEVICES, find};
 
-    fn board() -> Board {
-        Board {
-            arch: Arch::X86_64,
-            cpus: 1,
-            memory_mib: 256,
-            mips: Some(250),
-            devices: Vec::new(),
-            measured: Vec::new(),
-        }
+    fn board() -> BoardSpec {
+        BoardSpec::default()
     }
 
     #[test]
     fn boards_have_what_they_can_have() {
         board().check().unwrap();
-        let wrong = |board: Board, text: &str| {
+        let wrong = |board: BoardSpec, text: &str| {
             let error = board.check().unwrap_err();
             assert!(error.contains(text), "{error}");
         };
-        wrong(Board { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: under counted");
-        Board { cpus: 2, mips: None, ..board() }.check().unwrap();
-        Board { cpus: 4, arch: Arch::Aarch64, ..board() }.check().unwrap();
-        wrong(Board { cpus: 5, arch: Arch::Aarch64, ..board() }, "1 to 4 CPUs");
-        wrong(Board { cpus: 0, ..board() }, "--cpus 0");
-        wrong(Board { mips: Some(300), ..board() }, "125, 250, 500, 1000");
-        wrong(Board { memory_mib: 8, ..board() }, "from 16");
+        wrong(BoardSpec { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: under counted");
+        BoardSpec { cpus: 2, mips: None, ..board() }.check().unwrap();
+        BoardSpec { cpus: 4, arch: Arch::Aarch64, ..board() }.check().unwrap();
+        wrong(BoardSpec { cpus: 5, arch: Arch::Aarch64, ..board() }, "1 to 4 CPUs");
+        wrong(BoardSpec { cpus: 0, ..board() }, "--cpus 0");
+        wrong(BoardSpec { mips: Some(300), ..board() }, "125, 250, 500, 1000");
+        wrong(BoardSpec { memory_mib: 8, ..board() }, "from 16");
         let parport = vec![find("parport").unwrap()];
         wrong(
-            Board { arch: Arch::Aarch64, devices: parport, ..board() },
+            BoardSpec { arch: Arch::Aarch64, devices: parport, ..board() },
             "has no parport; boards that have it: x86_64",
         );
         assert!(find("modem").unwrap_err().contains("parport, edu"));
@@ -227,7 +241,7 @@ mod tests {
             text.contains("-icount shift=2,sleep=off,rr=record,rrfile=/dev/null -seed 7"),
             "{text}"
         );
-        let free = Board { mips: None, ..board() };
+        let free = BoardSpec { mips: None, ..board() };
         assert!(!free.options(7).join(" ").contains("icount"));
         assert_eq!(free.not_exact(), ["time is not counted"]);
     }
@@ -235,7 +249,7 @@ mod tests {
     #[test]
     fn devices_that_break_exactness_say_so() {
         for device in DEVICES {
-            let with = Board { devices: vec![device], ..board() };
+            let with = BoardSpec { devices: vec![device], ..board() };
             assert_eq!(with.not_exact().is_empty(), device.not_exact.is_none());
             let recorded = with.options(1).join(" ").contains("rr=record");
             assert_eq!(recorded, device.not_exact.is_none());

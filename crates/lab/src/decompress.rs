@@ -62,18 +62,17 @@ fn read_at_most(reader: &mut dyn Read, most: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Unpacks one frame, or the beginning of one that holds more than `most`. The
-/// decoder's own errors are left out: their texts would double its size.
-fn unpack_zstd(mut packed: &[u8], most: u64) -> Option<Vec<u8>> {
+/// Unpacks one frame, or the beginning of one that holds more than `most`.
+fn unpack_zstd(mut packed: &[u8], most: u64) -> Result<Vec<u8>> {
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(MOST_WORKING.into());
-    decoder.init(&mut packed).ok()?;
+    decoder.init(&mut packed)?;
     let mut bytes = Vec::new();
     while !decoder.is_finished() && bytes.len() as u64 <= most {
-        decoder.decode_blocks(&mut packed, BlockDecodingStrategy::UptoBlocks(8)).ok()?;
+        decoder.decode_blocks(&mut packed, BlockDecodingStrategy::UptoBlocks(8))?;
         bytes.extend(decoder.collect().unwrap_or_default());
     }
-    Some(bytes)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -113,6 +112,7 @@ pub(crate) mod tests {
             for length in 6..packed.len() - 13 {
                 let error = compression.unpack(&packed[..length], MOST).unwrap_err();
                 assert_eq!(error.to_string(), format!("bad {name} data"));
+                assert!(error.chain().count() > 1, "what the decoder says is lost");
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) const X86_64: u16 = 62;
 /// `EM_AARCH64`.
 pub(crate) const AARCH64: u16 = 183;
 
+const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
 
 /// An ELF file.
@@ -17,10 +18,20 @@ pub(crate) struct Elf<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// `None` where the bytes are no 64-bit little-endian ELF file.
+    /// `None` if the bytes are no 64-bit little-endian ELF file.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let is_elf64_little_endian = bytes.starts_with(b"\x7fELF\x02\x01");
         Some(Self { bytes, machine: u16_at(bytes, 18)? }).filter(|_| is_elf64_little_endian)
+    }
+
+    /// Whether a dynamic linker has to load it (`PT_INTERP`); `None` if its program headers
+    /// are cut short.
+    pub(crate) fn is_dynamic(&self) -> Option<bool> {
+        let count = usize::from(u16_at(self.bytes, 56)?);
+        (0..count).try_fold(false, |dynamic, index| {
+            let kind = u32_at(self.header(32, 54, index)?, 0)?;
+            Some(dynamic || kind == PT_INTERP)
+        })
     }
 
     /// What the first section of this name holds.
@@ -177,6 +188,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_program_with_an_interpreter_is_dynamic() {
+        let mut bytes = file(X86_64, "", b"");
+        assert_eq!(Elf::read(&bytes).unwrap().is_dynamic(), Some(false));
+        assert_eq!(Elf::read(&bytes[..100]).unwrap().is_dynamic(), None);
+        assert_eq!(Elf::read(&bytes[..40]).unwrap().is_dynamic(), None);
+        bytes[64..68].copy_from_slice(&PT_INTERP.to_le_bytes());
+        assert_eq!(Elf::read(&bytes).unwrap().is_dynamic(), Some(true));
+    }
+
+    #[test]
     fn every_truncation_is_survived() {
         let bytes = file(AARCH64, ".modinfo", &note("Xen", 18, &[0; 8]));
         for length in 0..bytes.len() {
@@ -184,6 +205,7 @@ pub(crate) mod tests {
                 // The headers of sections are last: without the last byte one is lost.
                 assert_eq!(elf.section(b".modinfo"), None, "{length}");
                 elf.has_note(b"Xen", 18);
+                elf.is_dynamic();
             }
         }
         for byte in 0..bytes.len() {
@@ -192,6 +214,7 @@ pub(crate) mod tests {
             if let Some(elf) = Elf::read(&broken) {
                 elf.section(b".modinfo");
                 elf.has_note(b"Xen", 18);
+                elf.is_dynamic();
             }
         }
     }

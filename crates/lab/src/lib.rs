@@ -4,13 +4,19 @@
 pub mod arch;
 pub mod board;
 pub mod device;
+pub mod emulator;
 pub mod experiment;
-pub mod guest;
-pub mod hash;
 pub mod initramfs;
 pub mod kernel;
 pub mod modules;
 pub mod program;
+pub mod qemu;
 
+mod console;
 mod decompress;
 mod elf;
+mod files;
+mod receiver;
+mod run_dir;
+#[cfg(test)]
+mod testing;

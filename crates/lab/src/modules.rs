@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::decompress::tests::gzip;
     use crate::elf::{X86_64, tests::file};
-    use crate::kernel::tests::Folder;
+    use crate::testing::Folder;
 
     fn module(depends: &str, release: &str) -> Vec<u8> {
         let info =

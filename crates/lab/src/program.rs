@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 
 use crate::arch::Arch;
+use crate::elf::{self, Elf};
 
 /// The executable for boards of an architecture: the file named, else this program, else
 /// `punctual-ARCH` beside it, else where a build for that target leaves it.
@@ -49,31 +50,17 @@ fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-const EXECUTABLE_HEADER: usize = 64;
-const PT_INTERP: u32 = 3;
-
-/// Whether these are the bytes of a static 64-bit executable of that architecture
-/// (elf(5)): nothing else is in the initramfs.
+/// Whether these are the bytes of a static 64-bit executable of that architecture: the
+/// initramfs has no dynamic linker and no libraries.
 fn check(bytes: &[u8], arch: Arch) -> anyhow::Result<()> {
-    ensure!(
-        bytes.len() >= EXECUTABLE_HEADER && bytes.starts_with(b"\x7fELF\x02\x01"),
-        "no ELF file"
-    );
-    let half = |at: usize| bytes.get(at..at + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
+    let elf = Elf::read(bytes).context("no 64-bit little-endian ELF file")?;
     let machine = match arch {
-        Arch::X86_64 => 62,
-        Arch::Aarch64 => 183,
+        Arch::X86_64 => elf::X86_64,
+        Arch::Aarch64 => elf::AARCH64,
     };
-    ensure!(half(18) == Some(machine), "it is of another architecture");
-    let offset: [u8; 8] = bytes[32..40].try_into().unwrap_or_default();
-    let offset = usize::try_from(u64::from_le_bytes(offset)).unwrap_or(usize::MAX);
-    let (size, count) = (half(54).unwrap_or(0), half(56).unwrap_or(0));
-    for number in 0..usize::from(count) {
-        let at = number.saturating_mul(usize::from(size)).saturating_add(offset);
-        let kind = bytes.get(at..at.saturating_add(4)).context("it is cut short")?;
-        let kind = u32::from_le_bytes([kind[0], kind[1], kind[2], kind[3]]);
-        ensure!(kind != PT_INTERP, "it is not static: it needs a dynamic linker");
-    }
+    ensure!(elf.machine == machine, "it is of another architecture");
+    let dynamic = elf.is_dynamic().context("it is cut short")?;
+    ensure!(!dynamic, "it is not static: it needs a dynamic linker");
     Ok(())
 }
 
@@ -86,11 +73,12 @@ mod tests {
         let own = fs::read("/proc/self/exe").unwrap();
         let other = if cfg!(target_arch = "x86_64") { Arch::Aarch64 } else { Arch::X86_64 };
         assert!(check(&own, other).unwrap_err().to_string().contains("architecture"));
-        assert!(check(&own[..40], other).unwrap_err().to_string().contains("ELF"));
+        assert!(check(&own[..10], other).unwrap_err().to_string().contains("ELF"));
         assert!(check(b"#!/bin/sh\n", other).unwrap_err().to_string().contains("ELF"));
         // Test programs are dynamic with the GNU libc, and static with musl.
         let same = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
         assert_eq!(check(&own, same).is_ok(), cfg!(target_env = "musl"));
+        assert!(check(&own[..70], same).unwrap_err().to_string().contains("cut short"));
     }
 
     #[test]

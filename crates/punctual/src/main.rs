@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use punctual_suite::guest;
+use punctual_suite::init;
 
 mod cli;
 mod commands;
@@ -24,14 +24,14 @@ fn main() -> ExitCode {
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
     }
     // Supervisors are process 1 too, of their namespaces: they are known by now.
-    if guest::is_init() {
-        guest::init_main();
+    if init::is_init() {
+        init::init_main();
         return ExitCode::FAILURE;
     }
     if let [_, command] = &arguments[..]
-        && command == guest::MEASURE
+        && command == init::MEASURE
     {
-        return ExitCode::from(u8::try_from(guest::measure_main()).unwrap_or(1));
+        return ExitCode::from(u8::try_from(init::measure_main()).unwrap_or(1));
     }
     undo_after_panic();
     let ending = match cli::command().try_get_matches() {

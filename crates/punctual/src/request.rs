@@ -126,7 +126,8 @@ pub fn options(matches: &ArgMatches) -> Options {
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
         force: matches.get_flag("force"),
-        lab: None,
+        virtual_board: None,
+        tool_sha256: None,
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
-use punctual_lab::guest::CHANNEL;
+use punctual_lab::qemu::CHANNEL;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use punctual_core::compare::{Comparison, Side, Span};
+use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, LoadWork, Outcome, Run, RunState, Thread};
 use punctual_core::units::{Civil, SECOND_NS, civil, exact_duration, grouped, human_ns};
@@ -38,15 +39,13 @@ pub fn cpu_name(thread: &Thread) -> String {
 /// The preemption model as kernel developers write it.
 #[must_use]
 pub fn preemption_name(model: &str) -> Cow<'_, str> {
-    Cow::Borrowed(match model {
-        "none" => "PREEMPT_NONE",
-        "voluntary" => "PREEMPT_VOLUNTARY",
-        "full" => "PREEMPT",
-        "lazy" => "PREEMPT_LAZY",
-        "rt" => "PREEMPT_RT",
-        "unknown" | "" => "preemption model unknown",
-        other => return clean(other),
-    })
+    match model.parse().ok().and_then(Model::option) {
+        Some(option) => Cow::Borrowed(option),
+        None if ["", Model::Unknown.as_str()].contains(&model) => {
+            Cow::Borrowed("preemption model unknown")
+        }
+        None => clean(model),
+    }
 }
 
 /// Board, kernel, CPUs, clock source and what else belongs at the head.

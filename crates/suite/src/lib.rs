@@ -7,13 +7,14 @@
 pub mod costs;
 pub mod engine;
 pub mod facts;
-pub mod guest;
 pub mod harness;
+pub mod init;
 pub mod knobs;
 pub mod loads;
 pub mod probes;
 mod procfs;
 pub mod recorder;
 pub mod registry;
+pub mod remote;
 pub mod ring;
 pub mod schedule;

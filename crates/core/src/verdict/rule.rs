@@ -41,6 +41,13 @@ impl Rule {
         }
     }
 
+    /// The rule on a virtual board whose time is counted in instructions, or runs freely,
+    /// while its record does not say so yet.
+    #[must_use]
+    pub fn on_virtual_board(self, counted: bool) -> Self {
+        Self { deterministic: counted, plumbing: !counted, ..self }
+    }
+
     /// The rule for each of `judgements`, at which all of them hold together at
     /// the confidence asked for (Bonferroni).
     #[must_use]

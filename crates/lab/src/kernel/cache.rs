@@ -11,10 +11,12 @@
 
 use std::env;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+
+use crate::files;
 
 const PARTIAL: &str = "partial-";
 
@@ -119,7 +121,7 @@ impl Writer<'_> {
     pub(super) fn keep(&self, from: &Path, to: &Path) -> Result<()> {
         let parent = to.parent().context("nothing is kept at /")?;
         fs::create_dir_all(parent)
-            .and_then(|()| fs::rename(from, to))
+            .and_then(|()| files::rename(from, to))
             .map_err(|error| self.cache.explained(error, to))
     }
 
@@ -127,10 +129,7 @@ impl Writer<'_> {
     pub(super) fn keep_vmlinux(&self, sha256: &str, bytes: &[u8]) -> Result<()> {
         let partial = self.partial("vmlinux")?;
         let path = partial.0.join(sha256);
-        // On disk before its name is: a power cut leaves no empty file with that name.
-        File::create(&path)
-            .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-            .map_err(|error| self.cache.explained(error, &path))?;
+        files::write(&path, bytes).map_err(|error| self.cache.explained(error, &path))?;
         self.keep(&path, &self.cache.vmlinux(sha256))
     }
 
@@ -171,7 +170,7 @@ impl Drop for Partial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::tests::Folder;
+    use crate::testing::Folder;
 
     #[test]
     fn leftovers_go_and_what_is_whole_stays() {

@@ -1,52 +1,58 @@
 //! What a kernel's configuration says about preemption.
 
-use anyhow::{Result, bail};
+use std::fs;
+use std::path::Path;
 
-use super::spec::Model;
+use anyhow::{Context, Result, bail};
+use punctual_core::kconfig;
+use punctual_core::preemption::Model;
 
 /// A kernel's configuration, as its build left it.
 pub(super) struct Config(String);
 
 impl Config {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self(text))
     }
 
+    /// Whether an option (without `CONFIG_`) is built in.
     pub(super) fn has(&self, option: &str) -> bool {
-        self.0.lines().any(|line| line.strip_suffix("=y") == Some(option))
+        kconfig::is_set(&self.0, option)
     }
 
     /// The preemption model that the kernel has without a parameter.
-    pub(super) fn model(&self) -> Option<&'static str> {
-        // PREEMPT_RT first: kernels of Debian with it also have PREEMPT_LAZY, others PREEMPT.
-        [
-            ("CONFIG_PREEMPT_RT", "rt"),
-            ("CONFIG_PREEMPT_NONE", "none"),
-            ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
-            ("CONFIG_PREEMPT", "full"),
-            ("CONFIG_PREEMPT_LAZY", "lazy"),
-        ]
-        .into_iter()
-        .find_map(|(option, model)| self.has(option).then_some(model))
+    pub(super) fn model(&self) -> Option<Model> {
+        Model::built_in(|option| self.has(option))
     }
 
-    /// The parameters that give the kernel a model, none where it has it by itself.
+    /// The parameters that give the kernel a model, none if it has it by itself.
     ///
     /// # Errors
     /// It cannot have that model; the text says which one it has. `package` names the kernel.
     pub(super) fn parameters(&self, asked: Model, package: &str) -> Result<Vec<String>> {
-        let own = self.model();
-        let dynamic = self.has("CONFIG_PREEMPT_DYNAMIC") && own != Some("rt");
+        let own = self.model().unwrap_or_default();
+        let dynamic = self.has("PREEMPT_DYNAMIC") && own != Model::Rt;
+        // Linux 6.13 brought lazy preemption, and this option with it.
+        let knows = asked != Model::Lazy || self.has("ARCH_HAS_PREEMPT_LAZY");
         // The parameter is given for the default too: models differ by its value alone.
-        if dynamic && asked != Model::Rt {
-            return Ok(vec![format!("preempt={}", asked.name())]);
+        if dynamic && knows && asked.is_parameter() {
+            return Ok(vec![format!("preempt={asked}")]);
         }
-        if own == Some(asked.name()) {
+        if own == asked {
             return Ok(Vec::new());
         }
-        let (asked, own) = (asked.name(), own.unwrap_or("unknown"));
         match asked {
-            "rt" => bail!("{package} is built without CONFIG_PREEMPT_RT: its model is {own}"),
+            Model::Rt => bail!("{package} is built without CONFIG_PREEMPT_RT: its model is {own}"),
+            Model::Lazy if dynamic => bail!(
+                "{package} has no lazy preemption (no CONFIG_ARCH_HAS_PREEMPT_LAZY: Linux 6.13 is \
+                 the first that can have it); its model is {own}"
+            ),
             _ => bail!(
                 "{package} cannot be booted with preemption model {asked}: its model is {own}, \
                  fixed when it was built (no CONFIG_PREEMPT_DYNAMIC)"
@@ -64,7 +70,7 @@ mod tests {
         for option in options {
             text += &format!("CONFIG_{option}=y\n");
         }
-        Config::new(text)
+        Config(text)
     }
 
     #[test]
@@ -73,14 +79,14 @@ mod tests {
         let stock = config(&["PREEMPT_BUILD", "PREEMPT_VOLUNTARY", "PREEMPT_DYNAMIC"]);
         let rt = config(&["PREEMPT_LAZY", "PREEMPT_RT"]);
         let arm = config(&["PREEMPT_VOLUNTARY_BUILD", "PREEMPT_VOLUNTARY"]);
-        assert_eq!(stock.model(), Some("voluntary"));
-        assert_eq!(rt.model(), Some("rt"));
-        assert_eq!(arm.model(), Some("voluntary"));
-        assert_eq!(config(&["PREEMPT"]).model(), Some("full"));
+        assert_eq!(stock.model(), Some(Model::Voluntary));
+        assert_eq!(rt.model(), Some(Model::Rt));
+        assert_eq!(arm.model(), Some(Model::Voluntary));
+        assert_eq!(config(&["PREEMPT"]).model(), Some(Model::Full));
         assert_eq!(config(&[]).model(), None);
 
         for model in [Model::None, Model::Voluntary, Model::Full] {
-            let parameter = format!("preempt={}", model.name());
+            let parameter = format!("preempt={model}");
             assert_eq!(stock.parameters(model, "stock").unwrap(), [parameter]);
             assert!(rt.parameters(model, "rt").is_err());
         }
@@ -90,5 +96,13 @@ mod tests {
         assert!(error.contains("model full: its model is voluntary, fixed"), "{error}");
         let error = stock.parameters(Model::Rt, "stock").unwrap_err().to_string();
         assert_eq!(error, "stock is built without CONFIG_PREEMPT_RT: its model is voluntary");
+
+        let error = stock.parameters(Model::Lazy, "stock").unwrap_err().to_string();
+        assert!(error.starts_with("stock has no lazy preemption"), "{error}");
+        let newer = config(&["PREEMPT_LAZY", "PREEMPT_DYNAMIC", "ARCH_HAS_PREEMPT_LAZY"]);
+        for model in [Model::None, Model::Lazy] {
+            let parameters = newer.parameters(model, "newer").unwrap();
+            assert_eq!(parameters, [format!("preempt={model}")]);
+        }
     }
 }

@@ -1,76 +1,24 @@
 //! Debian's kernel packages: which there are, and how they get here. Packages are
 //! downloaded and unpacked by apt and dpkg, which check their signatures, and never installed.
 
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
-use super::cache::{Cache, Partial};
+use super::available::{Available, State};
+use super::cache::Cache;
+use super::parts::Parts;
 use super::spec::{Debian, of_package, package_name, version_key};
-use super::{Available, Progress, State};
+use super::tools::Tools;
 use crate::arch::Arch;
-
-/// How often the progress of a download is looked at.
-const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
-
-/// The commands of apt and dpkg.
-#[derive(Debug, Default)]
-pub(super) struct Tools {
-    /// Where they are; else as `PATH` has them. For tests.
-    pub(super) folder: Option<PathBuf>,
-}
-
-impl Tools {
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let path =
-            self.folder.as_ref().map_or_else(|| program.into(), |folder| folder.join(program));
-        let mut command = Command::new(path);
-        // What they print is read below.
-        command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
-        command
-    }
-
-    fn output(&self, program: &str, arguments: &[&str]) -> Result<Output> {
-        self.command(program, arguments).output().map_err(|error| not_run(program, error))
-    }
-
-    /// What it prints, whether it fails or not: a package that is not there is a
-    /// failure of apt-cache and dpkg-query, and what is there they print.
-    fn text(&self, program: &str, arguments: &[&str]) -> Result<String> {
-        let output = self.output(program, arguments)?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    }
-}
-
-fn not_run(program: &str, error: io::Error) -> anyhow::Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return anyhow::anyhow!(
-            "{program} is not on this machine: kernels by name are packages of Debian's; \
-             name the path of a kernel instead"
-        );
-    }
-    anyhow::Error::new(error).context(format!("cannot run {program}"))
-}
-
-/// The last line of an output of apt or dpkg that says what went wrong.
-fn last_error(stderr: &str) -> String {
-    let is_error = |line: &&str| line.starts_with("E:") || line.contains("error:");
-    let last = stderr.lines().rfind(is_error).or_else(|| stderr.lines().next_back());
-    last.unwrap_or("it says nothing about it").trim_start_matches("E:").trim().to_owned()
-}
 
 /// A package that apt can download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) name: String,
     pub(super) version: String,
-    download_bytes: u64,
-    unpacked_bytes: u64,
+    pub(super) download_bytes: u64,
+    pub(super) unpacked_bytes: u64,
 }
 
 /// A package that is on this machine.
@@ -111,7 +59,7 @@ impl Packages<'_> {
             if let ["ii", name, arch, version] = words[..]
                 && arch == self.arch.debian()
                 && of_package(name, self.arch).is_some()
-                && super::Parts::of(self.root, name).is_some()
+                && Parts::of(self.root, name).is_some()
             {
                 all.push(Local {
                     name: name.to_owned(),
@@ -247,120 +195,10 @@ impl Packages<'_> {
         Ok(())
     }
 
-    fn qualified(&self, name: &str) -> String {
+    /// A package's name as apt takes it for another architecture than this machine's.
+    pub(super) fn qualified(&self, name: &str) -> String {
         format!("{name}:{}", self.arch.debian())
     }
-
-    /// Downloads and unpacks a package into the cache, where it is not there yet.
-    pub(super) fn fetch(
-        &self,
-        offer: &Offer,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Local> {
-        let Offer { name, version, .. } = offer;
-        let root = self.cache.package(name, version);
-        let local = Local {
-            name: name.clone(),
-            version: version.clone(),
-            state: State::Cached,
-            root: root.clone(),
-        };
-        let writer = self.cache.writer(&mut |text| progress(Progress::Step(text)))?;
-        // Another process may have fetched it while this one waited.
-        if root.exists() {
-            return Ok(local);
-        }
-        let needed = offer.download_bytes.saturating_add(offer.unpacked_bytes);
-        let free = punctual_sys::storage::room(&self.cache.folder)
-            .with_context(|| format!("cannot tell the room of {}", self.cache.folder.display()))?
-            .free;
-        ensure!(
-            free >= needed,
-            "{name} needs {} in {}, which has {}: make room there, or set PUNCTUAL_CACHE to a \
-             folder that has it",
-            megabytes(needed),
-            self.cache.folder.display(),
-            megabytes(free)
-        );
-        let partial = writer.partial(name)?;
-        progress(Progress::Step(&format!(
-            "fetching {name} {version}, {}",
-            megabytes(offer.download_bytes)
-        )));
-        let package = self.download(offer, &partial, progress).with_context(|| {
-            format!(
-                "cannot fetch {name} {version} (fetch it once where there is a network: \
-                 {}; or name the path of a kernel)",
-                fetch_command(&spec_of(name, self.arch), self.arch)
-            )
-        })?;
-        progress(Progress::Step(&format!("unpacking {name} {version}")));
-        let unpacked = partial.0.join("unpacked");
-        self.unpack(&package, &unpacked)?;
-        ensure!(
-            super::Parts::of(&unpacked, name).is_some(),
-            "{name} {version} does not hold a kernel, its configuration and its modules where \
-             Debian's packages do"
-        );
-        writer.keep(&unpacked, &root)?;
-        Ok(local)
-    }
-
-    /// Has apt-get put the package into the folder, with its process's output beside it.
-    fn download(
-        &self,
-        offer: &Offer,
-        folder: &Partial,
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<PathBuf> {
-        let log = folder.0.join("apt-get.log");
-        let package = format!("{}={}", self.qualified(&offer.name), offer.version);
-        let mut child = self
-            .tools
-            .command("apt-get", &["download", &package])
-            .current_dir(&folder.0)
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?)
-            .spawn()
-            .map_err(|error| not_run("apt-get", error))?;
-        let status = loop {
-            if let Some(status) = child.try_wait().context("cannot wait for apt-get")? {
-                break status;
-            }
-            let done = downloaded(&folder.0).map_or(0, |(_, bytes)| bytes);
-            progress(Progress::Bytes { done, total: offer.download_bytes });
-            thread::sleep(PROGRESS_PERIOD);
-        };
-        if !status.success() {
-            bail!("apt-get: {}", last_error(&fs::read_to_string(&log).unwrap_or_default()));
-        }
-        let (path, bytes) = downloaded(&folder.0).context("apt-get has downloaded nothing")?;
-        progress(Progress::Bytes { done: bytes, total: offer.download_bytes });
-        Ok(path)
-    }
-
-    fn unpack(&self, package: &Path, folder: &Path) -> Result<()> {
-        let (from, to) = (package.to_string_lossy(), folder.to_string_lossy());
-        let output = self.tools.output("dpkg-deb", &["-x", &from, &to])?;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "cannot unpack {} (is the disk of {} full?): {}",
-            package.file_name().unwrap_or_default().display(),
-            self.cache.folder.display(),
-            last_error(&stderr)
-        );
-        Ok(())
-    }
-}
-
-/// The package in a folder and its size so far, bytes.
-fn downloaded(folder: &Path) -> Option<(PathBuf, u64)> {
-    fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
-        let path = entry.path();
-        let is_package = path.extension().is_some_and(|extension| extension == "deb");
-        is_package.then_some((path, entry.metadata().ok()?.len()))
-    })
 }
 
 /// How to ask for a package.
@@ -376,10 +214,6 @@ pub(super) fn fetch_command(kernel: &str, arch: Arch) -> String {
         Arch::Aarch64 => format!("--board {arch} "),
     };
     format!("punctual lab fetch {board}{kernel}")
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 impl Offer {

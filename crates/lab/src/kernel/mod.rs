@@ -1,28 +1,38 @@
 //! Kernels by name: Debian's, image files and build trees.
 
+mod available;
+mod bootable;
 mod cache;
 mod config;
 mod debian;
+mod download;
 pub mod image;
+mod parts;
 mod spec;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod tree;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
-use crate::hash::sha256;
+use bootable::Bootable;
 use cache::Cache;
 use config::Config;
-use debian::{Local, Offer, Packages, Tools, fetch_command};
-use image::{Form, Payload};
-use spec::{Debian, Model, Spec};
+use debian::{Local, Offer, Packages, fetch_command};
+use parts::Parts;
+use spec::{Debian, Spec};
+use tools::Tools;
 
+pub use available::{Available, FetchProgress, State};
 pub use spec::FORMS;
-
-/// The largest image that is read, bytes. Kernels with debug information have some 500 MB.
-const MOST_IMAGE: u64 = 2 << 30;
 
 /// A kernel, ready to be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,55 +49,15 @@ pub struct Kernel {
     pub release: String,
     /// What the name asks of its command line, e.g. `preempt=none`.
     pub parameters: Vec<String>,
-    /// The preemption model that it must report once it runs, `none` to `rt`; `None` where
-    /// no configuration says it.
-    pub model: Option<String>,
+    /// The preemption model that it must report once it runs; absent if no configuration
+    /// tells it.
+    pub model: Option<Model>,
     /// Its configuration, where that is known.
     pub config: Option<PathBuf>,
     /// What holds its modules: a folder as `/lib/modules/RELEASE`, or a build tree.
     pub modules: Option<PathBuf>,
     /// Package and version, of one of Debian's.
     pub package: Option<String>,
-}
-
-/// How far a package is from being booted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// Installed on this machine.
-    Installed,
-    /// Unpacked in the cache.
-    Cached,
-    /// In reach of apt.
-    Downloadable,
-}
-
-/// A kernel that can be had by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Available {
-    /// How to ask for it, e.g. `debian:6.1.0-56-rt`.
-    pub name: String,
-    /// Its package.
-    pub package: String,
-    /// The package's version.
-    pub version: String,
-    /// Where it is.
-    pub state: State,
-    /// Size of the download, of one that is downloadable.
-    pub download_bytes: Option<u64>,
-}
-
-/// What a fetch does meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress<'a> {
-    /// What it has begun, for people.
-    Step(&'a str),
-    /// How much of the download is here.
-    Bytes {
-        /// So far.
-        done: u64,
-        /// In the end; 0 where apt does not say it.
-        total: u64,
-    },
 }
 
 /// The kernels of this machine: its cache and what its package manager reaches.
@@ -156,7 +126,7 @@ impl Kernels {
         &self,
         spec: &str,
         arch: Arch,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<Available> {
         let Spec::Debian(asked) = Spec::parse(spec)? else {
             bail!("{spec} is a path: only kernels of Debian's are fetched");
@@ -231,19 +201,19 @@ impl Kernels {
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is not whole: remove it and fetch it again", local.root.display())
         })?;
-        let config = read_config(&parts.config)?;
+        let config = Config::read(&parts.config)?;
         let parameters =
             asked.model.map_or(Ok(Vec::new()), |model| config.parameters(model, &local.name))?;
-        let model = asked.model.map(Model::name).or_else(|| config.model());
-        let image = self.image(&parts.image, arch, say)?;
+        let model = asked.model.or_else(|| config.model());
+        let image = Bootable::of(&parts.image, arch, &self.cache, say)?;
         Ok(Kernel {
             name: asked.to_string(),
             arch,
-            image: image.boots,
+            image: image.path,
             image_sha256: image.sha256,
             release: parts.release,
             parameters,
-            model: model.map(String::from),
+            model,
             config: Some(parts.config),
             modules: Some(parts.modules),
             package: Some(format!("{} {}", local.name, local.version)),
@@ -263,8 +233,8 @@ impl Kernels {
         if here.is_some_and(|here| !is_newer(&offer, here)) {
             return Ok(None);
         }
-        let mut progress = |progress: Progress<'_>| {
-            if let Progress::Step(text) = progress {
+        let mut progress = |progress: FetchProgress<'_>| {
+            if let FetchProgress::Step(text) = progress {
                 say(text);
             }
         };
@@ -278,8 +248,8 @@ impl Kernels {
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_tree = path.is_dir();
-        let image = if is_tree { tree_image(&path, arch)? } else { path.clone() };
-        let image = self.image(&image, arch, say)?;
+        let image = if is_tree { tree::image(&path, arch)? } else { path.clone() };
+        let image = Bootable::of(&image, arch, &self.cache, say)?;
         let config = if is_tree {
             Some(path.join(".config"))
         } else {
@@ -287,102 +257,20 @@ impl Kernels {
             Some(path.with_file_name(format!("config-{}", image.release)))
                 .filter(|config| config.exists())
         };
-        let read = config.as_deref().map(read_config).transpose()?;
-        let release = if is_tree { tree_release(&path)? } else { image.release };
+        let read = config.as_deref().map(Config::read).transpose()?;
+        let release = if is_tree { tree::release(&path)? } else { image.release };
         Ok(Kernel {
             name,
             arch,
-            image: image.boots,
+            image: image.path,
             image_sha256: image.sha256,
             release,
             parameters: Vec::new(),
-            model: read.and_then(|config| config.model()).map(String::from),
+            model: read.and_then(|config| config.model()),
             config,
             modules: is_tree.then_some(path),
             package: None,
         })
-    }
-
-    /// Checks an image, and unpacks it where that makes it boot faster.
-    fn image(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Image> {
-        let shown = || path.display().to_string();
-        let length = fs::metadata(path).with_context(shown)?.len();
-        ensure!(length <= MOST_IMAGE, "{}: {length} bytes are no kernel", path.display());
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let form = Form::of(&bytes).with_context(shown)?;
-        ensure!(
-            form.arch() == arch,
-            "{} is a kernel for {}, and the board is {arch}",
-            path.display(),
-            form.arch()
-        );
-        let release = form.release(&bytes).with_context(shown)?;
-        let sha256 = sha256(&bytes);
-        let boots = match form {
-            Form::BzImage => self.unpacked(path, &bytes, &sha256, say)?,
-            Form::Pvh | Form::Image | Form::ImageGz => path.to_owned(),
-        };
-        Ok(Image { boots, sha256, release })
-    }
-
-    /// The ELF file in a bzImage, in the cache; the bzImage itself where there is none that boots.
-    fn unpacked(
-        &self,
-        path: &Path,
-        image: &[u8],
-        sha256: &str,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<PathBuf> {
-        let vmlinux = self.cache.vmlinux(sha256);
-        if vmlinux.exists() {
-            return Ok(vmlinux);
-        }
-        match image::payload(image).with_context(|| path.display().to_string())? {
-            Payload::Vmlinux(bytes) => {
-                let writer = self.cache.writer(say)?;
-                if !vmlinux.exists() {
-                    writer.keep_vmlinux(sha256, &bytes)?;
-                }
-                Ok(vmlinux)
-            }
-            Payload::Opaque(reason) => {
-                say(&format!(
-                    "{} unpacks itself in the guest, which takes longer: its payload is {reason}",
-                    path.display()
-                ));
-                Ok(path.to_owned())
-            }
-        }
-    }
-}
-
-/// An image that boots.
-struct Image {
-    boots: PathBuf,
-    sha256: String,
-    release: String,
-}
-
-/// The parts of an unpacked or installed package of Debian's.
-struct Parts {
-    release: String,
-    image: PathBuf,
-    config: PathBuf,
-    modules: PathBuf,
-}
-
-impl Parts {
-    /// `None` where one is missing.
-    fn of(root: &Path, package: &str) -> Option<Self> {
-        let release = package.strip_prefix("linux-image-")?.to_owned();
-        let image = root.join("boot").join(format!("vmlinuz-{release}"));
-        let config = root.join("boot").join(format!("config-{release}"));
-        // Debian 13 moved them below /usr.
-        let modules = ["lib/modules", "usr/lib/modules"]
-            .into_iter()
-            .map(|folder| root.join(folder).join(&release))
-            .find(|folder| folder.join("kernel").is_dir())?;
-        (image.is_file() && config.is_file()).then_some(Self { release, image, config, modules })
     }
 }
 
@@ -391,50 +279,3 @@ impl Parts {
 fn is_newer(offer: &Offer, here: &Local) -> bool {
     spec::version_key(&offer.name) > spec::version_key(&here.name)
 }
-
-/// The image in a build tree.
-fn tree_image(tree: &Path, arch: Arch) -> Result<PathBuf> {
-    let config = tree.join(".config");
-    ensure!(
-        config.is_file(),
-        "{} is no build tree of a kernel (it has no .config); the forms are\n{FORMS}",
-        tree.display()
-    );
-    let config = read_config(&config)?;
-    let (option, images): (_, &[&str]) = match arch {
-        // A vmlinux is never older than the bzImage that is made of it.
-        Arch::X86_64 => ("CONFIG_X86_64", &["vmlinux", "arch/x86/boot/bzImage"]),
-        Arch::Aarch64 => ("CONFIG_ARM64", &["arch/arm64/boot/Image", "arch/arm64/boot/Image.gz"]),
-    };
-    ensure!(
-        config.has(option),
-        "{} is configured for another architecture than the board's, {arch} (no {option})",
-        tree.display()
-    );
-    let mut built = images.iter().map(|image| tree.join(image)).filter(|image| image.is_file());
-    let first = built.next();
-    // Without a PVH entry the bzImage beside a vmlinux is what boots.
-    let boots = match built.next() {
-        Some(packed) if arch == Arch::X86_64 && !config.has("CONFIG_PVH") => Some(packed),
-        _ => first,
-    };
-    boots.with_context(|| {
-        format!("{} has not been built: it has no {}", tree.display(), images.join(" nor "))
-    })
-}
-
-fn tree_release(tree: &Path) -> Result<String> {
-    let path = tree.join("include/config/kernel.release");
-    let text = fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {} (is it built?)", path.display()))?;
-    Ok(text.trim().to_owned())
-}
-
-fn read_config(path: &Path) -> Result<Config> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Config::new(text))
-}
-
-#[cfg(test)]
-pub(crate) mod tests;

@@ -4,37 +4,17 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
 
 /// What can be asked for.
 pub const FORMS: &str = "  \
-  debian:none|voluntary|full|rt                Debian's newest kernel, with this preemption model
-  debian:6.1.0-56[-none|-voluntary|-full|-rt]  this kernel of Debian's
+  debian:MODEL                                 Debian's newest kernel, with this preemption model:
+                                               none, voluntary, full, lazy or rt
+  debian:6.1.0-56[-MODEL]                      this kernel of Debian's
   PATH                                         a vmlinuz, bzImage, Image or vmlinux file, or the
                                                build tree of a kernel";
-
-/// A preemption model, as `debugfs:sched/preempt` and the `preempt=` parameter name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Model {
-    None,
-    Voluntary,
-    Full,
-    Rt,
-}
-
-impl Model {
-    const ALL: [Self; 4] = [Self::None, Self::Voluntary, Self::Full, Self::Rt];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Voluntary => "voluntary",
-            Self::Full => "full",
-            Self::Rt => "rt",
-        }
-    }
-}
 
 /// A kernel that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +40,7 @@ impl Spec {
             }
             return Ok(Self::Path(text.into()));
         };
-        let model = |name: &str| Model::ALL.into_iter().find(|model| model.name() == name);
+        let model = |name: &str| name.parse::<Model>().ok();
         if let Some(model) = model(rest) {
             return Ok(Self::Debian(Debian { abi: None, model: Some(model) }));
         }
@@ -86,8 +66,8 @@ impl fmt::Display for Debian {
         f.write_str("debian:")?;
         match (&self.abi, self.model) {
             (Some(abi), None) => f.write_str(abi),
-            (Some(abi), Some(model)) => write!(f, "{abi}-{}", model.name()),
-            (None, model) => f.write_str(model.map_or("", Model::name)),
+            (Some(abi), Some(model)) => write!(f, "{abi}-{model}"),
+            (None, model) => f.write_str(model.map_or("", Model::as_str)),
         }
     }
 }

@@ -1,33 +1,8 @@
 use super::image::tests::{arm64_image, bz_image, vmlinux};
 use super::*;
 use crate::decompress::tests::gzip;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A folder of a test, gone with it.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("punctual-lab-{}-{number}", std::process::id());
-        let path = fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    pub(crate) fn write(&self, path: &str, content: &[u8]) {
-        let path = self.0.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, content).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::testing::Folder;
+use punctual_core::hash::sha256;
 
 const STOCK: &[u8] = b"CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n";
 const RT: &[u8] = b"CONFIG_PREEMPT_RT=y\n";
@@ -133,7 +108,7 @@ fn a_missing_kernel_is_fetched_once() {
         image_sha256: sha256(&bytes),
         release: "6.1.0-56-amd64".into(),
         parameters: vec!["preempt=full".into()],
-        model: Some("full".into()),
+        model: Some(Model::Full),
         config: Some(package.join("boot/config-6.1.0-56-amd64")),
         modules: Some(package.join("lib/modules/6.1.0-56-amd64")),
         package: Some("linux-image-6.1.0-56-amd64 6.1.192-2".into()),
@@ -143,13 +118,13 @@ fn a_missing_kernel_is_fetched_once() {
     assert_eq!(said[0], "fetching linux-image-6.1.0-56-amd64 6.1.192-2, 1 MB");
 
     let (kernel, said) = machine.resolve("debian:6.1.0-56", true).unwrap();
-    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("voluntary")));
+    assert_eq!((kernel.parameters.len(), kernel.model), (0, Some(Model::Voluntary)));
     assert_eq!(said, [""; 0]);
     machine.resolve("debian:none", true).unwrap();
     assert_eq!(machine.downloads(), 1);
 
     let (kernel, _) = machine.resolve("debian:rt", true).unwrap();
-    assert_eq!((kernel.parameters.len(), kernel.model.as_deref()), (0, Some("rt")));
+    assert_eq!((kernel.parameters.len(), kernel.model), (0, Some(Model::Rt)));
     assert_eq!(machine.downloads(), 2);
     let left: Vec<_> = fs::read_dir(cache).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
@@ -265,7 +240,7 @@ fn a_download_tells_its_progress() {
     let available = machine
         .kernels
         .fetch("debian:6.1.0-56", Arch::X86_64, &mut |progress| {
-            if let Progress::Bytes { done, total } = progress {
+            if let FetchProgress::Bytes { done, total } = progress {
                 bytes.push((done, total));
             }
         })
@@ -287,7 +262,7 @@ fn image_files_say_what_they_are() {
 
     let (kernel, _) = machine.resolve(&at("k/vmlinuz"), false).unwrap();
     assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("vmlinuz", "6.1.0-56-amd64"));
-    assert_eq!(kernel.model.as_deref(), Some("voluntary"));
+    assert_eq!(kernel.model, Some(Model::Voluntary));
     assert_eq!((kernel.modules, kernel.package), (None, None));
     let (kernel, _) = machine.resolve(&at("k/vmlinux"), false).unwrap();
     assert_eq!(kernel.image, folder.0.join("k/vmlinux"));
@@ -319,7 +294,7 @@ fn a_build_tree_has_its_own_modules() {
     folder.write("linux/include/config/kernel.release", b"6.19.0-rc1+\n");
     let (kernel, _) = machine.resolve(spec, false).unwrap();
     assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("linux", "6.19.0-rc1+"));
-    assert_eq!((kernel.model.as_deref(), &kernel.modules), (Some("full"), &Some(tree.clone())));
+    assert_eq!((kernel.model, &kernel.modules), (Some(Model::Full), &Some(tree.clone())));
     assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux());
 
     folder.write("linux/vmlinux", &vmlinux());

@@ -212,7 +212,6 @@ fn board() -> Vec<Arg> {
             .value_parser(positive_seconds)
             .default_value("120")
             .hide_default_value(true),
-        flag("crash-init", "Let the guest's init end, which makes its kernel panic").hide(true),
     ]
 }
 

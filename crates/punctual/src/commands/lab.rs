@@ -4,10 +4,10 @@ use clap::ArgMatches;
 
 use crate::ending::Ending;
 
+mod asked;
 mod check;
 mod kernels;
 mod progress;
-mod request;
 mod run;
 
 /// Does what was asked for.

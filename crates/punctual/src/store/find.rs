@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use punctual_core::json;
 use punctual_lab::experiment::EXPERIMENT;
-use punctual_lab::guest::CHANNEL;
+use punctual_lab::qemu::CHANNEL;
 
 use super::read_run;
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use punctual_core::block::Moments;
-use punctual_core::schema::{Cell, Lab, Run};
+use punctual_core::channel::VirtualBoard;
+use punctual_core::schema::{Cell, Run};
 use punctual_sys::signal::Signal;
 
 use super::run_dir::SyncPolicy;
@@ -31,8 +32,11 @@ pub struct Options {
     pub phase_ns: u64,
     /// Allows priority 99.
     pub force: bool,
-    /// The virtual board that this machine is; none elsewhere.
-    pub lab: Option<Lab>,
+    /// The virtual board that this machine is; none elsewhere. Who made the board adds to the
+    /// record what it was made of.
+    pub virtual_board: Option<VirtualBoard>,
+    /// SHA-256 of this program, hexadecimal, if that is known already; else it is computed.
+    pub tool_sha256: Option<String>,
 }
 
 /// What is wrong with what was asked for; nothing was measured.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use punctual_core::hash::sha256;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
     BoardKind, Condition, Origin, Outcome, Run, RunState, SCHEMA, Verdict,
@@ -20,11 +21,10 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
     }
-    if let Some(lab) = &options.lab {
+    if options.virtual_board.is_some() {
         board.kind = BoardKind::Virtual;
-        board.lab = Some(lab.clone());
     }
-    let plan_hash = facts::sha256(&serde_json::to_vec(plan).unwrap_or_default());
+    let plan_hash = sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
     Run {
         schema: SCHEMA.to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
         phase_ns: options.phase_ns,
         plan_hash,
         plan: plan.clone(),
-        tool: facts::tool(),
+        tool: facts::tool(options.tool_sha256.as_deref()),
         board,
         kernel: facts.kernel.clone(),
         privileged: false,
@@ -83,10 +83,10 @@ pub(super) fn conditions(
         dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
     };
     let mut conditions = facts::conditions(facts, &measurement);
-    if let Some(lab) = &options.lab {
+    if let Some(board) = &options.virtual_board {
         // The host is no part of a virtual board whose time is counted; what it is says more.
         conditions.retain(|condition| condition.id != "virtual-machine");
-        conditions.insert(0, facts::virtual_board(lab));
+        conditions.insert(0, facts::virtual_board(board));
     }
     for condition in &mut conditions {
         let reason = match condition.id.as_str() {

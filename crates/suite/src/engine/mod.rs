@@ -89,12 +89,17 @@ pub fn run(
     let plan_ns: u64 =
         plan.cells.iter().map(|cell| cell.duration_ns.saturating_add(plan.warmup_ns)).sum();
     observer.started(&run, &dir, plan_ns);
+    let rule = Rule::of(plan, &run.board);
+    let rule = match &options.virtual_board {
+        Some(board) => rule.on_virtual_board(board.mips.is_some()),
+        None => rule,
+    };
     let mut environment = Environment {
         store: &mut store,
         signals: &signals,
         journal: &mut journal,
         observer,
-        rule: Rule::of(plan, &run.board),
+        rule,
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         threshold_ns: limit(options.threshold_ns),

@@ -59,7 +59,8 @@ impl Place {
             replicate: None,
             phase_ns: 0,
             force: false,
-            lab: None,
+            virtual_board: None,
+            tool_sha256: Some(String::new()),
         };
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         run(&plan, &options, &mut Silent).unwrap().run

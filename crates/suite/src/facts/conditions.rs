@@ -1,7 +1,8 @@
 //! What makes the numbers suspect, each in one line that ends in what it does
 //! to them.
 
-use punctual_core::schema::{Condition, Lab};
+use punctual_core::channel::VirtualBoard;
+use punctual_core::schema::Condition;
 use punctual_sys::affinity::CpuSet;
 
 use super::kernel_config::DEBUG_OPTIONS;
@@ -75,27 +76,26 @@ const RULES: &[(&str, Rule)] = &[
 
 /// What a virtual board's numbers are, and are not.
 #[must_use]
-pub fn virtual_board(lab: &Lab) -> Condition {
-    if !lab.counted {
+pub fn virtual_board(board: &VirtualBoard) -> Condition {
+    let Some(mips) = board.mips else {
         return Condition {
             id: "free-running".to_owned(),
             text: "plumbing, not a measurement: the guest runs freely, and its latencies are the \
                    host's noise"
                 .to_owned(),
         };
-    }
+    };
     let mut text = format!(
-        "a virtual board: time is counted, {} instructions a microsecond; latencies are lengths of \
-         code paths, without caches, buses and devices' delays",
-        lab.mips
+        "a virtual board: time is counted, {mips} instructions a microsecond; latencies are \
+         lengths of code paths, without caches, buses and devices' delays"
     );
-    if lab.cpus > 1 {
+    if board.cpus > 1 {
         text.push_str(
             "; its CPUs take turns, so that under load a latency holds turns of the others, which \
              are no work of the kernel",
         );
     }
-    for reason in &lab.not_exact {
+    for reason in &board.not_exact {
         text.push_str(&format!("; not exact: {reason}"));
     }
     Condition { id: "counted-instructions".to_owned(), text }

@@ -1,9 +1,9 @@
 //! One number for one kind of board.
 
+use punctual_core::hash::sha256;
 use punctual_sys::affinity::CpuSet;
 
 use super::cpu::Cpu;
-use super::sha256;
 use super::state::Memory;
 use super::virtualisation::Hardware;
 

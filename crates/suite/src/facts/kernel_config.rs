@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use punctual_core::hash::sha256;
+use punctual_core::kconfig;
 use serde::Serialize;
 
 use super::root::FactsRoot;
-use super::sha256;
 
 /// A configuration has about 300 kB; what unpacks to more is none.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
@@ -88,11 +89,7 @@ impl KernelConfig {
                 .find_map(|source| Some((source.clone(), root.bytes(&source)?)))
         };
         let (source, text) = running().or_else(installed)?;
-        Some(Self {
-            source,
-            sha256: sha256(&text),
-            options: options(&String::from_utf8_lossy(&text)),
-        })
+        Some(Self { source, sha256: sha256(&text), options: kept(&String::from_utf8_lossy(&text)) })
     }
 
     /// Whether an option is built in.
@@ -109,17 +106,17 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-fn options(text: &str) -> BTreeMap<String, String> {
-    let kept = |name: &str| {
+/// The options that bear on latency.
+fn kept(text: &str) -> BTreeMap<String, String> {
+    let bears = |name: &str| {
         name.starts_with("PREEMPT")
             || name.starts_with("CPU_FREQ_DEFAULT_GOV_")
             || OPTIONS.contains(&name)
             || DEBUG_OPTIONS.contains(&name)
     };
-    text.lines()
-        .filter_map(|line| line.trim().strip_prefix("CONFIG_")?.split_once('='))
-        .filter(|(name, _)| kept(name))
-        .map(|(name, value)| (name.to_owned(), value.trim_matches('"').to_owned()))
+    kconfig::options(text)
+        .filter(|(name, _)| bears(name))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
@@ -131,7 +128,7 @@ mod tests {
     fn keeps_what_bears_on_latency() {
         let text = "# CONFIG_PREEMPT_RT is not set\nCONFIG_PREEMPT=y\nCONFIG_HZ=250\n\
                     CONFIG_USB=y\nCONFIG_HZ_250=y\nCONFIG_PROVE_LOCKING=y\nCONFIG_\nCONFIG_HZ\n";
-        let kept = options(text);
+        let kept = kept(text);
         let names: Vec<_> = kept.keys().map(String::as_str).collect();
         assert_eq!(names, ["HZ", "PREEMPT", "PROVE_LOCKING"]);
         assert_eq!(kept["HZ"], "250");

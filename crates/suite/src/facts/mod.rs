@@ -19,11 +19,10 @@ pub mod snapshot;
 pub mod state;
 pub mod virtualisation;
 
-use std::fmt::Write as _;
 use std::io::Read as _;
 
+use punctual_core::hash::Hasher;
 use punctual_core::schema::Tool;
-use sha2::{Digest, Sha256};
 
 pub use conditions::{Measurement, conditions, virtual_board};
 pub use cpu_times::{CpuTimes, Share, Ticks};
@@ -31,15 +30,15 @@ pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};
 pub use snapshot::Facts;
 
-/// This program and how it was started.
+/// This program and how it was started; `sha256` is that of its executable, if it is known.
 #[must_use]
-pub fn tool() -> Tool {
+pub fn tool(sha256: Option<&str>) -> Tool {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     Tool {
         name: "punctual".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         target: format!("{}-unknown-linux-{libc}", std::env::consts::ARCH),
-        sha256: hash_of_executable().unwrap_or_default(),
+        sha256: sha256.map_or_else(|| hash_of_executable().unwrap_or_default(), str::to_owned),
         command: std::env::args_os()
             .map(|argument| argument.to_string_lossy().into_owned())
             .collect(),
@@ -49,27 +48,14 @@ pub fn tool() -> Tool {
 /// Piece by piece: the executable in one piece would be half of the memory that a run takes.
 fn hash_of_executable() -> std::io::Result<String> {
     let mut file = std::fs::File::open("/proc/self/exe")?;
-    let mut hasher = Sha256::new();
+    let mut hasher = Hasher::default();
     let mut piece = [0_u8; 16 * 1024];
     loop {
         match file.read(&mut piece)? {
-            0 => return Ok(hexadecimal(&hasher.finalize())),
+            0 => return Ok(hasher.finish()),
             length => hasher.update(&piece[..length]),
         }
     }
-}
-
-/// SHA-256, hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]
@@ -77,17 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_is_sha256() {
-        // FIPS 180-2, appendix B.1.
-        assert_eq!(
-            sha256(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
-
-    #[test]
     fn this_program_is_named_and_hashed() {
-        let tool = tool();
+        let tool = tool(None);
         assert_eq!(tool.sha256.len(), 64);
         assert!(!tool.command.is_empty());
         assert!(tool.target.starts_with(std::env::consts::ARCH));

@@ -72,7 +72,7 @@ impl Facts {
             name: named("hostname", |names| &names.node),
             kernel: Kernel {
                 machine: named("arch", |names| &names.machine),
-                preemption: preemption.model.parse().unwrap_or_default(),
+                preemption: preemption.model,
                 config_sha256: config.as_ref().map(|config| config.sha256.clone()),
                 release,
                 version,

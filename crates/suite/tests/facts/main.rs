@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 
 use fixtures::Board;
+use punctual_core::preemption::Model;
 use punctual_suite::facts::{
     CpuTimes, Facts, FactsRoot, Interrupts, Measurement, conditions, cpu_times,
 };
@@ -64,15 +65,15 @@ fn preemption_of_a_dynamic_kernel() {
         &board,
         "CONFIG_PREEMPT_BUILD=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n",
     );
-    assert_eq!(model(&board), "none");
+    assert_eq!(model(&board), Model::None);
     board.write("proc/cmdline", "quiet preempt=full preempt=bogus");
-    assert_eq!(model(&board), "full");
+    assert_eq!(model(&board), Model::Full);
     board.write("sys/kernel/debug/sched/preempt", "none voluntary full (lazy)\n");
     let facts = Facts::read(&board.root());
-    assert_eq!(facts.preemption.model, "lazy");
+    assert_eq!(facts.preemption.model, Model::Lazy);
     assert_eq!(facts.preemption.found, "/sys/kernel/debug/sched/preempt");
     board.write("sys/kernel/realtime", "1\n");
-    assert_eq!(model(&board), "rt");
+    assert_eq!(model(&board), Model::Rt);
 }
 
 #[test]
@@ -83,16 +84,16 @@ fn preemption_of_other_kernels() {
         write_config(&board, config);
         Facts::read(&board.root()).preemption.model
     };
-    assert_eq!(model("#1 SMP PREEMPT_RT Debian 6.1", ""), "rt");
-    assert_eq!(model("#1 SMP PREEMPT RT Debian 4.19", ""), "rt");
-    assert_eq!(model("#1 SMP PREEMPT Debian", ""), "full");
-    assert_eq!(model("#1 SMP PREEMPT", "CONFIG_PREEMPT_LAZY=y"), "lazy");
-    assert_eq!(model("#1 SMP", "CONFIG_PREEMPT_VOLUNTARY=y"), "voluntary");
-    assert_eq!(model("#1", "CONFIG_PREEMPT_NONE=y"), "none");
-    assert_eq!(model("#1 SMP", ""), "unknown");
+    assert_eq!(model("#1 SMP PREEMPT_RT Debian 6.1", ""), Model::Rt);
+    assert_eq!(model("#1 SMP PREEMPT RT Debian 4.19", ""), Model::Rt);
+    assert_eq!(model("#1 SMP PREEMPT Debian", ""), Model::Full);
+    assert_eq!(model("#1 SMP PREEMPT", "CONFIG_PREEMPT_LAZY=y"), Model::Lazy);
+    assert_eq!(model("#1 SMP", "CONFIG_PREEMPT_VOLUNTARY=y"), Model::Voluntary);
+    assert_eq!(model("#1", "CONFIG_PREEMPT_NONE=y"), Model::None);
+    assert_eq!(model("#1 SMP", ""), Model::Unknown);
     // Linux 5.12 to 5.16 do not name PREEMPT_DYNAMIC in the version.
     let early = "CONFIG_PREEMPT_DYNAMIC=y\nCONFIG_PREEMPT_VOLUNTARY=y";
-    assert_eq!(model("#1 SMP PREEMPT", early), "voluntary");
+    assert_eq!(model("#1 SMP PREEMPT", early), Model::Voluntary);
 }
 
 #[test]

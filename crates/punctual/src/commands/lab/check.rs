@@ -8,11 +8,11 @@ use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{CellState, Outcome};
 use punctual_core::units::human_ns;
-use punctual_lab::experiment::make_folder;
+use punctual_lab::experiment::{Boots, make_folder};
 use serde_json::json;
 
-use super::request::Request;
-use super::run::{Boots, boot, load};
+use super::asked;
+use super::run::{boot, load};
 use crate::ending::Ending;
 use crate::output;
 
@@ -42,22 +42,22 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 }
 
 fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let mut request = Request::read(matches)?;
+    let mut experiment = asked::experiment(matches)?;
     anyhow::ensure!(
-        request.kernels.len() == 1,
+        experiment.kernels.len() == 1,
         "lab check judges one kernel; {} are given: `punctual lab run` compares several",
-        request.kernels.len()
+        experiment.kernels.len()
     );
     let max_ns = matches.get_one::<u64>("max").copied().unwrap_or_default();
-    request.plan.deadline_ns = Some(max_ns);
-    request.plan.tolerate = None;
-    request.plan.check()?;
+    experiment.plan.deadline_ns = Some(max_ns);
+    experiment.plan.tolerate = None;
+    experiment.plan.check()?;
     let kept = matches.get_one::<PathBuf>("out");
     let out = kept.cloned().unwrap_or_else(temporary_folder);
     let folder = Folder { path: make_folder(&out)?, kept: kept.is_some() };
     let json = matches.get_flag("json");
     let quiet = matches.get_flag("quiet") || json;
-    let boots = boot(&request, &folder.path, &request.group(), quiet)?;
+    let boots = boot(&experiment, &folder.path, quiet)?;
     if boots.interrupted {
         return Ok(Ending::Interrupted);
     }
@@ -69,14 +69,14 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
             .iter()
             .map(|worst| json!({"run": worst.run, "max_ns": worst.max_ns, "cell": worst.cell}));
         output::print_json(&json!({
-            "kernel": request.kernels[0].name,
+            "kernel": experiment.kernels[0].name,
             "max_ns": max_ns,
             "outcome": judgement.outcome,
             "because": judgement.because,
             "boots": boots.collect::<Vec<_>>(),
         }))?;
     } else {
-        output::print(&words(&judgement, &request.kernels[0].name, max_ns))?;
+        output::print(&words(&judgement, &experiment.kernels[0].name, max_ns))?;
     }
     Ok(match judgement.outcome {
         Outcome::Pass => Ending::Judged(Outcome::Pass),

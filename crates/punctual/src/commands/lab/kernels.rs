@@ -3,10 +3,10 @@
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_core::units::grouped;
-use punctual_lab::kernel::{Available, Kernels, Progress, State};
+use punctual_lab::kernel::{Available, FetchProgress, Kernels, State};
 use serde_json::json;
 
-use super::request::arch;
+use super::asked::arch;
 use crate::ending::Ending;
 use crate::output;
 
@@ -78,8 +78,8 @@ pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
             bar.set_style(style.progress_chars("##-"));
         }
         let fetched = kernels.fetch(name, arch, &mut |progress| match progress {
-            Progress::Step(text) => bar.set_message(text.to_owned()),
-            Progress::Bytes { done, total } => {
+            FetchProgress::Step(text) => bar.set_message(text.to_owned()),
+            FetchProgress::Bytes { done, total } => {
                 bar.set_length(total);
                 bar.set_position(done);
             }

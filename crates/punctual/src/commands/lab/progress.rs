@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use punctual_core::guest::Event;
+use punctual_core::channel::Event;
 use punctual_core::units::human_ns;
-use punctual_lab::experiment::{Place, Watch};
-use punctual_lab::guest::End;
+use punctual_lab::experiment::{Follow, Place};
+use punctual_lab::qemu::End;
 use punctual_sys::signal::Signals;
 
 /// How often the guests are looked at, ns.
@@ -54,7 +54,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-impl Watch for Follower<'_> {
+impl Follow for Follower<'_> {
     fn booted(&mut self, place: &Place) {
         let bar = self.lines.add(ProgressBar::new(1));
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {prefix}  {wide_msg}") {

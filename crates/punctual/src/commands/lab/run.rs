@@ -10,27 +10,23 @@ use punctual_core::compare::compare;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
 use punctual_core::units::utc;
-use punctual_lab::experiment::{Done, make_folder};
+use punctual_lab::experiment::{Boots, Done, Experiment, make_folder};
 use punctual_report::text;
 use punctual_sys::signal::Signals;
 use serde_json::json;
 
+use super::asked;
 use super::progress::Follower;
-use super::request::Request;
 use crate::commands::run::{REPORT, write_report};
 use crate::ending::Ending;
 use crate::{output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let request = Request::read(matches)?;
+    let experiment = asked::experiment(matches)?;
     let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
     let folder = make_folder(&out)?;
-    let group = match matches.get_one::<String>("group") {
-        Some(group) => group.clone(),
-        None => request.group(),
-    };
     let quiet = matches.get_flag("quiet") || matches.get_flag("json");
-    let boots = boot(&request, &folder, &group, quiet)?;
+    let boots = boot(&experiment, &folder, quiet)?;
     let runs = load(&boots.done, &folder);
     if matches.get_flag("json") {
         print_json(&boots, &runs, &out)?;
@@ -51,37 +47,22 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(ending(&boots, &runs))
 }
 
-/// The guests of an experiment, ended.
-pub struct Boots {
-    pub done: Vec<Done>,
-    pub interrupted: bool,
-}
-
-impl Boots {
-    /// Whether some guest's run is not whole.
-    pub fn failed(&self) -> bool {
-        self.done.iter().any(|done| !done.end.troubles.is_empty())
-    }
-}
-
 /// Boots all guests and follows them to their ends.
-pub fn boot(request: &Request, folder: &Path, group: &str, quiet: bool) -> anyhow::Result<Boots> {
-    let command: Vec<String> = std::env::args().collect();
-    let experiment = request.experiment(folder, group, &command);
+pub fn boot(experiment: &Experiment, folder: &Path, quiet: bool) -> anyhow::Result<Boots> {
     let signals = Signals::block().context("signals")?;
     let mut follower = Follower::new(&signals, experiment.places().len(), quiet);
-    let (done, interrupted) = experiment.run(&mut follower).inspect_err(|_| {
-        // Nothing was booted: the same command can be given again. Fails where it is not empty.
+    let boots = experiment.run(folder, &mut follower).inspect_err(|_| {
+        // Nothing was booted: the same command can be given again. Fails if it is not empty.
         let _ = fs::remove_dir(folder);
     })?;
-    if interrupted {
+    if boots.interrupted {
         output::complain(&format!(
-            "interrupted: {} of {} guests had ended, and the others were ended now",
-            done.len(),
+            "interrupted: {} of {} guests had finished; the others were terminated",
+            boots.done.len(),
             experiment.places().len()
         ));
     }
-    Ok(Boots { done, interrupted })
+    Ok(boots)
 }
 
 /// The runs that there are something of.
@@ -138,7 +119,7 @@ fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
     if boots.interrupted {
         return Ending::Interrupted;
     }
-    if boots.failed() {
+    if boots.done.iter().any(|done| !done.end.troubles.is_empty()) {
         return Ending::GuestFailed;
     }
     let worst = runs.iter().map(|loaded| loaded.run.verdict.outcome).max();

@@ -1,5 +1,4 @@
-//! What a virtual board and its host say to each other: the [`Order`] goes in with the
-//! initramfs, [`Message`]s come out over a channel of bytes while the run goes on.
+//! Messages as bytes, and back.
 //!
 //! A message is a frame: `0xF5`, its kind, the length of its payload and the CRC-32 of
 //! the payload (both 32 bits, the low byte first), the payload. The payload of an event
@@ -7,126 +6,15 @@
 
 use std::path::{Component, Path};
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::plan::Plan;
-use crate::schema::Lab;
+use super::message::Message;
 
-/// Where the guest finds its order.
-pub const ORDER_PATH: &str = "/punctual/order.json";
-
-/// The folder of the guest that holds the modules it is to load.
-pub const MODULES_PATH: &str = "/punctual/modules";
-
-/// Longest payload: more than any file that a run sends at once.
+/// Longest payload, bytes: more than any file that a run sends at once.
 const LONGEST: usize = 64 << 20;
 
 const MARK: u8 = 0xF5;
 const HEADER: usize = 10;
-
-/// What a guest is to do: everything that its numbers follow from is in here, and nothing
-/// else, since each byte of it moves them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Order {
-    /// The plan to run.
-    pub plan: Plan,
-    /// Name of the board.
-    pub board: String,
-    /// The board as the guest needs it. What its numbers do not follow from (names,
-    /// versions and hashes) is empty, and is filled in by the host when the run comes out.
-    pub lab: Lab,
-    /// Number within it.
-    pub replicate: Option<u32>,
-    /// Delay before the first release, ns.
-    pub phase_ns: u64,
-    /// Files of the modules below [`MODULES_PATH`], in the order of their loading.
-    pub modules: Vec<Module>,
-    /// What to write where once the modules are there, as a PCI ID to its driver.
-    #[serde(default)]
-    pub writes: Vec<(String, String)>,
-    /// Files that must be there then: the devices that were asked for.
-    #[serde(default)]
-    pub expects: Vec<String>,
-    /// Longest time that the plan may take, ns of the guest's time.
-    pub limit_ns: u64,
-    /// Ends init, which makes the kernel panic: for tests of what follows.
-    #[serde(default)]
-    pub crash: bool,
-}
-
-/// A module to load.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Module {
-    /// Name of its file.
-    pub file: String,
-    /// Its parameters, as `hrtimer=1`.
-    #[serde(default)]
-    pub parameters: String,
-}
-
-/// What a guest tells; instants and times are in ns of the guest's time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Event {
-    /// Init runs.
-    Booted {
-        /// `CLOCK_MONOTONIC`.
-        at_ns: u64,
-    },
-    /// The plan begins.
-    Started {
-        /// `CLOCK_MONOTONIC`.
-        at_ns: u64,
-        /// What the plan takes, warm-ups included.
-        plan_ns: u64,
-        /// Cells.
-        cells: usize,
-    },
-    /// A cell begins.
-    Cell {
-        /// `CLOCK_MONOTONIC`.
-        at_ns: u64,
-        /// Its number, from 0.
-        number: usize,
-        /// Its key.
-        key: String,
-        /// How much of the plan lies behind.
-        before_ns: u64,
-    },
-    /// Once a second within a cell.
-    Progress {
-        /// `CLOCK_MONOTONIC`.
-        at_ns: u64,
-        /// Measured so far.
-        measured_ns: u64,
-        /// Largest sample so far.
-        max_ns: Option<i64>,
-    },
-    /// Something failed; the guest goes on where it can.
-    Trouble {
-        /// What, on what, and why.
-        text: String,
-    },
-    /// The plan has ended, and the guest ends next.
-    Ended {
-        /// `CLOCK_MONOTONIC`.
-        at_ns: u64,
-        /// Whether the whole run came out.
-        whole: bool,
-    },
-}
-
-/// One message of a guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
-    /// Something happened.
-    Event(Event),
-    /// More of a file of the run directory.
-    Append(String, Vec<u8>),
-    /// A file of the run directory, whole.
-    Whole(String, Vec<u8>),
-}
 
 /// Why what came over the channel is no message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -190,7 +78,7 @@ impl Decoder {
     }
 
     /// Passes over a message that is damaged or will never be whole, to where another may
-    /// begin; `false` where nothing is left.
+    /// begin; `false` if nothing is left.
     pub fn skip(&mut self) -> bool {
         let rest = &self.bytes[self.done..];
         let Some(next) = rest.iter().skip(1).position(|byte| *byte == MARK) else {
@@ -204,7 +92,7 @@ impl Decoder {
     /// The next message; `None` until the rest of it has come.
     ///
     /// # Errors
-    /// [`ChannelError`]; [`Decoder::skip`] goes on behind it.
+    /// [`ChannelError`]; [`Decoder::skip`] goes on after it.
     pub fn take(&mut self) -> Result<Option<Message>, ChannelError> {
         let here = self.before + self.done as u64;
         let rest = &self.bytes[self.done..];
@@ -236,7 +124,7 @@ impl Decoder {
 fn read(kind: u8, payload: &[u8]) -> Result<Message, ChannelError> {
     let senseless = |what: &str| ChannelError::Senseless(what.to_owned());
     if kind == b'E' {
-        let event = crate::json::read(payload);
+        let event = serde_json::from_slice(payload);
         return event.map(Message::Event).map_err(|error| senseless(&error.to_string()));
     }
     let (length, rest) = payload.split_at_checked(2).ok_or_else(|| senseless("no path"))?;
@@ -257,6 +145,7 @@ fn read(kind: u8, payload: &[u8]) -> Result<Message, ChannelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::Event;
 
     fn messages() -> Vec<Message> {
         vec![

@@ -1,0 +1,97 @@
+//! A guest's console: a file that QEMU writes and the run keeps.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Name of the file in the run directory.
+pub const CONSOLE: &str = "console.log";
+
+/// Lines that are shown if a guest failed.
+const LAST_LINES: usize = 12;
+
+/// How the kernel begins to say why it panics; its stack and registers come after that.
+const PANIC: &str = "Kernel panic - ";
+
+/// The console of one guest.
+#[derive(Debug)]
+pub(crate) struct Console {
+    path: PathBuf,
+    /// Its length when it was last looked at, bytes.
+    length: u64,
+}
+
+impl Console {
+    /// An empty one in a run directory.
+    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
+        let path = dir.join(CONSOLE);
+        fs::write(&path, [])?;
+        Ok(Self { path, length: 0 })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether something was written since the last call.
+    pub(crate) fn has_grown(&mut self) -> bool {
+        let length = fs::metadata(&self.path).map_or(0, |file| file.len());
+        std::mem::replace(&mut self.length, length) != length
+    }
+
+    /// The last lines, the first of them why the kernel panicked if it did.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        last_lines(&fs::read(&self.path).unwrap_or_default())
+    }
+}
+
+/// A guest's text without what would steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+fn last_lines(console: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(console);
+    let lines: Vec<String> =
+        text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
+    let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].to_vec();
+    let is_reason = |line: &&String| line.contains(PANIC) && !line.contains("---[ end");
+    if let Some(reason) = lines.iter().find(is_reason)
+        && !last.contains(reason)
+    {
+        last[0].clone_from(reason);
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn the_reason_of_a_panic_is_shown_before_the_last_lines() {
+        assert_eq!(last_lines(b"one\r\n\r\ntwo\x07\r\n"), ["one", "two"]);
+        assert_eq!(last_lines(b""), [""; 0]);
+        let panic = "[ 6.2] Kernel panic - not syncing: Attempted to kill init!";
+        let trace: String = (0..20).map(|number| format!("frame {number}\n")).collect();
+        let end = "---[ end Kernel panic - not syncing: Attempted to kill init! ]---";
+        let shown = last_lines(format!("{panic}\n{trace}{end}\n").as_bytes());
+        assert_eq!(shown.len(), LAST_LINES);
+        assert_eq!((&shown[0], &shown[1]), (&panic.to_owned(), &"frame 10".to_owned()));
+        assert_eq!(shown[LAST_LINES - 1], end);
+        let short = last_lines(format!("{panic}\n{end}\n").as_bytes());
+        assert_eq!(short, [panic, end]);
+    }
+
+    #[test]
+    fn growth_is_seen_once() {
+        let folder = Folder::new();
+        let mut console = Console::create(&folder.0).unwrap();
+        assert!(!console.has_grown());
+        fs::write(console.path(), "booting\n").unwrap();
+        assert!(console.has_grown());
+        assert!(!console.has_grown());
+        assert_eq!(console.last_lines(), ["booting"]);
+    }
+}

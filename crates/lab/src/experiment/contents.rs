@@ -1,0 +1,61 @@
+//! What a guest starts with: its order, and the initramfs that holds it.
+
+use anyhow::Result;
+use punctual_core::channel::{MODULES_PATH, ORDER_PATH, Order, SETUP_PATH};
+use punctual_core::plan::Plan;
+
+use super::place::Place;
+use super::provisions::Provisions;
+use crate::board::BoardSpec;
+use crate::initramfs::Initramfs;
+
+/// Time of the board that a plan may take beyond thrice its own, ns.
+const SPARE_NS: u64 = 120_000_000_000;
+
+/// Holds nothing of the host, nor of the kernels that are booted beside this one: a guest's
+/// numbers are the same in every experiment that has it.
+pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha256: &str) -> Order {
+    let takes = |duration: u64| duration.saturating_add(plan.warmup_ns);
+    let plan_ns =
+        plan.cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(takes(cell.duration_ns)));
+    Order {
+        plan: plan.clone(),
+        board: format!("virtual-{}", board.arch),
+        virtual_board: Some(board.virtual_board()),
+        // The host's to say.
+        group: None,
+        replicate: Some(place.replicate),
+        phase_ns: place.phase_ns(),
+        limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
+        tool_sha256: Some(program_sha256.to_owned()),
+    }
+}
+
+/// The initramfs of a guest with a kernel of this release: the same bytes for the same order,
+/// provisions and program.
+///
+/// # Errors
+/// A file of 4 GiB or more, or two of one name.
+pub(super) fn initramfs(
+    order: &Order,
+    provisions: &Provisions,
+    release: &str,
+    program: &[u8],
+) -> Result<Vec<u8>> {
+    let mut files = Initramfs::new()?;
+    let relative = |path: &'static str| path.trim_start_matches('/');
+    for folder in ["proc", "sys", "tmp", "run", relative(MODULES_PATH)] {
+        files.directory(folder)?;
+    }
+    files.file(relative(ORDER_PATH), 0o444, &serde_json::to_vec(order)?)?;
+    files.file(relative(SETUP_PATH), 0o444, &serde_json::to_vec(&provisions.setup)?)?;
+    for module in &provisions.modules {
+        let path = format!("{}/{}", relative(MODULES_PATH), module.file_name);
+        files.file(&path, 0o444, &module.bytes)?;
+    }
+    if let Some(config) = &provisions.config {
+        files.file(&format!("boot/config-{release}"), 0o444, config)?;
+    }
+    files.file("init", 0o755, program)?;
+    Ok(files.finish())
+}

@@ -1,0 +1,82 @@
+//! Which guests an experiment has, and what is different between them.
+
+use crate::kernel::Kernel;
+
+/// One guest of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the kernel.
+    pub kernel: usize,
+    /// Number of the replicate, from 0.
+    pub replicate: u32,
+    /// Name of its run directory.
+    pub name: String,
+}
+
+impl Place {
+    /// The guests of these kernels, each kernel once before any is booted again.
+    pub(super) fn all(kernels: &[Kernel], replicates: u32) -> Vec<Self> {
+        let names = names(kernels);
+        let place = |replicate: u32| {
+            names.iter().enumerate().map(move |(kernel, name)| Self {
+                kernel,
+                replicate,
+                name: format!("{name}-{replicate}"),
+            })
+        };
+        (0..replicates).flat_map(place).collect()
+    }
+
+    /// Seed of the board's random numbers.
+    pub(super) fn seed(&self) -> u64 {
+        u64::from(self.replicate) + 1
+    }
+
+    /// Delay of the first release, ns: multiples of the golden ratio, modulo a millisecond,
+    /// lie apart however many they are.
+    pub(super) fn phase_ns(&self) -> u64 {
+        u64::from(self.replicate) * 618_034 % 1_000_000
+    }
+}
+
+/// Names for run directories: the kernels', of letters that need no quotes, no two alike.
+fn names(kernels: &[Kernel]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for kernel in kernels {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._+".contains(c) { c } else { '-' };
+        let name: String = kernel.name.chars().map(plain).collect();
+        let name = name.trim_matches(['-', '.']);
+        let mut free = name.to_owned();
+        let mut number = 1;
+        while names.contains(&free) {
+            number += 1;
+            free = format!("{name}-no{number}");
+        }
+        names.push(free);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::testing::kernel;
+
+    #[test]
+    fn no_two_run_directories_have_one_name() {
+        let kernels = ["vmlinux", "vmlinux-no2", "vmlinux", "-vmlinux", "a b"].map(kernel);
+        assert_eq!(
+            names(&kernels),
+            ["vmlinux", "vmlinux-no2", "vmlinux-no3", "vmlinux-no4", "a-b"]
+        );
+    }
+
+    #[test]
+    fn each_kernel_is_booted_once_before_any_is_booted_again() {
+        let places = Place::all(&["a", "b"].map(kernel), 2);
+        let names: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
+        assert_eq!(names, ["a-0", "b-0", "a-1", "b-1"]);
+        assert_eq!((places[0].seed(), places[0].phase_ns()), (1, 0));
+        assert_eq!((places[3].seed(), places[3].phase_ns()), (2, 618_034));
+    }
+}

@@ -1,0 +1,86 @@
+//! The file that QEMU boots of an image.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use punctual_core::hash::sha256;
+
+use super::cache::Cache;
+use super::image::{self, Form, Payload};
+use crate::arch::Arch;
+
+/// The largest image that is read, bytes. Kernels with debug information have some 500 MB.
+const MOST_IMAGE: u64 = 2 << 30;
+
+/// An image that boots.
+pub(super) struct Bootable {
+    /// What QEMU gets: the image, or what is in it.
+    pub(super) path: PathBuf,
+    /// SHA-256 of the image, hexadecimal.
+    pub(super) sha256: String,
+    /// The release that the image says it is.
+    pub(super) release: String,
+}
+
+impl Bootable {
+    /// Checks an image, and unpacks it into the cache if that makes it boot faster.
+    ///
+    /// # Errors
+    /// It cannot be read or is no kernel for `arch`.
+    pub(super) fn of(
+        path: &Path,
+        arch: Arch,
+        cache: &Cache,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self> {
+        let shown = || path.display().to_string();
+        let length = fs::metadata(path).with_context(shown)?.len();
+        ensure!(length <= MOST_IMAGE, "{}: {length} bytes are no kernel", path.display());
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let form = Form::of(&bytes).with_context(shown)?;
+        ensure!(
+            form.arch() == arch,
+            "{} is a kernel for {}, and the board is {arch}",
+            path.display(),
+            form.arch()
+        );
+        let release = form.release(&bytes).with_context(shown)?;
+        let sha256 = sha256(&bytes);
+        let path = match form {
+            Form::BzImage => unpacked(path, &bytes, &sha256, cache, say)?,
+            Form::Pvh | Form::Image | Form::ImageGz => path.to_owned(),
+        };
+        Ok(Self { path, sha256, release })
+    }
+}
+
+/// The ELF file in a bzImage, in the cache; the bzImage itself if there is none that boots.
+fn unpacked(
+    path: &Path,
+    bytes: &[u8],
+    sha256: &str,
+    cache: &Cache,
+    say: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
+    let vmlinux = cache.vmlinux(sha256);
+    if vmlinux.exists() {
+        return Ok(vmlinux);
+    }
+    match image::payload(bytes).with_context(|| path.display().to_string())? {
+        Payload::Vmlinux(bytes) => {
+            let writer = cache.writer(say)?;
+            if !vmlinux.exists() {
+                writer.keep_vmlinux(sha256, &bytes)?;
+            }
+            Ok(vmlinux)
+        }
+        Payload::Opaque(reason) => {
+            say(&format!(
+                "{} unpacks itself in the guest, which takes longer: its payload is {reason}",
+                path.display()
+            ));
+            Ok(path.to_owned())
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A Debian package on its way into the cache.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::available::{FetchProgress, State};
+use super::cache::Partial;
+use super::debian::{Local, Offer, Packages, fetch_command, spec_of};
+use super::parts::Parts;
+use super::tools::{last_error, not_run};
+
+/// How often the progress of a download is looked at.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
+
+impl Packages<'_> {
+    /// Downloads and unpacks a package into the cache, where it is not there yet.
+    pub(super) fn fetch(
+        &self,
+        offer: &Offer,
+        progress: &mut dyn FnMut(FetchProgress<'_>),
+    ) -> Result<Local> {
+        let Offer { name, version, .. } = offer;
+        let root = self.cache.package(name, version);
+        let local = Local {
+            name: name.clone(),
+            version: version.clone(),
+            state: State::Cached,
+            root: root.clone(),
+        };
+        let writer = self.cache.writer(&mut |text| progress(FetchProgress::Step(text)))?;
+        // Another process may have fetched it while this one waited.
+        if root.exists() {
+            return Ok(local);
+        }
+        let needed = offer.download_bytes.saturating_add(offer.unpacked_bytes);
+        let free = punctual_sys::storage::room(&self.cache.folder)
+            .with_context(|| format!("cannot tell the room of {}", self.cache.folder.display()))?
+            .free;
+        ensure!(
+            free >= needed,
+            "{name} needs {} in {}, which has {}: make room there, or set PUNCTUAL_CACHE to a \
+             folder that has it",
+            megabytes(needed),
+            self.cache.folder.display(),
+            megabytes(free)
+        );
+        let partial = writer.partial(name)?;
+        progress(FetchProgress::Step(&format!(
+            "fetching {name} {version}, {}",
+            megabytes(offer.download_bytes)
+        )));
+        let package = self.download(offer, &partial, progress).with_context(|| {
+            format!(
+                "cannot fetch {name} {version} (fetch it once where there is a network: \
+                 {}; or name the path of a kernel)",
+                fetch_command(&spec_of(name, self.arch), self.arch)
+            )
+        })?;
+        progress(FetchProgress::Step(&format!("unpacking {name} {version}")));
+        let unpacked = partial.0.join("unpacked");
+        self.unpack(&package, &unpacked)?;
+        ensure!(
+            Parts::of(&unpacked, name).is_some(),
+            "{name} {version} does not hold a kernel, its configuration and its modules where \
+             Debian's packages do"
+        );
+        writer.keep(&unpacked, &root)?;
+        Ok(local)
+    }
+
+    /// Has apt-get put the package into the folder, with its process's output beside it.
+    fn download(
+        &self,
+        offer: &Offer,
+        folder: &Partial,
+        progress: &mut dyn FnMut(FetchProgress<'_>),
+    ) -> Result<PathBuf> {
+        let log = folder.0.join("apt-get.log");
+        let package = format!("{}={}", self.qualified(&offer.name), offer.version);
+        let mut child = self
+            .tools
+            .command("apt-get", &["download", &package])
+            .current_dir(&folder.0)
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?)
+            .spawn()
+            .map_err(|error| not_run("apt-get", error))?;
+        let status = loop {
+            if let Some(status) = child.try_wait().context("cannot wait for apt-get")? {
+                break status;
+            }
+            let done = downloaded(&folder.0).map_or(0, |(_, bytes)| bytes);
+            progress(FetchProgress::Bytes { done, total: offer.download_bytes });
+            thread::sleep(PROGRESS_PERIOD);
+        };
+        if !status.success() {
+            bail!("apt-get: {}", last_error(&fs::read_to_string(&log).unwrap_or_default()));
+        }
+        let (path, bytes) = downloaded(&folder.0).context("apt-get has downloaded nothing")?;
+        progress(FetchProgress::Bytes { done: bytes, total: offer.download_bytes });
+        Ok(path)
+    }
+
+    fn unpack(&self, package: &Path, folder: &Path) -> Result<()> {
+        let (from, to) = (package.to_string_lossy(), folder.to_string_lossy());
+        let output = self.tools.output("dpkg-deb", &["-x", &from, &to])?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "cannot unpack {} (is the disk of {} full?): {}",
+            package.file_name().unwrap_or_default().display(),
+            self.cache.folder.display(),
+            last_error(&stderr)
+        );
+        Ok(())
+    }
+}
+
+/// The package in a folder and its size so far, bytes.
+fn downloaded(folder: &Path) -> Option<(PathBuf, u64)> {
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
+        let path = entry.path();
+        let is_package = path.extension().is_some_and(|extension| extension == "deb");
+        is_package.then_some((path, entry.metadata().ok()?.len()))
+    })
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
+}

@@ -1,0 +1,55 @@
+//! The build tree of a kernel.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::config::Config;
+use super::spec::FORMS;
+use crate::arch::Arch;
+
+/// The image to boot of a build tree.
+///
+/// # Errors
+/// It is no build tree, of another architecture, or has not been built.
+pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
+    let config = tree.join(".config");
+    ensure!(
+        config.is_file(),
+        "{} is no build tree of a kernel (it has no .config); the forms are\n{FORMS}",
+        tree.display()
+    );
+    let config = Config::read(&config)?;
+    let (option, images): (_, &[&str]) = match arch {
+        // A vmlinux is never older than the bzImage that is made of it.
+        Arch::X86_64 => ("X86_64", &["vmlinux", "arch/x86/boot/bzImage"]),
+        Arch::Aarch64 => ("ARM64", &["arch/arm64/boot/Image", "arch/arm64/boot/Image.gz"]),
+    };
+    ensure!(
+        config.has(option),
+        "{} is configured for another architecture than the board's, {arch} (no CONFIG_{option})",
+        tree.display()
+    );
+    let mut built = images.iter().map(|image| tree.join(image)).filter(|image| image.is_file());
+    let first = built.next();
+    // Without a PVH entry the bzImage beside a vmlinux is what boots.
+    let boots = match built.next() {
+        Some(packed) if arch == Arch::X86_64 && !config.has("PVH") => Some(packed),
+        _ => first,
+    };
+    boots.with_context(|| {
+        format!("{} has not been built: it has no {}", tree.display(), images.join(" nor "))
+    })
+}
+
+/// The release of the kernel that was built, as `uname -r` prints it.
+///
+/// # Errors
+/// The tree has not been built.
+pub(super) fn release(tree: &Path) -> Result<String> {
+    let path = tree.join("include/config/kernel.release");
+    let text = fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {} (is it built?)", path.display()))?;
+    Ok(text.trim().to_owned())
+}

@@ -1,0 +1,256 @@
+//! One QEMU as a child process, until it ends.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use punctual_core::channel::Event;
+use punctual_sys::affinity::{self, CpuSet};
+use punctual_sys::process::bind_to_this;
+
+use crate::arch::Arch;
+use crate::console::Console;
+use crate::emulator::emulator;
+use crate::receiver::Receiver;
+use crate::run_dir::{Complete, RunDir};
+
+/// What the guest has sent, as it came; held open while the guest runs, and removed at
+/// the end.
+pub const CHANNEL: &str = ".channel";
+
+/// The guest's initramfs; removed at the end.
+const INITRAMFS: &str = ".initramfs";
+
+/// What QEMU itself complained of; removed if it did not.
+const COMPLAINTS: &str = "qemu.log";
+
+/// What to boot.
+#[derive(Debug, Clone, Copy)]
+pub struct Boot<'a> {
+    /// Architecture: which QEMU.
+    pub arch: Arch,
+    /// QEMU's options but for files.
+    pub options: &'a [String],
+    /// What QEMU boots.
+    pub kernel: &'a Path,
+    /// The kernel's command line.
+    pub parameters: &'a str,
+    /// The whole initramfs.
+    pub initramfs: &'a [u8],
+    /// The run directory, which must not exist.
+    pub dir: &'a Path,
+    /// The CPU of the host to stay on; none: any.
+    pub cpu: Option<u32>,
+    /// Longest time without a sign of life, in the host's time.
+    pub patience: Duration,
+}
+
+/// A guest that was booted.
+pub struct Guest {
+    child: Child,
+    cpu: Option<u32>,
+    dir: PathBuf,
+    receiver: Receiver,
+    console: Console,
+    started: Instant,
+    /// When it last gave a sign of life.
+    alive: Instant,
+    patience: Duration,
+}
+
+/// How a guest ended: the reasons why its run is not whole, the first one first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// None: the whole run is there.
+    pub troubles: Vec<String>,
+    /// The last lines of its console, if there are troubles.
+    pub last_lines: Vec<String>,
+}
+
+impl Guest {
+    /// Boots a guest. It ends with the calling thread, however that ends.
+    ///
+    /// # Errors
+    /// The run directory cannot be made, or QEMU cannot be started.
+    pub fn boot(boot: &Boot<'_>, complete: Complete) -> Result<Self> {
+        let dir = RunDir::create(boot.dir, complete)?;
+        Self::start(boot, dir).inspect_err(|_| remove_hidden(boot.dir))
+    }
+
+    fn start(boot: &Boot<'_>, run_dir: RunDir) -> Result<Self> {
+        let dir = boot.dir;
+        let write = |name: &str, bytes: &[u8]| {
+            let path = dir.join(name);
+            fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+        };
+        write(INITRAMFS, boot.initramfs)?;
+        write(CHANNEL, &[])?;
+        let console = Console::create(dir).context("the console's file")?;
+        let (program, _) = emulator(boot.arch);
+        let mut command = Command::new(program);
+        command
+            .args(boot.options)
+            .args(["-serial", &file_option("file:", console.path())])
+            .arg("-chardev")
+            .arg(file_option("file,id=channel,path=", &dir.join(CHANNEL)))
+            .arg("-kernel")
+            .arg(boot.kernel)
+            .arg("-initrd")
+            .arg(dir.join(INITRAMFS))
+            .args(["-append", boot.parameters])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(dir.join(COMPLAINTS)).context("the log of QEMU")?);
+        bind_to_this(&mut command);
+        let receiver = Receiver::open(&dir.join(CHANNEL), run_dir)?;
+        let child =
+            spawn(&mut command, boot.cpu).with_context(|| format!("cannot start {program}"))?;
+        let now = Instant::now();
+        Ok(Self {
+            child,
+            cpu: boot.cpu,
+            dir: dir.to_owned(),
+            receiver,
+            console,
+            started: now,
+            alive: now,
+            patience: boot.patience,
+        })
+    }
+
+    /// The CPU of the host that it stays on.
+    #[must_use]
+    pub fn cpu(&self) -> Option<u32> {
+        self.cpu
+    }
+
+    /// Time since the start, of the host.
+    #[must_use]
+    pub fn wall(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Takes what the guest has sent since, and hands events on; `Some` once it has ended.
+    pub fn poll(&mut self, mut tell: impl FnMut(&Event)) -> Option<End> {
+        // Asked before the channel is read to its end: nothing comes after that.
+        let ended = self.child.try_wait();
+        let is_over = matches!(ended, Ok(Some(_)));
+        match self.receiver.receive(is_over, &mut tell) {
+            Ok(came) => {
+                if came {
+                    self.alive = Instant::now();
+                    // Init runs: the guest has its initramfs in its own memory.
+                    let _ = fs::remove_file(self.dir.join(INITRAMFS));
+                }
+            }
+            Err(error) => return Some(self.kill(format!("{error:#}"))),
+        }
+        match ended {
+            Ok(Some(status)) => {
+                let why = self.why(status);
+                Some(self.end(why))
+            }
+            Ok(None) if self.is_stuck() => Some(self.kill(format!(
+                "no sign of life for {} s of the host's time: the guest hangs, or this host is \
+                 too busy (--patience)",
+                self.patience.as_secs()
+            ))),
+            Ok(None) => None,
+            Err(error) => Some(self.kill(format!("cannot wait for QEMU: {error}"))),
+        }
+    }
+
+    /// Ends a guest that nobody waits for any more; what came out stays.
+    pub fn abandon(mut self) {
+        self.kill("ended by a signal".to_owned());
+    }
+
+    /// A kernel that complains on its console for ever, such as of a CPU that is stuck, is not
+    /// alive: once init runs, only what it sends counts.
+    fn is_stuck(&mut self) -> bool {
+        if self.console.has_grown() && !self.receiver.heard {
+            self.alive = Instant::now();
+        }
+        self.alive.elapsed() > self.patience
+    }
+
+    /// Ends the guest at once, for this reason.
+    fn kill(&mut self, reason: String) -> End {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.end(vec![reason])
+    }
+
+    /// Why a guest that ended by itself has not sent its whole run, unless it told that.
+    fn why(&self, status: ExitStatus) -> Vec<String> {
+        if self.receiver.whole || self.receiver.is_in_trouble() {
+            return Vec::new();
+        }
+        let complaints = fs::read_to_string(self.dir.join(COMPLAINTS)).unwrap_or_default();
+        vec![match complaints.trim() {
+            "" if status.success() => {
+                "the guest ended before its run: a panic, or too little memory (--memory)"
+                    .to_owned()
+            }
+            "" => format!("QEMU ended: {status}"),
+            // Before it aborts QEMU prints every register; all of it is in the file.
+            complaints => format!(
+                "QEMU ended: {} ({COMPLAINTS} has all of it)",
+                complaints.lines().last().unwrap_or_default()
+            ),
+        }]
+    }
+
+    /// Leaves the run directory as it stays; what the console last said if the run is not whole.
+    fn end(&mut self, reasons: Vec<String>) -> End {
+        remove_hidden(&self.dir);
+        let complaints = self.dir.join(COMPLAINTS);
+        if fs::read_to_string(&complaints).is_ok_and(|text| text.trim().is_empty()) {
+            let _ = fs::remove_file(complaints);
+        }
+        let troubles = self.receiver.finish(reasons);
+        let last_lines = if troubles.is_empty() { Vec::new() } else { self.console.last_lines() };
+        End { troubles, last_lines }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Starts a command on one CPU, which it inherits from the calling thread.
+fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
+    let Some(cpu) = cpu else {
+        return command.spawn();
+    };
+    let before = affinity::get()?;
+    affinity::set(&CpuSet::of(cpu))?;
+    let child = command.spawn();
+    affinity::set(&before)?;
+    child
+}
+
+/// Removes what only a running guest needs.
+fn remove_hidden(dir: &Path) {
+    for name in [INITRAMFS, CHANNEL] {
+        let _ = fs::remove_file(dir.join(name));
+    }
+}
+
+/// An option with a path: QEMU takes a comma doubled.
+fn file_option(before: &str, path: &Path) -> String {
+    let path = path.to_string_lossy();
+    if before.contains(',') {
+        format!("{before}{}", path.replace(',', ",,"))
+    } else {
+        format!("{before}{path}")
+    }
+}

@@ -1,0 +1,141 @@
+//! The options of `lab run` and `lab check` as an experiment: the board, its kernels, the plan.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::ArgMatches;
+use punctual_core::plan::Plan;
+use punctual_core::preemption::Model;
+use punctual_lab::arch::Arch;
+use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
+use punctual_lab::device::{self, Device};
+use punctual_lab::emulator::emulator_version;
+use punctual_lab::experiment::Experiment;
+use punctual_lab::kernel::{Kernel, Kernels};
+use punctual_lab::program;
+use punctual_suite::probes;
+
+use crate::{output, request};
+
+/// The models to compare unless --kernel or the plan names others.
+const MODELS: [Model; 4] = [Model::None, Model::Voluntary, Model::Full, Model::Rt];
+
+/// Reads what `lab run` or `lab check` was asked for, and gets the kernels.
+///
+/// # Errors
+/// What is wrong or missing, and what to do.
+pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
+    let plan = request::plan(matches, &request::LAB)?;
+    let mut board = board(matches)?;
+    board.measured = measured(&plan, &board);
+    // Cheap, and the most likely to be missing.
+    emulator_version(board.arch)?;
+    let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
+    let program = program::find(board.arch, named)?;
+    let kernels = kernels(matches, &plan, board.arch)?;
+    Ok(Experiment {
+        board,
+        plan,
+        kernels,
+        replicates: number(matches, "replicates").unwrap_or(1),
+        program,
+        modules: modules(matches),
+        parameters: split(matches, "append"),
+        // `lab check` has no --group.
+        group: matches.try_get_one("group").ok().flatten().cloned(),
+        command: std::env::args().collect(),
+        jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
+        patience: matches
+            .get_one::<u64>("patience")
+            .map_or(Duration::MAX, |ns| Duration::from_nanos(*ns)),
+    })
+}
+
+/// The architecture of `--board`.
+pub fn arch(matches: &ArgMatches) -> Arch {
+    match matches.get_one::<String>("board").map(String::as_str) {
+        Some("aarch64") => Arch::Aarch64,
+        _ => Arch::X86_64,
+    }
+}
+
+fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
+    let names = matches.get_many::<String>("device").into_iter().flatten();
+    let mut devices = Vec::new();
+    for name in names {
+        let device = device::find(name).map_err(|error| anyhow!("--device {error}"))?;
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    let free = matches.get_flag("free-running");
+    if free && matches.contains_id("mips") {
+        bail!("--mips and --free-running do not go together: one counts time, the other does not");
+    }
+    let board = BoardSpec {
+        arch: arch(matches),
+        cpus: number(matches, "cpus").unwrap_or(1),
+        memory_mib: number(matches, "memory").unwrap_or(DEFAULT_MEMORY_MIB),
+        mips: (!free).then(|| number(matches, "mips").unwrap_or(DEFAULT_MIPS)),
+        devices,
+        measured: Vec::new(),
+    };
+    board.check().map_err(|error| anyhow!(error))?;
+    Ok(board)
+}
+
+/// The devices that the plan's probes measure, of those that the board can have.
+fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
+    let mut devices: Vec<&'static Device> = Vec::new();
+    for name in plan.cells.iter().filter_map(|cell| probes::device(&cell.probe)) {
+        if let Ok(device) = device::find(name)
+            && device.boards.contains(&board.arch)
+            && !board.devices.contains(&device)
+            && !devices.contains(&device)
+        {
+            devices.push(device);
+        }
+    }
+    devices
+}
+
+fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
+    let given: Vec<String> =
+        matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
+    let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
+        ([], []) => MODELS.iter().map(|model| format!("debian:{model}")).collect(),
+        ([], models) => models.iter().map(|model| format!("debian:{model}")).collect(),
+        _ => given,
+    };
+    let modules = matches.get_one::<PathBuf>("modules").map(PathBuf::as_path);
+    let fetch = !matches.get_flag("offline");
+    let mut say = |text: &str| output::complain(text);
+    let kernels = Kernels::of_user()?;
+    names.iter().map(|name| kernels.resolve(name, arch, modules, fetch, &mut say)).collect()
+}
+
+/// Modules, each with the parameters that follow its name.
+fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
+    let texts = matches.get_many::<String>("module").into_iter().flatten();
+    texts
+        .map(|text| match text.trim().split_once(' ') {
+            Some((name, parameters)) => (name.to_owned(), parameters.trim().to_owned()),
+            None => (text.trim().to_owned(), String::new()),
+        })
+        .collect()
+}
+
+/// The words of an option's text.
+fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
+    let text = matches.get_one::<String>(id).map_or("", String::as_str);
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
+    matches.get_one::<u32>(id).copied()
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
