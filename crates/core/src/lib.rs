@@ -13,6 +13,7 @@ pub mod guest;
 pub mod histogram;
 pub mod interval;
 pub mod json;
+pub mod layout;
 pub mod params;
 pub mod plan;
 pub mod preemption;
