@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod interval;
 pub mod json;
 pub mod kconfig;
+pub mod layout;
 pub mod params;
 pub mod plan;
 pub mod preemption;

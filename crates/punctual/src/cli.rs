@@ -147,7 +147,14 @@ fn list() -> Command {
         .arg(
             Arg::new("what")
                 .value_name("WHAT")
-                .help("probes, loads, plans, runs, or the name of a probe, load or plan [default: all but runs]"),
+                .help("probes, loads, costs, plans, runs, or the name of one of them [default: all but runs]"),
+        )
+        .arg(
+            Arg::new("planned")
+                .long("planned")
+                .help("Only the probes and loads that a later version brings")
+                .action(ArgAction::SetTrue)
+                .conflicts_with("what"),
         )
         .arg(json("Print the list as JSON"))
 }

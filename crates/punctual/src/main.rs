@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     if let [_, command, order @ ..] = &arguments[..]
         && command == cli::LOAD_SUPERVISOR
     {
-        let status = punctual_suite::loads::supervisor_main(order);
+        let status = punctual_suite::harness::supervisor::supervisor_main(order);
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
     }
     // Supervisors are process 1 too, of their namespaces: they are known by now.

@@ -9,7 +9,7 @@ use punctual_core::params::{Named, split_list};
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
-use punctual_suite::probes;
+use punctual_suite::{costs, probes};
 use punctual_suite::registry::probe::ProbeEntry;
 
 use crate::cli::{self, PROBE_OPTIONS};
@@ -168,7 +168,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         })
         .collect();
     for name in given.keys() {
-        if !probes.iter().any(|(_, entry)| takes(*entry, name)) {
+        if !probes.iter().any(|(named, entry)| takes(named, *entry, name)) {
             let list: Vec<_> = probes.iter().map(|(named, _)| named.name.as_str()).collect();
             let knows = probes::there().filter(|entry| has(entry, name)).map(|entry| entry.name);
             bail!(
@@ -183,7 +183,8 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     let loads = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
     let mut cells = Vec::new();
     for (mut named, entry) in probes {
-        for (name, text) in given.iter().filter(|(name, _)| takes(entry, name)) {
+        let taken: Vec<_> = given.iter().filter(|(name, _)| takes(&named, entry, name)).collect();
+        for (name, text) in taken {
             named.params.entry((*name).to_owned()).or_insert_with(|| text.clone());
         }
         let duration_ns = match matches.get_one::<u64>("duration") {
@@ -193,7 +194,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
                 .map_or(DEFAULT_DURATION_NS, |ns| ns.max(DEFAULT_DURATION_NS)),
         };
         cells.extend(loads.iter().map(|load| CellPlan {
-            subject: Subject::Probe(named.name.clone()),
+            subject: subject(&named.name),
             params: named.params.clone(),
             load: load.trim().to_owned(),
             duration_ns,
@@ -203,9 +204,13 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     Ok(cells)
 }
 
-/// A probe with its parameters; without an entry where a later version brings it.
+/// A probe with its parameters; without an entry if a later version brings it, or if it is a
+/// cost, which has no threads and releases.
 fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
+    if costs::find(&named.name).is_ok() {
+        return Ok((named, None));
+    }
     if probes::find(&named.name).is_err() && plans::find(&named.name).is_some() {
         bail!("\"{0}\" is a plan: write --plan {0}", named.name);
     }
@@ -216,10 +221,17 @@ fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     Ok((named, Some(entry)))
 }
 
+fn subject(name: &str) -> Subject {
+    match costs::find(name) {
+        Ok(_) => Subject::Cost(name.to_owned()),
+        Err(_) => Subject::Probe(name.to_owned()),
+    }
+}
+
 /// Whether an option becomes a parameter of the probe; which a planned one will take
 /// is not known yet.
-fn takes(entry: Option<&ProbeEntry>, name: &str) -> bool {
-    entry.is_none_or(|entry| has(entry, name))
+fn takes(named: &Named, entry: Option<&ProbeEntry>, name: &str) -> bool {
+    costs::find(&named.name).is_err() && entry.is_none_or(|entry| has(entry, name))
 }
 
 fn has(entry: &ProbeEntry, name: &str) -> bool {

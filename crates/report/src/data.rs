@@ -4,51 +4,48 @@ use std::collections::BTreeMap;
 
 use punctual_core::block::{CoarseBin, coarse_range};
 use punctual_core::histogram::{Histogram, SignedBin, SignedHistogram};
-use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::Cell;
+use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
+use punctual_core::schema::{Cell, Latency};
+use punctual_core::stats::behind_of;
 
 /// The distribution of a cell over all of its threads.
 #[derive(Debug, Clone, Default)]
-pub struct Distribution {
+pub struct Bins {
     /// Bins that hold something, ascending; the outer ends are the exact extremes.
     pub bins: Vec<SignedBin>,
     /// Whether the bins are those of blocks (under 25 % wide), for want of the histogram.
     pub coarse: bool,
 }
 
-impl Distribution {
-    /// The samples of a cell.
+impl Bins {
+    /// The samples of a cell's primary series.
     #[must_use]
-    pub fn of_samples(cell: &Cell, data: &CellData) -> Self {
+    pub fn of_samples(latency: &Latency, data: &CellData) -> Self {
         let coarse = is_coarse(data);
         let mut bins: Vec<_> =
             if coarse { coarse_bins(data) } else { merged(data).bins().collect() };
         // A bin reaches past the sample in it; the extremes are known exactly.
-        if let (Some(first), Some(min)) = (bins.first_mut(), cell.stats.min_ns) {
+        if let (Some(first), Some(min)) = (bins.first_mut(), latency.stats.min) {
             first.low = min.clamp(first.low, first.high);
         }
-        if let (Some(last), Some(max)) = (bins.last_mut(), cell.stats.max_ns) {
+        if let (Some(last), Some(max)) = (bins.last_mut(), latency.stats.max) {
             last.high = max.clamp(last.low, last.high);
         }
         Self { bins, coarse }
     }
 
-    /// The corrected distribution: the samples, and every missed release as
-    /// late as it was (measurement.md, 2).
+    /// The corrected distribution: the samples, and every missed release with its actual
+    /// delay (METHODOLOGY.md, "Corrected distribution").
     #[must_use]
-    pub fn corrected(cell: &Cell, data: &CellData) -> Self {
-        let mut all = Self::of_samples(cell, data);
-        let mut behind = SignedHistogram::new();
+    pub fn corrected(latency: &Latency, data: &CellData) -> Self {
+        let mut all = Self::of_samples(latency, data);
+        let mut missed = SignedHistogram::new();
         for thread in &data.threads {
-            if let Some(part) = &thread.behind {
-                behind.positive.merge(part);
-            } else if let Some(period) = cell.interval_ns {
-                for late in &thread.late {
-                    behind.positive.expand_late(late.latency, period, late.missed, 1);
-                }
+            if let Some(part) = behind_of(thread.primary(), latency.interval_ns) {
+                missed.positive.merge(&part);
             }
         }
-        all.bins.extend(behind.bins());
+        all.bins.extend(missed.bins());
         all.bins.sort_unstable_by_key(|bin| (bin.high, bin.low));
         all
     }
@@ -60,13 +57,18 @@ impl Distribution {
     }
 }
 
+/// What every thread recorded of the primary series.
+pub fn primaries(data: &CellData) -> impl Iterator<Item = &SeriesData> {
+    data.threads.iter().map(ThreadData::primary)
+}
+
 fn is_coarse(data: &CellData) -> bool {
-    data.threads.iter().any(|thread| thread.histogram.is_none() && !thread.blocks.is_empty())
+    primaries(data).any(|series| series.histogram.is_none() && !series.blocks.is_empty())
 }
 
 fn merged(data: &CellData) -> SignedHistogram {
     let mut all = SignedHistogram { positive: Histogram::new(), negative: Histogram::new() };
-    for histogram in data.threads.iter().filter_map(|t| t.histogram.as_ref()) {
+    for histogram in primaries(data).filter_map(|series| series.histogram.as_ref()) {
         all.merge(histogram);
     }
     all
@@ -74,7 +76,7 @@ fn merged(data: &CellData) -> SignedHistogram {
 
 fn coarse_bins(data: &CellData) -> Vec<SignedBin> {
     let mut counts: BTreeMap<CoarseBin, u64> = BTreeMap::new();
-    for block in data.threads.iter().flat_map(|thread| &thread.blocks) {
+    for block in primaries(data).flat_map(|series| &series.blocks) {
         for (bin, count) in &block.coarse {
             *counts.entry(*bin).or_default() += u64::from(*count);
         }
@@ -88,7 +90,13 @@ fn coarse_bins(data: &CellData) -> Vec<SignedBin> {
 
 /// The cells of a run with their recordings; an empty recording where there is none.
 pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
-    const NOTHING: &CellData =
-        &CellData { threads: Vec::new(), work: Vec::new(), system: Vec::new(), damaged: 0 };
+    const NOTHING: &CellData = &CellData {
+        threads: Vec::new(),
+        work: Vec::new(),
+        system: Vec::new(),
+        intervals: Vec::new(),
+        actors: BTreeMap::new(),
+        damaged: 0,
+    };
     run.run.cells.iter().enumerate().map(|(i, cell)| (cell, run.cells.get(i).unwrap_or(NOTHING)))
 }

@@ -1,7 +1,7 @@
 //! What a run recorded beside its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Thread};
+use punctual_core::schema::{Cell, Placement, What};
 use punctual_core::units::human_ns;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::words;
 #[must_use]
 pub fn circumstances(cell: &Cell) -> Vec<String> {
     let mut parts = vec![format!("measured {}", words::duration(cell.duration_ns))];
-    if let Some(interval) = cell.interval_ns {
+    if let Some(interval) = cell.interval_ns() {
         parts.push(format!("interval {}", words::duration(interval)));
     }
     if let Some(share) = cell.cpu_utilisation {
@@ -20,24 +20,46 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
     if let Some(steal) = cell.steal.filter(|steal| *steal > 0.0) {
         parts.push(format!("steal {:.2} %", steal * 100.0));
     }
-    if let Some(warmup) = cell.warmup_max_ns {
+    if let Some(warmup) = cell.latency().and_then(|latency| latency.warmup_max_ns) {
         parts.push(format!("warm-up max {} (outside the numbers)", human_ns(warmup)));
     }
-    let said = |name: &str| name == "interval" && cell.interval_ns.is_some();
-    for (name, value) in cell.params.iter().filter(|(name, _)| !said(name)) {
+    parts.extend(sides(&cell.what));
+    let said = |name: &str| name == "interval" && cell.interval_ns().is_some();
+    for (name, value) in cell.params().iter().filter(|(name, _)| !said(name)) {
         parts.push(format!("{}={}", words::clean(name), words::clean(value)));
     }
     parts
 }
 
-/// Policy and priority of a thread: `fifo 80`.
-#[must_use]
-pub fn policy(thread: &Thread) -> String {
-    let policy = words::clean(&thread.policy);
-    if thread.priority > 0 { format!("{policy} {}", thread.priority) } else { policy.into_owned() }
+/// Which machines took part in a cell of two, and how long their line takes.
+fn sides(what: &What) -> Vec<String> {
+    let What::Response(response) = what else {
+        return Vec::new();
+    };
+    let mut parts: Vec<_> = response
+        .sides
+        .iter()
+        .map(|side| {
+            let (board, kernel) = (words::clean(&side.board), words::clean(&side.kernel));
+            format!("{} {board} (Linux {kernel})", side.role.name())
+        })
+        .collect();
+    parts.extend(response.line_ns.map(|ns| format!("the line takes {}", words::duration(ns))));
+    parts
 }
 
-/// The worst samples of a cell over its threads, the worst first: latency (ns),
+/// Policy and priority of a thread: `fifo 80`.
+#[must_use]
+pub fn policy(placement: &Placement) -> String {
+    let policy = placement.policy.name();
+    if placement.priority > 0 {
+        format!("{policy} {}", placement.priority)
+    } else {
+        policy.to_owned()
+    }
+}
+
+/// The worst samples of the primary series of a cell over its threads, the worst first: latency (ns),
 /// instant (ns after the cell's start), CPU.
 #[must_use]
 pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64, String)> {
@@ -45,11 +67,11 @@ pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64
         .threads
         .iter()
         .enumerate()
-        .flat_map(|(i, thread)| thread.outliers.iter().map(move |o| (o.latency, o.at, i)))
+        .flat_map(|(i, thread)| thread.primary().outliers.iter().map(move |o| (o.latency, o.at, i)))
         .collect();
     all.sort_unstable_by_key(|(latency, at, _)| (std::cmp::Reverse(*latency), *at));
     all.truncate(most);
-    let cpu = |i: usize| cell.threads.get(i).map_or_else(String::new, words::cpu_name);
+    let cpu = |i: usize| cell.threads().get(i).map_or_else(String::new, words::cpu_name);
     all.into_iter().map(|(latency, at, i)| (latency, at, cpu(i))).collect()
 }
 
@@ -65,7 +87,7 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
         ("tool", format!("{} {} ({})", r.tool.name, r.tool.version, r.tool.target)),
         ("command line", r.tool.command.join(" ")),
         ("plan", format!("{} ({})", r.plan.name, r.plan_hash)),
-        ("board", format!("{} ({}, {})", r.board.name, r.board.kind, r.board.fingerprint)),
+        ("board", format!("{} ({}, {})", r.board.name, r.board.kind.name(), r.board.fingerprint)),
         ("kernel", format!("{} {}", r.kernel.release, r.kernel.version)),
         ("machine", r.kernel.machine.clone()),
         ("kernel command line", r.kernel.command_line.clone()),

@@ -13,7 +13,8 @@ pub mod data;
 pub mod describe;
 pub mod figure;
 pub mod html;
-mod kernels;
+mod replicates;
+mod subject;
 pub mod text;
 pub mod words;
 

@@ -2,7 +2,8 @@
 
 mod common;
 
-use punctual_core::run::CellData;
+use common::{latency, primaries};
+use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::CellState;
 use punctual_report::{Options, figures, html};
@@ -132,10 +133,10 @@ fn replicates_are_drawn_by_kernel() {
 #[test]
 fn a_kernel_has_the_samples_of_all_its_runs() {
     let runs = common::experiment(4, 4);
-    let rt = runs.iter().filter(|run| run.run.kernel.preemption == "rt");
+    let rt = runs.iter().filter(|run| run.run.kernel.preemption == Model::Rt);
     let cells: Vec<_> = rt.map(|run| &run.run.cells[1]).collect();
-    let max = cells.iter().map(|cell| cell.stats.max_ns.unwrap()).max().unwrap();
-    let worst = cells.iter().position(|cell| cell.stats.max_ns == Some(max)).unwrap();
+    let max = cells.iter().map(|cell| cell.max_ns().unwrap()).max().unwrap();
+    let worst = cells.iter().position(|cell| cell.max_ns() == Some(max)).unwrap();
     let figures = figures(&runs);
     let figure = |name: &str| &figures.iter().find(|(n, _)| n.starts_with(name)).unwrap().1;
     let histogram = figure("histogram-3-01");
@@ -176,13 +177,13 @@ fn replicates_with_little_in_them_make_a_page() {
     assert_eq!(figures(&runs)[0].0, "spread.svg");
     // One run of a kernel was cut short: its blocks are all there is.
     let mut runs = common::experiment(3, 2);
-    for thread in runs[0].cells.iter_mut().flat_map(|cell| &mut cell.threads) {
-        thread.histogram = None;
-        thread.behind = None;
+    for series in primaries(&mut runs[0].cells) {
+        series.histogram = None;
+        series.behind = None;
     }
     assert_eq!(figures(&runs).iter().filter(|(name, _)| name.starts_with("histogram")).count(), 8);
     for cell in runs.iter_mut().flat_map(|run| &mut run.run.cells) {
-        cell.stats = Default::default();
+        latency(cell).stats = Default::default();
     }
     check_page(&html(&runs, &Options::default()));
     assert!(figures(&runs).is_empty());
@@ -207,7 +208,7 @@ fn names_from_a_board_cannot_break_the_page() {
     let mut replicates = vec![run.clone(), run.clone(), run.clone()];
     for (number, run) in replicates.iter_mut().enumerate() {
         run.run.run_id = format!("<script>{number}\u{1b}");
-        run.run.kernel.preemption = "<script>\u{1b}".to_owned();
+        run.run.kernel.release = "<script>\u{1b}".to_owned();
     }
     for runs in [vec![run], replicates] {
         let page = html(&runs, &Options { title: Some("<script>".to_owned()) });
@@ -225,8 +226,8 @@ fn runs_with_little_in_them_make_a_page() {
     check_page(&html(&[run.clone()], &Options::default()));
     for cell in &mut run.run.cells {
         cell.state = CellState::Failed;
-        cell.stats = Default::default();
-        cell.threads.clear();
+        latency(cell).stats = Default::default();
+        latency(cell).threads.clear();
     }
     assert!(figures(&[run.clone()]).is_empty());
     check_page(&html(&[run.clone()], &Options::default()));
@@ -237,9 +238,9 @@ fn runs_with_little_in_them_make_a_page() {
 #[test]
 fn a_recovered_cell_is_drawn_from_its_blocks() {
     let mut run = common::standard("6.1.0", "rt", 1.0);
-    for thread in run.cells.iter_mut().flat_map(|cell: &mut CellData| &mut cell.threads) {
-        thread.histogram = None;
-        thread.behind = None;
+    for series in primaries(&mut run.cells) {
+        series.histogram = None;
+        series.behind = None;
     }
     let all = figures(&[run]);
     assert_eq!(all.iter().filter(|(name, _)| name.starts_with("histogram")).count(), 4);
@@ -251,19 +252,19 @@ fn extreme_latencies_stay_on_the_axes() {
         [(-1, 0), (0, 0), (1, 1), (i64::MIN, i64::MAX), (-5_000, -4_000), (i64::MAX, i64::MAX)]
     {
         let mut run = common::standard("6.1.0", "rt", 1.0);
-        for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
+        for series in primaries(&mut run.cells) {
             let mut histogram = punctual_core::histogram::SignedHistogram::new();
             histogram.record(low);
             histogram.record(high);
-            thread.histogram = Some(histogram);
-            for block in &mut thread.blocks {
+            series.histogram = Some(histogram);
+            for block in &mut series.blocks {
                 block.coarse = vec![(punctual_core::block::coarse_bin(low), 1)];
                 (block.moments.min, block.moments.max) = (low, high);
             }
         }
         for cell in &mut run.run.cells {
-            (cell.stats.min_ns, cell.stats.max_ns) = (Some(low), Some(high));
-            cell.stats.avg_ns = Some(low as f64);
+            let stats = &mut latency(cell).stats;
+            (stats.min, stats.max, stats.avg) = (Some(low), Some(high), Some(low as f64));
         }
         let mut replicates = vec![run.clone(), run.clone(), run.clone()];
         for (number, run) in replicates.iter_mut().enumerate() {
@@ -289,4 +290,42 @@ fn a_day_makes_a_small_page() {
     check_page(&page);
     assert!(page.contains("86,400,000"));
     assert!(page.len() <= 2_000_000, "{} bytes", page.len());
+}
+
+#[test]
+fn every_kind_of_data_is_on_the_page() {
+    let runs = [
+        common::all_kinds("6.1.0-56-rt-amd64", "rt", 1.0),
+        common::all_kinds("6.1.0-56-amd64", "voluntary", 1.2),
+    ];
+    for runs in [&runs[..1], &runs[..]] {
+        let page = html(runs, &Options::default());
+        check_page(&page);
+        for text in [
+            "leg interrupt",
+            "aside queue",
+            "packets",
+            "! 3 lost events (events that the trace buffer dropped)",
+            "class=\"bad\">3 lost events",
+            "0 overruns",
+            "posts to thread 0",
+            "<h2>Costs</h2>",
+            "118.2 ns",
+            "117.0 ns to 119.4 ns",
+            "4.32 GB/s",
+            "&lt; 2.5 ns",
+            "no value: fork: too many processes",
+            "target ebx11 (Linux 6.1.0)",
+            "the line takes 87 us",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        // Costs are in no table or figure of latencies.
+        let summary = page.split("<h2>Summary</h2>").nth(1).unwrap();
+        assert!(!summary.split("</table>").next().unwrap().contains("lat.syscall"));
+        assert!(figures(runs).iter().all(|(name, _)| !name.contains("syscall")));
+    }
+    let page = html(&runs, &Options::default());
+    // The system call takes longer and less memory is copied: both are worse.
+    assert_eq!(page.matches("class=\"n fail\">worse").count(), 2, "{page}");
 }

@@ -39,15 +39,14 @@ fn a_run_without_privileges_that_was_killed() {
 #[test]
 fn no_samples_and_early_samples() {
     let mut run = common::standard("6.1.0", "full", 1.0);
-    let cell = &mut run.run.cells[0];
-    cell.threads[1].stats = Default::default();
-    cell.threads[1].cpu = None;
-    cell.threads[1].affinity = "0-1".to_owned();
-    cell.stats.early = 12;
-    cell.stats.min_ns = Some(-850);
-    cell.warmup_max_ns = Some(1_204_000);
-    let cell = &mut run.run.cells[1];
-    cell.stats = Default::default();
+    let latency = common::latency(&mut run.run.cells[0]);
+    latency.threads[1].stats = Default::default();
+    latency.threads[1].placement.cpu = None;
+    latency.threads[1].placement.affinity = "0-1".to_owned();
+    latency.stats.early = 12;
+    latency.stats.min = Some(-850);
+    latency.warmup_max_ns = Some(1_204_000);
+    common::latency(&mut run.run.cells[1]).stats = Default::default();
     run.cells[1] = CellData::default();
     run.run.verdict.outcome = Outcome::Inconclusive;
     run.run.verdict.because =
@@ -72,7 +71,7 @@ fn one_pair_side_by_side() {
     ];
     runs[1].run.cells.remove(3);
     runs[1].cells.remove(3);
-    runs[1].run.cells[1].stats = Default::default();
+    common::latency(&mut runs[1].run.cells[1]).stats = Default::default();
     insta::assert_snapshot!(comparison(&compare(&runs), 100, false));
 }
 
@@ -116,6 +115,17 @@ fn a_spread_drops_its_lesser_ends_where_it_does_not_fit() {
         (row.matches(" to ").count(), row)
     };
     assert_eq!([140, 100, 60].map(|width| rows(width).0), [3, 2, 1], "{:?}", rows(100));
+}
+
+#[test]
+fn every_kind_of_data_in_a_run() {
+    insta::assert_snapshot!(details(&common::all_kinds("6.1.0", "rt", 1.0), 100, false));
+}
+
+#[test]
+fn costs_stand_beside_costs() {
+    let runs = [common::all_kinds("6.1-rt", "rt", 1.0), common::all_kinds("6.1", "none", 1.2)];
+    insta::assert_snapshot!(comparison(&compare(&runs), 100, false));
 }
 
 #[test]

@@ -73,6 +73,6 @@ pub(super) fn troubles(runs: &[LoadedRun]) -> Vec<String> {
 }
 
 pub(super) fn missing_costs(costs: &[MatchedCost]) -> impl Iterator<Item = String> {
-    let missing = costs.iter().filter(|cost| cost.rows.iter().any(|row| row.value.is_none()));
+    let missing = costs.iter().filter(|cost| cost.rows.iter().any(|row| !row.is_measured()));
     missing.map(|cost| format!("{}: not measured in every run", cost.key))
 }

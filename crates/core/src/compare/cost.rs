@@ -43,6 +43,14 @@ pub struct CostRow {
     pub against_first: Option<Against>,
 }
 
+impl CostRow {
+    /// Whether there is a result: a value, or that it is below what can be measured.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.value.is_some() || self.end == Some(CostEnd::NotMeasurable)
+    }
+}
+
 /// How one cost stands to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -10,6 +10,7 @@ mod records;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::layout;
 use crate::schema::{Cell, Lab, Run, RunState};
 
 /// One of the two runs.
@@ -37,8 +38,8 @@ pub struct Files {
 impl Files {
     fn by_name<'a>(&'a self, other: &'a Self) -> [(&'static str, [&'a Option<Vec<u8>>; 2]); 2] {
         [
-            ("blocks", [&self.blocks, &other.blocks]),
-            ("histograms", [&self.histograms, &other.histograms]),
+            (layout::BLOCKS, [&self.blocks, &other.blocks]),
+            (layout::HISTOGRAMS, [&self.histograms, &other.histograms]),
         ]
     }
 
@@ -156,7 +157,7 @@ fn compare_cells<'a>(
     }
     let entry = |json: &'a Value| json.get("cells")?.get(number);
     let difference = json_difference(&format!("cells[{number}]"), entry(a.json), entry(b.json));
-    found.extend(difference.map(|what| first("run.json", what)));
+    found.extend(difference.map(|what| first(layout::RUN_JSON, what)));
 }
 
 /// The key of a cell; a number follows where a plan holds the same cell several times.
@@ -243,7 +244,7 @@ fn interrupts<'a>(a: &'a Value, b: &'a Value) -> Option<First> {
         run.pointer("/facts/interrupts_during").filter(|interrupts| !interrupts.is_null())
     };
     let what = json_difference("facts.interrupts_during", Some(of(a)?), Some(of(b)?))?;
-    Some(First { cell: None, file: "run.json", what })
+    Some(First { cell: None, file: layout::RUN_JSON, what })
 }
 
 /// The path of the first value that differs, with both values.

@@ -1,5 +1,7 @@
 //! One cell of a run: a frame that is the same for all kinds, and what it measured.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
@@ -104,6 +106,15 @@ impl Cell {
     #[must_use]
     pub fn threads(&self) -> &[Thread] {
         self.latency().map_or(&[], |latency| &latency.threads)
+    }
+
+    /// Every parameter of the probe or metric as it took effect.
+    #[must_use]
+    pub fn params(&self) -> &BTreeMap<String, String> {
+        match &self.what {
+            What::Latency(latency) | What::Response(Response { latency, .. }) => &latency.params,
+            What::Cost(cost) => &cost.params,
+        }
     }
 
     /// Whether there is a result: samples, or the value of a cost.

@@ -115,3 +115,15 @@ pub enum SideRole {
     /// It times both.
     Logger,
 }
+
+impl SideRole {
+    /// The name, as recorded.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Host => "host",
+            Self::Logger => "logger",
+        }
+    }
+}

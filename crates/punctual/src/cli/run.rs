@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 use punctual_core::units::BareNumber;
-use punctual_suite::loads::LOADS;
-use punctual_suite::probes::PROBES;
+use punctual_suite::{loads, probes};
 use punctual_suite::registry::Param;
 
 use super::args::{duration, judgement, positive_seconds};
@@ -126,7 +125,7 @@ pub(super) fn what() -> Vec<Arg> {
 
 /// The parameter behind an option, of the first probe that has it.
 fn param(name: &str) -> Option<Param> {
-    let params = PROBES.iter().flat_map(|probe| probe.all_params());
+    let params = probes::there().flat_map(|probe| probe.all_params());
     params.into_iter().find(|param| param.name == name)
 }
 
@@ -139,11 +138,11 @@ pub(super) fn probe_option(option: &ProbeOption) -> Arg {
     let Some(param) = param(option.name) else {
         return arg;
     };
-    let mut help = param.help.to_owned();
+    let mut help = param.full_help();
     if let Some(first) = help.get(..1).map(str::to_uppercase) {
         help.replace_range(..1, &first);
     }
-    arg.value_name(param.value).help(format!("{help}{} [default: {}]", option.note, param.default))
+    arg.value_name(param.kind.placeholder()).help(format!("{help}{} [default: {}]", option.note, param.default))
 }
 
 fn how() -> Vec<Arg> {
@@ -199,15 +198,15 @@ fn output() -> Vec<Arg> {
 /// Probes with their parameters, and loads: what the registries say.
 fn registries() -> String {
     let mut text = String::from("Probes and their parameters:");
-    for probe in PROBES {
+    for probe in probes::there() {
         text.push_str(&format!("\n  {:9} {}", probe.name, probe.summary));
         for param in probe.params {
-            let default = if param.default.is_empty() { "none" } else { param.default };
-            text.push_str(&format!("\n            {}={} [{default}]", param.name, param.value));
+            let value = param.kind.placeholder();
+            text.push_str(&format!("\n            {}={value} [{}]", param.name, param.default));
         }
     }
     text.push_str("\n\nLoads:");
-    for load in LOADS {
+    for load in loads::there() {
         text.push_str(&format!("\n  {:9} {}", load.name, load.summary));
     }
     text + "\n\n`punctual list NAME` explains a probe or a load with all of its parameters."

@@ -3,9 +3,12 @@
 use maud::html;
 use punctual_core::units::human_ns;
 
+use super::deadline::{deadline_label, of_subjects};
+use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, n};
 use super::latency::Range;
-use super::{Figure, Subject, WIDTH, deadline, deadline_label, shortened};
+use super::svg::{Figure, WIDTH, shortened};
+use crate::subject::Subject;
 use crate::words;
 
 /// Height of one cell: its label above three bars.
@@ -13,7 +16,18 @@ const ROW: f64 = 56.0;
 /// Room right of the axis for the maximum's value.
 const VALUE: f64 = 96.0;
 
-pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
+pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
+
+/// Kernels with replicates have the spread of their runs instead.
+fn draw(material: &Material<'_>) -> Vec<Figure> {
+    let Material { subjects, range, kernels, .. } = material;
+    if kernels.is_some() || subjects.is_empty() {
+        return Vec::new();
+    }
+    vec![figure(subjects, range)]
+}
+
+fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     let mut frame = Frame::standard(ROW * subjects.len() as f64 + 30.0);
     // No name of a vertical axis stands above.
     frame.top -= 22.0;
@@ -21,20 +35,18 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     frame.left = 14.0;
     frame.right = WIDTH - VALUE;
     let axis = range.log_axis(frame.left, frame.right);
-    let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
-    deadlines.sort_by(f64::total_cmp);
-    deadlines.dedup();
+    let deadlines = of_subjects(subjects);
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
         (frame.x_axis(&axis.ticks(6), "latency, logarithmic: max, avg, min from top to bottom"))
         @for (i, subject) in subjects.iter().enumerate() {
-            @let stats = &subject.cell.stats;
+            @let stats = &subject.latency.stats;
             @let top = frame.top + 26.0 + ROW * i as f64;
             text class="halo" x=(n(frame.left + 6.0)) y=(n(top + 14.0)) { (shortened(&subject.label, 56)) }
             @let bars = [
-                ("max", stats.max_ns.map(|ns| ns as f64), 12.0, 19.0),
-                ("avg", stats.avg_ns, 7.0, 33.0),
-                ("min", stats.min_ns.map(|ns| ns as f64), 5.0, 42.0),
+                ("max", stats.max.map(|ns| ns as f64), 12.0, 19.0),
+                ("avg", stats.avg, 7.0, 33.0),
+                ("min", stats.min.map(|ns| ns as f64), 5.0, 42.0),
             ];
             @for (class, value, height, below) in bars {
                 @if let Some(value) = value {
@@ -44,7 +56,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
                     }
                 }
             }
-            @if let Some(max) = stats.max_ns {
+            @if let Some(max) = stats.max {
                 text class="halo maxtext" x=(n(axis.map(max as f64) + 6.0)) y=(n(top + 25.0)) dy="0.35em" { (human_ns(max)) }
             }
         }
@@ -56,7 +68,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     let list: Vec<_> = subjects
         .iter()
         .map(|s| {
-            let max = s.cell.stats.max_ns.map_or_else(|| "none".to_owned(), human_ns);
+            let max = s.latency.stats.max.map_or_else(|| "none".to_owned(), human_ns);
             format!("{}: max {max}", s.label)
         })
         .collect();

@@ -4,12 +4,15 @@
 use maud::{Markup, html};
 use punctual_core::units::grouped;
 
+use super::deadline::{deadline_label, of_subjects};
+use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, n};
 use super::latency::{Axis, Range};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, file_name, shortened};
-use crate::data::Distribution;
-use crate::kernels::Kernels;
+use super::svg::{Figure, file_name, shortened};
+use crate::data::Bins;
+use crate::replicates::Kernels;
+use crate::subject::Subject;
 use crate::words;
 
 /// With the eight colours of the style sheet these tell 40 curves apart; the
@@ -43,9 +46,20 @@ struct Curve {
     points: Vec<(f64, f64)>,
 }
 
+pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
+
+fn draw(material: &Material<'_>) -> Vec<Figure> {
+    let Material { subjects, range, kernels, several, .. } = material;
+    let Some(kernels) = kernels else {
+        return figure(subjects, range, *several).into_iter().collect();
+    };
+    let cells = subjects.chunk_by(|a, b| a.at.1 == b.at.1);
+    cells.filter_map(|cell| of_kernels(cell, kernels, range)).collect()
+}
+
 /// The figure; none where no cell has a distribution. With several runs the
 /// colour stands for the cell and the dashes for the run.
-pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
+fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
     let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
     keys.dedup();
     let look = |i: usize, subject: &Subject<'_>| Look {
@@ -59,11 +73,7 @@ pub fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<
 }
 
 /// The figure of one cell over kernels: both colour and dashes stand for the kernel.
-pub fn of_kernels(
-    subjects: &[Subject<'_>],
-    kernels: &Kernels<'_>,
-    range: &Range,
-) -> Option<Figure> {
+fn of_kernels(subjects: &[Subject<'_>], kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
     let first = subjects.first()?;
     let title = format!("How often an activation was later · {}", words::cell_name(first.cell));
     let look = |_: usize, subject: &Subject<'_>| {
@@ -89,7 +99,7 @@ fn drawn(
 ) -> Option<Figure> {
     let curves: Vec<_> = subjects
         .iter()
-        .map(|s| (s, Distribution::corrected(s.cell, s.data)))
+        .map(|s| (s, Bins::corrected(s.latency, s.data)))
         .filter(|(_, distribution)| !distribution.bins.is_empty())
         .enumerate()
         .map(|(i, (s, distribution))| Curve { look: look(i, s), points: points(&distribution) })
@@ -101,9 +111,7 @@ fn drawn(
     let axis = range.log_axis(frame.left, frame.right);
     let least = curves.iter().flat_map(|c| &c.points).map(|(_, p)| *p);
     let shares = Scale::log(least.fold(1.0, f64::min) * 0.8, 1.0, frame.bottom, frame.top);
-    let mut deadlines: Vec<f64> = subjects.iter().filter_map(|s| deadline(s.run)).collect();
-    deadlines.sort_by(f64::total_cmp);
-    deadlines.dedup();
+    let deadlines = of_subjects(subjects);
     let legend = frame.bottom + 72.0;
     let body = html! {
         @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
@@ -134,7 +142,7 @@ fn drawn(
 fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
     let labels: Vec<_> =
         curves.iter().map(|c| format!("{} {}", c.look.mark, c.look.label)).collect();
-    let missed: u64 = subjects.iter().map(|s| s.cell.stats.missed).sum();
+    let missed: u64 = subjects.iter().map(|s| s.latency.stats.missed).sum();
     format!(
         "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
          {} missed periods count as late as they were.",
@@ -145,7 +153,7 @@ fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
 
 /// At the end of each bin the share of values above it, and last, at the
 /// maximum, the share of one value: zero has no place on this axis.
-fn points(distribution: &Distribution) -> Vec<(f64, f64)> {
+fn points(distribution: &Bins) -> Vec<(f64, f64)> {
     let total = distribution.total() as f64;
     let mut above = distribution.total();
     let mut points = vec![(f64::NEG_INFINITY, 1.0)];
@@ -224,10 +232,8 @@ mod tests {
     #[test]
     fn the_curve_ends_with_one_value_at_the_maximum() {
         let bin = |low, high, count| SignedBin { low, high, count };
-        let d = Distribution {
-            bins: vec![bin(-5, -1, 1), bin(10, 10, 98), bin(500, 503, 1)],
-            coarse: false,
-        };
+        let d =
+            Bins { bins: vec![bin(-5, -1, 1), bin(10, 10, 98), bin(500, 503, 1)], coarse: false };
         let points = points(&d);
         assert_eq!(points[1..], [(-5.0, 1.0), (-1.0, 0.99), (10.0, 0.01), (503.0, 0.01)]);
     }

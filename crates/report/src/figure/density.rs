@@ -7,6 +7,7 @@ use punctual_core::run::CellData;
 
 use super::latency::Axis;
 use super::raster::LEVELS;
+use crate::data::primaries;
 
 /// The columns of a timeline: equal numbers of seconds, in order.
 #[derive(Debug, Clone)]
@@ -29,12 +30,12 @@ impl Columns {
     /// Sums the blocks of all threads up to at most `most` columns for `length`
     /// seconds. Extremes are kept, not averaged.
     pub fn of(data: &CellData, length: u64, most: u64) -> Self {
-        let last = data.threads.iter().flat_map(|t| &t.blocks).map(|b| b.index + 1).max();
+        let last = primaries(data).flat_map(|series| &series.blocks).map(|b| b.index + 1).max();
         let length = length.max(last.unwrap_or(1)).max(1);
         let seconds = length.div_ceil(most.max(1));
         let number = usize::try_from(length.div_ceil(seconds)).unwrap_or(1);
         let mut list = vec![Column::default(); number];
-        for block in data.threads.iter().flat_map(|thread| &thread.blocks) {
+        for block in primaries(data).flat_map(|series| &series.blocks) {
             let at = usize::try_from(block.index / seconds).unwrap_or(usize::MAX);
             let Some(column) = list.get_mut(at).filter(|_| block.moments.count > 0) else {
                 continue;
@@ -107,18 +108,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use punctual_core::block::{Block, Moments, coarse_bin};
-    use punctual_core::run::ThreadData;
+    use punctual_core::run::{SeriesData, ThreadData};
 
     fn data(values: &[(u64, i64)]) -> CellData {
         let block = |(index, value): &(u64, i64)| Block {
             thread: 0,
+            series: 0,
             index: *index,
             moments: Moments { count: 1, min: *value, max: *value, ..Moments::EMPTY },
             coarse: vec![(coarse_bin(*value), 1)],
         };
         let blocks = values.iter().map(block).collect();
         CellData {
-            threads: vec![ThreadData { blocks, ..ThreadData::default() }],
+            threads: vec![ThreadData::of(SeriesData { blocks, ..SeriesData::default() })],
             ..CellData::default()
         }
     }

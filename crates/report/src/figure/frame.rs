@@ -2,6 +2,8 @@
 
 use maud::{Markup, html};
 
+use super::svg::{WIDTH, shortened};
+
 /// A plotting area, in units of the figure.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
@@ -14,7 +16,7 @@ pub struct Frame {
 /// Room for labels such as `100 us` in the large type of narrow screens.
 pub const LEFT: f64 = 74.0;
 /// Right end of every plotting area.
-pub const RIGHT: f64 = super::WIDTH - 16.0;
+pub const RIGHT: f64 = WIDTH - 16.0;
 /// Room for a label such as `deadline 200 us` in the large type of narrow screens.
 const LABEL_ROOM: f64 = 175.0;
 /// Top of the first plotting area: below the title and the axis' name.
@@ -41,8 +43,8 @@ impl Frame {
                 path class=(grid(label)) d=(format!("M{} {}V{}", n(*x), n(self.top), n(self.bottom))) {}
                 @if let Some(label) = label {
                     // A label in the middle of the last tick would be cut by the edge.
-                    @let cut = x + 34.0 > super::WIDTH;
-                    @let (x, anchor) = if cut { (super::WIDTH - 2.0, "end") } else { (*x, "middle") };
+                    @let cut = x + 34.0 > WIDTH;
+                    @let (x, anchor) = if cut { (WIDTH - 2.0, "end") } else { (*x, "middle") };
                     text class="soft tick" x=(n(x)) y=(n(self.bottom + 20.0)) text-anchor=(anchor) { (label) }
                 }
             }
@@ -67,7 +69,7 @@ impl Frame {
     /// what there is room for in the large type of narrow screens.
     pub fn note(&self, text: &str) -> Markup {
         html! {
-            text class="soft" x=(n(self.right)) y=(n(self.top - 10.0)) text-anchor="end" { (super::shortened(text, 64)) }
+            text class="soft" x=(n(self.right)) y=(n(self.top - 10.0)) text-anchor="end" { (shortened(text, 64)) }
         }
     }
 

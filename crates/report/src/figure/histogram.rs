@@ -4,11 +4,14 @@ use maud::html;
 use punctual_core::histogram::SignedBin;
 use punctual_core::units::{grouped, human_ns};
 
+use super::deadline::{deadline, deadline_label};
+use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, count_label, n};
 use super::latency::Axis;
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, described, file_name};
-use crate::data::Distribution;
+use super::svg::{Figure, described, file_name};
+use crate::data::Bins;
+use crate::subject::Subject;
 
 /// Width that a bar should have at least, units of the figure.
 const BAR: f64 = 5.0;
@@ -28,14 +31,23 @@ struct Bar {
     count: u64,
 }
 
+pub const ENTRY: Entry = Entry { place: Place::Histograms, draw };
+
+fn draw(material: &Material<'_>) -> Vec<Figure> {
+    let Material { subjects, range, kernels, .. } = material;
+    // Kernels lie apart by factors: a linear axis would squeeze the best of them.
+    figures(subjects, |from, to| match kernels {
+        Some(_) => range.log_axis(from, to),
+        None => range.fitting_axis(from, to),
+    })
+}
+
 /// `axis` makes the latency axis between two places.
-pub fn figures(subjects: &[Subject<'_>], axis: impl Fn(f64, f64) -> Axis) -> Vec<Figure> {
+fn figures(subjects: &[Subject<'_>], axis: impl Fn(f64, f64) -> Axis) -> Vec<Figure> {
     let frame = Frame::standard(210.0);
     let axis = axis(frame.left, frame.right);
-    let bars: Vec<_> = subjects
-        .iter()
-        .map(|s| rebinned(&Distribution::of_samples(s.cell, s.data), &axis))
-        .collect();
+    let bars: Vec<_> =
+        subjects.iter().map(|s| rebinned(&Bins::of_samples(s.latency, s.data), &axis)).collect();
     let most = bars.iter().flatten().map(|bar| bar.count).max().unwrap_or(1);
     // From one half, so that a bar of a single sample has a height.
     let counts = Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top);
@@ -54,7 +66,7 @@ fn figure(
     axis: &Axis,
     counts: &Scale,
 ) -> Figure {
-    let stats = &subject.cell.stats;
+    let stats = &subject.latency.stats;
     let tick = |t: Tick| (counts.map(t.value), t.labelled.then(|| count_label(t.value)));
     let ticks: Vec<_> = counts.ticks(6).into_iter().filter(|t| t.value >= 1.0).map(tick).collect();
     let body = html! {
@@ -66,7 +78,7 @@ fn figure(
         @if let Some(ns) = deadline(subject.run) {
             (frame.vertical(axis.map(ns), "deadline", &deadline_label(ns), 1.0))
         }
-        @if let Some(max) = stats.max_ns {
+        @if let Some(max) = stats.max {
             (frame.vertical(axis.map(max as f64), "maxline", &format!("max {}", human_ns(max)), 0.0))
         }
         (frame.border())
@@ -80,9 +92,9 @@ fn figure(
             format!(
                 "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in all histograms of this report.",
                 grouped(stats.samples),
-                value(stats.min_ns),
-                value(stats.max_ns),
-                value(stats.p99_ns),
+                value(stats.min),
+                value(stats.max),
+                value(stats.p99),
             ),
         ),
         height: frame.bottom + 52.0,
@@ -158,7 +170,7 @@ impl Slots {
 
 /// Puts recorded bins together to bars. No recorded bin is cut, so that every
 /// bar is a true count.
-fn rebinned(distribution: &Distribution, axis: &Axis) -> Vec<Bar> {
+fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
     let slots = Slots::of(axis, distribution.coarse);
     let mut bars: Vec<Bar> = Vec::new();
     for bin in &distribution.bins {
@@ -196,7 +208,7 @@ mod tests {
         let mut histogram = SignedHistogram::new();
         values.iter().for_each(|v| histogram.record(*v));
         let bins = histogram.bins().collect();
-        rebinned(&Distribution { bins, coarse: false }, &range.fitting_axis(0.0, 600.0))
+        rebinned(&Bins { bins, coarse: false }, &range.fitting_axis(0.0, 600.0))
     }
 
     proptest! {

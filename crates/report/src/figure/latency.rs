@@ -3,7 +3,7 @@
 use punctual_core::run::LoadedRun;
 
 use super::scale::{Scale, Tick};
-use crate::data::{self, Distribution};
+use crate::data::{self, Bins};
 
 /// The latencies that a report has to show: what its axes must cover.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -22,9 +22,10 @@ impl Range {
             let deadline = run.run.verdict.deadline_ns.or(run.run.plan.deadline_ns);
             range.include(deadline.and_then(|d| i64::try_from(d).ok()));
             for (cell, data) in data::cells(run) {
-                range.include(cell.stats.min_ns);
-                range.include(cell.stats.max_ns);
-                for bin in Distribution::corrected(cell, data).bins {
+                let Some(latency) = cell.latency() else { continue };
+                range.include(latency.stats.min);
+                range.include(latency.stats.max);
+                for bin in Bins::corrected(latency, data).bins {
                     range.include(Some(bin.low));
                     range.include(Some(bin.high));
                 }

@@ -5,10 +5,12 @@ use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
 use punctual_core::units::human_ns;
 
+use super::deadline::{all, deadline_label};
+use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, n};
 use super::latency::{Axis, Range};
-use super::{Figure, deadline, deadline_label, shortened};
-use crate::kernels::Kernels;
+use super::svg::{Figure, shortened};
+use crate::replicates::Kernels;
 use crate::words;
 
 /// Height of a cell's name.
@@ -18,16 +20,21 @@ const ROW: f64 = 42.0;
 /// Height of the labels of the deadlines.
 const DEADLINES: f64 = 24.0;
 
+pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
+
+fn draw(material: &Material<'_>) -> Vec<Figure> {
+    let kernels = material.kernels.into_iter();
+    kernels.filter_map(|kernels| figure(kernels, &material.range)).collect()
+}
+
 /// The figure; none where no cell has samples.
-pub fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
+fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
     let cells: Vec<&MatchedCell> =
         kernels.comparison.cells.iter().filter(|cell| kernels.has_samples(cell)).collect();
     if cells.is_empty() {
         return None;
     }
-    let mut deadlines: Vec<f64> = kernels.runs.iter().filter_map(|r| deadline(&r.run)).collect();
-    deadlines.sort_by(f64::total_cmp);
-    deadlines.dedup();
+    let deadlines = all(kernels.runs.iter().map(|loaded| &loaded.run));
     let cell_height = HEAD + ROW * kernels.names.len() as f64;
     let above = DEADLINES * deadlines.len() as f64;
     let mut frame = Frame::standard(above + cell_height * cells.len() as f64 + 8.0);

@@ -4,13 +4,18 @@
 use maud::{Markup, html};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
+use super::deadline::{deadline, deadline_label};
 use super::density::Columns;
-use super::frame::{Frame, count_label, n};
+use super::entry::{Entry, Material, Place};
+use super::frame::{Frame, LEFT, count_label, n};
 use super::latency::{Axis, Range};
 use super::raster::{LEVELS, colour, data_uri};
 use super::scale::{Scale, Tick};
-use super::{Figure, Subject, deadline, deadline_label, described, file_name, work};
+use super::svg::{Figure, described, file_name};
+use super::work;
+use crate::data::primaries;
 use crate::describe::worst_samples;
+use crate::subject::Subject;
 use crate::words;
 
 /// Columns of the image: as many as the figure is wide, so that none is lost
@@ -20,10 +25,16 @@ const ROWS: usize = 200;
 /// How many of the worst samples are drawn as points.
 const POINTS: usize = 32;
 
+pub const ENTRY: Entry = Entry { place: Place::Timelines, draw };
+
+fn draw(material: &Material<'_>) -> Vec<Figure> {
+    material.single.iter().filter_map(|subject| figure(subject, &material.range)).collect()
+}
+
 /// The timeline of a cell; none where no block was recorded.
-pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
+fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let Subject { cell, data, .. } = subject;
-    if data.threads.iter().all(|thread| thread.blocks.is_empty()) {
+    if primaries(data).all(|series| series.blocks.is_empty()) {
         return None;
     }
     let frame = Frame::standard(220.0);
@@ -55,7 +66,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         (strips.body)
         (legend(columns.most(), below.bottom + 66.0))
     };
-    let max = cell.stats.max_ns.map_or_else(|| "none".to_owned(), human_ns);
+    let max = subject.latency.stats.max.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
         name: file_name("timeline", subject),
         title: format!("Timeline · {}", subject.label),
@@ -64,7 +75,7 @@ pub fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
             format!(
                 "{} samples over {}, {} s in a column; the maximum of each column is a line, the {POINTS} \
              worst samples are points. The largest latency is {max}.",
-                grouped(cell.stats.samples),
+                grouped(subject.latency.stats.samples),
                 words::duration(cell.duration_ns),
                 columns.seconds,
             ),
@@ -139,7 +150,7 @@ fn time_label(seconds: f64, step: f64) -> String {
 
 /// The colour scale, from one sample to the most in one place.
 fn legend(most: u64, y: f64) -> Markup {
-    let (left, width) = (super::frame::LEFT, 200.0);
+    let (left, width) = (LEFT, 200.0);
     let step = width / f64::from(LEVELS - 1);
     let scale = Scale::exact(0.0, 1.0, left, left + width);
     let count = Tick { value: most as f64, labelled: true };

@@ -9,7 +9,7 @@ use punctual_core::schema::Cell;
 
 use super::frame::n;
 use super::scale::Scale;
-use super::shortened;
+use super::svg::shortened;
 use crate::words;
 
 const STRIP: f64 = 34.0;

@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Series, Thread};
+use punctual_core::schema::{Cell, Helper, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
-use super::{class, mean, ns, number};
+use super::parts::{class, heads, mean, mean_of, ns, number, of};
+use super::series::quantiles;
 use crate::describe::{circumstances, policy, worst_samples};
 use crate::{data, words};
 
@@ -36,7 +37,7 @@ pub fn section(title: &str, cells: &[Listed<'_>]) -> Markup {
                 details {
                     summary {
                         (label)
-                        @if let Some(max) = cell.stats.max_ns { " · max " (human_ns(max)) }
+                        @if let Some(max) = cell.max_ns() { " · max " (human_ns(max)) }
                     }
                     (body(cell, data))
                 }
@@ -57,78 +58,77 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
             }
             @for note in words::cell_notes(cell) { li { (note) } }
         }
-        @if cell.stats.samples > 0 {
-            (quantiles(cell))
-            (threads(&cell.threads))
+        @if let Some(latency) = cell.latency().filter(|latency| latency.stats.samples > 0) {
+            (quantiles(latency))
+            (threads(latency))
+            @if !latency.helpers.is_empty() { (helpers(&latency.helpers)) }
+        }
+        @if !cell.counters.is_empty() {
+            ul { @for counter in &cell.counters {
+                li class=(if counter.bad && counter.total > 0 { "bad" } else { "" }) { (words::counter(counter)) }
+            } }
+        }
+        @if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {
+            p { (words::repetitions(cost)) }
         }
         @if !worst.is_empty() { (worst_table(&worst)) }
     }
 }
 
-fn heads(caption: &str, words: &[&str], numbers: &[&str]) -> Markup {
-    html! {
-        caption { (caption) }
-        thead { tr {
-            @for head in words { th scope="col" { (head) } }
-            @for head in numbers { th scope="col" class="n" { (head) } }
-        } }
-    }
-}
-
-fn quantiles(cell: &Cell) -> Markup {
-    html! {
-        div class="scroll" { table {
-            (heads("Distribution", &["series"], &["max", "p99.99", "p99.9", "p99", "p50", "avg", "std dev", "min", "values", "early"]))
-            tbody { @for series in &cell.series { (series_rows(series)) } }
-        } }
-    }
-}
-
-fn series_rows(series: &Series) -> Markup {
-    let s = &series.stats;
-    let c = &s.corrected;
-    html! {
-        tr {
-            th scope="row" { (words::clean(&series.name)) ": " (words::clean(&series.meaning)) }
-            td class="n max" { (ns(s.max_ns)) }
-            @for value in [s.p9999_ns, s.p999_ns, s.p99_ns, s.p50_ns] { (number(ns(value))) }
-            (number(mean(s.avg_ns)))
-            (number(mean(s.stddev_ns)))
-            (number(ns(s.min_ns)))
-            (number(grouped(s.samples)))
-            (number(grouped(s.early)))
-        }
-        tr {
-            th scope="row" { "corrected: missed releases as late as they were" @if c.from_bins { " (partly from bins)" } }
-            td {}
-            @for value in [c.p9999_ns, c.p999_ns, c.p99_ns, c.p50_ns] { (number(ns(value))) }
-            td {} td {} td {}
-            (number(grouped(c.samples)))
-            td {}
-        }
-    }
-}
-
-fn threads(threads: &[Thread]) -> Markup {
+fn threads(latency: &Latency) -> Markup {
     html! {
         div class="scroll" { table {
             (heads("Threads, as they were read back", &["thread", "CPU", "policy"],
                 &["timer slack", "offset", "max", "at", "p99.9", "avg", "min", "scheduled", "missed"]))
-            tbody { @for thread in threads {
+            tbody { @for thread in &latency.threads {
                 @let s = &thread.stats;
                 tr {
                     th scope="row" { (thread.thread) }
                     td { (words::cpu_name(thread)) }
-                    td class=(class(thread.verdict.outcome)) { (policy(thread)) }
-                    (number(thread.timer_slack_ns.map_or_else(|| "–".to_owned(), words::duration)))
+                    td class=(class(thread.verdict.outcome)) { (policy(&thread.placement)) }
+                    (number(thread.placement.timer_slack_ns.map_or_else(|| "–".to_owned(), words::duration)))
                     (number(words::duration(thread.offset_ns)))
-                    td class="n max" { @if s.samples == 0 { "no samples" } @else { (ns(s.max_ns)) } }
+                    td class="n max" { @if s.samples == 0 { "no samples" } @else { (ns(s.max)) } }
                     (number(thread.max_at_ns.map_or_else(|| "–".to_owned(), words::instant)))
-                    (number(ns(s.p999_ns)))
-                    (number(mean(s.avg_ns)))
-                    (number(ns(s.min_ns)))
+                    (number(ns(s.p999)))
+                    (number(mean(s.avg)))
+                    (number(ns(s.min)))
                     (number(grouped(s.scheduled)))
                     (number(grouped(s.missed)))
+                }
+                @for (series, stats) in latency.series.iter().zip(&thread.series) { (part(thread, series, stats)) }
+            } }
+        } }
+    }
+}
+
+/// What a thread measured of a leg or an aside.
+fn part(thread: &Thread, series: &Series, stats: &Stats) -> Markup {
+    let unit: Unit = series.unit;
+    html! {
+        tr class="thread" {
+            th scope="row" colspan="5" { "  " (thread.thread) " · " (words::clean(&series.name)) }
+            td class="n max" { @if stats.samples == 0 { "no samples" } @else { (of(unit, stats.max)) } }
+            td {}
+            (number(of(unit, stats.p999)))
+            (number(mean_of(unit, stats.avg)))
+            (number(of(unit, stats.min)))
+            (number(grouped(stats.samples)))
+            td {}
+        }
+    }
+}
+
+fn helpers(helpers: &[Helper]) -> Markup {
+    html! {
+        div class="scroll" { table {
+            (heads("Threads without samples", &["what it does", "CPUs", "policy"], &["timer slack"]))
+            tbody { @for Helper { name, placement } in helpers {
+                tr {
+                    th scope="row" { (words::clean(name)) }
+                    td { (words::clean(&placement.affinity)) }
+                    td { (policy(placement)) }
+                    (number(placement.timer_slack_ns.map_or_else(|| "–".to_owned(), words::duration)))
                 }
             } }
         } }

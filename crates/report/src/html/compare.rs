@@ -1,11 +1,12 @@
 //! Runs side by side: ratios, estimates over replicates, what differs, caveats.
 
 use maud::{Markup, html};
-use punctual_core::compare::{Comparison, Replicates, Role, compare};
+use punctual_core::compare::{Bearing, Comparison, Replicates, compare};
 use punctual_core::run::LoadedRun;
 use punctual_core::units::grouped;
 
-use super::{mean, ns, number};
+use super::cost;
+use super::parts::{mean, ns, number};
 use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_text};
 use crate::words;
 
@@ -21,7 +22,8 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
             h2 { "Side by side" }
             ul { @for (i, name) in names.iter().enumerate() { li { strong { (words::letter(i)) } " " (name) } } }
             (caveats(&comparison))
-            (table(&comparison, &letters))
+            @if !comparison.cells.is_empty() { (table(&comparison, &letters)) }
+            (cost::compared(&comparison, &letters))
             (differences(&comparison))
         }
     }
@@ -43,7 +45,7 @@ pub fn differences(comparison: &Comparison) -> Markup {
             @for difference in &comparison.differences {
                 li {
                     (difference_text(comparison, difference))
-                    @if difference.role == Role::Confounder { strong { " (not the kernel)" } }
+                    @if difference.role == Bearing::Confounder { strong { " (not the kernel)" } }
                 }
             }
             @for cell in &comparison.unmatched { li { (unmatched_text(comparison, cell)) } }

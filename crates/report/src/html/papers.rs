@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Stats};
+use punctual_core::schema::{Cell, Latency, Stats};
 use punctual_core::units::grouped;
 
 use super::summary::ordered;
@@ -109,17 +109,17 @@ fn half(cell: Option<&Cell>) -> Markup {
         @if let Some(absence) = absence {
             td class="doubt lead" colspan="5" { (absence) }
         } @else if let Some(cell) = cell {
-            (numbers(&cell.stats))
+            @if let Some(Latency { stats, .. }) = cell.latency() { (numbers(stats)) }
         }
     }
 }
 
 fn numbers(stats: &Stats) -> Markup {
     html! {
-        td class="n lead" { (exact(stats.min_ns)) }
-        td class="n max" { (exact(stats.max_ns)) }
-        td class="n" { (micro(stats.avg_ns)) }
-        td class="n" { (micro(stats.stddev_ns)) }
+        td class="n lead" { (exact(stats.min)) }
+        td class="n max" { (exact(stats.max)) }
+        td class="n" { (micro(stats.avg)) }
+        td class="n" { (micro(stats.stddev)) }
         td class="n" { (grouped(stats.samples)) }
     }
 }

@@ -4,12 +4,15 @@
 use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::Outcome;
+use punctual_core::schema::{Cell, Outcome};
 use punctual_core::units::grouped;
 
-use super::{Captions, cells, class, compare, facts, figures_section, guide, number, papers};
-use crate::figure::{self, Subject};
-use crate::kernels::Kernels;
+use super::figures::Captions;
+use super::parts::{class, number};
+use super::{cells, compare, cost, facts, figures, guide, papers};
+use crate::figure;
+use crate::replicates::Kernels;
+use crate::subject::Subject;
 use crate::words;
 
 const CAPTIONS: Captions = Captions {
@@ -43,10 +46,11 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             h2 { "Kernels side by side" }
             (compare::caveats(comparison))
             (table(kernels))
+            (cost::compared(comparison, &names))
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison))
         }
-        (figures_section(&figure::set_by_kernel(kernels), &CAPTIONS))
+        (figures::section(&figure::set(kernels.runs, Some(kernels)), &CAPTIONS))
         section {
             h2 { "Every run" }
             details { summary { "Runs" } (runs(kernels, &names)) }
@@ -64,7 +68,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
 fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
     let side = &kernels.comparison.groups[group];
     let members = side.runs.iter().filter_map(|run| Some((*run, kernels.runs.get(*run)?)));
-    let max = |run: &LoadedRun| run.run.cells.iter().filter_map(|cell| cell.stats.max_ns).max();
+    let max = |run: &LoadedRun| run.run.cells.iter().filter_map(Cell::max_ns).max();
     let Some((worst, loaded)) =
         members.clone().max_by_key(|(_, run)| (run.run.verdict.outcome, max(run)))
     else {

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Stats, Thread};
+use punctual_core::schema::{Cell, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
-use super::{class, mean, ns, number};
+use super::parts::{class, mean_of, number, of};
 use crate::words;
 
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
@@ -29,7 +29,11 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                                 th scope="col" { "verdict" }
                             }
                         }
-                        tbody { @for (run, cell) in rows { (cell_rows(cell, names.get(run).filter(|_| several))) } }
+                        tbody { @for (run, cell) in rows {
+                            @if let Some(latency) = cell.latency() {
+                                (cell_rows(cell, latency, names.get(run).filter(|_| several)))
+                            }
+                        } }
                     }
                 }
             }
@@ -37,11 +41,12 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     }
 }
 
-/// Cells with their runs' numbers, cells of equal keys next to each other.
+/// Cells of latencies with their runs' numbers, cells of equal keys next to each other.
 pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     let mut list: Vec<(usize, &Cell)> = Vec::new();
     for (i, run) in runs.iter().enumerate() {
-        list.extend(run.run.cells.iter().filter(|c| c.kind != "cost").map(|cell| (i, cell)));
+        let cells = run.run.cells.iter().filter(|cell| cell.latency().is_some());
+        list.extend(cells.map(|cell| (i, cell)));
     }
     let keys: Vec<&str> = list.iter().map(|(_, cell)| cell.key.as_str()).collect();
     let mut order: Vec<_> = list
@@ -52,9 +57,10 @@ pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     order.into_iter().map(|(_, run, cell)| (run, cell)).collect()
 }
 
-fn cell_rows(cell: &Cell, run: Option<&String>) -> Markup {
+fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>) -> Markup {
     let columns = 11 + usize::from(run.is_some());
     let notes = notes(cell);
+    let threads = &latency.threads;
     html! {
         tr class="first" {
             th scope="row" { (words::cell_name(cell)) }
@@ -62,16 +68,30 @@ fn cell_rows(cell: &Cell, run: Option<&String>) -> Markup {
             @if let Some(absence) = words::absence(cell) {
                 td class="doubt" colspan=(columns - usize::from(run.is_some())) { (absence) }
             } @else {
-                td { @if let [one] = &cell.threads[..] { (words::cpu_name(one)) } @else { "all" } }
-                (numbers(&cell.stats))
+                td { @if let [one] = &threads[..] { (words::cpu_name(one)) } @else { "all" } }
+                (numbers(&latency.stats, Unit::Ns))
                 td class=(class(cell.verdict.outcome)) { (words::outcome(cell.verdict.outcome)) }
             }
         }
         @if words::absence(cell).is_none() {
-            @if cell.threads.len() > 1 { @for thread in &cell.threads { (thread_row(thread, run)) } }
+            @for series in &latency.series { (series_row(series, run)) }
+            @if threads.len() > 1 { @for thread in threads { (thread_row(thread, run)) } }
             @if !notes.is_empty() {
                 tr class="note" { td colspan=(columns + 1) { div { (notes.join(" · ")) } } }
             }
+        }
+    }
+}
+
+/// A leg or an aside, below the series that is judged.
+fn series_row(series: &Series, run: Option<&String>) -> Markup {
+    html! {
+        tr class="thread" {
+            th scope="row" { "  " (words::series_name(series)) }
+            @if run.is_some() { td {} }
+            td { "all" }
+            (numbers(&series.stats, series.unit))
+            td {}
         }
     }
 }
@@ -82,27 +102,27 @@ fn thread_row(thread: &Thread, run: Option<&String>) -> Markup {
             th scope="row" { "  thread " (thread.thread) }
             @if run.is_some() { td {} }
             td { (words::cpu_name(thread)) }
-            (numbers(&thread.stats))
+            (numbers(&thread.stats, Unit::Ns))
             td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
         }
     }
 }
 
-fn numbers(stats: &Stats) -> Markup {
+fn numbers(stats: &Stats, unit: Unit) -> Markup {
     html! {
         @if stats.samples == 0 {
             td class="doubt" colspan="5" { "no samples" }
         } @else {
-            td class="n max" { (ns(stats.max_ns)) }
-            (number(ns(stats.p999_ns)))
-            (number(ns(stats.p99_ns)))
-            (number(mean(stats.avg_ns)))
-            (number(ns(stats.min_ns)))
+            td class="n max" { (of(unit, stats.max)) }
+            (number(of(unit, stats.p999)))
+            (number(of(unit, stats.p99)))
+            (number(mean_of(unit, stats.avg)))
+            (number(of(unit, stats.min)))
         }
         (number(grouped(stats.samples)))
         (number(grouped(stats.missed)))
         (number(grouped(stats.early)))
-        (number(ns(stats.corrected.p999_ns)))
+        (number(of(unit, stats.corrected.p999)))
     }
 }
 
@@ -112,9 +132,10 @@ fn notes(cell: &Cell) -> Vec<String> {
         let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
         notes.push(format!("load: {}", parts.join(" · ")));
     }
-    if let Some(ns) = cell.warmup_max_ns {
+    if let Some(ns) = cell.latency().and_then(|latency| latency.warmup_max_ns) {
         notes.push(format!("warm-up max {}", human_ns(ns)));
     }
+    notes.extend(words::counter_notes(cell));
     notes.extend(words::cell_notes(cell));
     notes
 }

@@ -1,13 +1,13 @@
 //! `punctual compare`: runs side by side, and what may not be concluded.
 
 use punctual_core::compare::{
-    Comparison, Difference, Estimate, Quantity, Replicates, Role, Row, Side, Unmatched,
+    Bearing, Comparison, Difference, Estimate, KernelRuns, Measure, Replicates, Row, Unmatched,
 };
 use punctual_core::units::{grouped, human_ns};
 
-use super::spread;
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table, push_wrapped};
+use super::{cost, spread};
 use crate::words;
 
 /// Kernels of which no more runs than this are there are shown run by run too.
@@ -30,6 +30,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         }
         out.push_str(&run_by_run(comparison, width, paint));
     }
+    out.push_str(&cost::compared(comparison, width, paint));
     for cell in &comparison.unmatched {
         out.push_str(&format!("  {}\n", unmatched_text(comparison, cell)));
     }
@@ -40,8 +41,8 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         out.push_str(&format!("\n{}\n", paint.apply("What differs", Style::Strong)));
         for difference in &comparison.differences {
             let first = match difference.role {
-                Role::Subject => "    ".to_owned(),
-                Role::Confounder => paint.apply("  ! ", Style::Doubt),
+                Bearing::Subject => "    ".to_owned(),
+                Bearing::Confounder => paint.apply("  ! ", Style::Doubt),
             };
             push_wrapped(&mut out, &difference_text(comparison, difference), &first, 4, width);
         }
@@ -72,12 +73,14 @@ fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
             paint.apply(&words::letter(i), Style::Strong),
             words::clean(&run.board),
             words::clean(&run.kernel),
-            words::preemption_name(&run.preemption),
+            words::preemption_name(run.preemption),
             paint.apply(&words::clean(&run.run_id), Style::Faint),
         ));
     }
     out.push('\n');
-    out.push_str(&cells(comparison).render(width, paint));
+    if !comparison.cells.is_empty() {
+        out.push_str(&cells(comparison).render(width, paint));
+    }
     out
 }
 
@@ -181,8 +184,8 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
         )
     };
     let quantity = match estimate.quantity {
-        Quantity::P999Ns => "p99.9",
-        Quantity::MaxNs => "max",
+        Measure::P999Ns => "p99.9",
+        Measure::MaxNs => "max",
     };
     [
         names.get(estimate.group).cloned().unwrap_or_default(),
@@ -216,7 +219,7 @@ pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) 
 }
 
 /// What the runs of one kernel have: one value, or how many others there are.
-fn values_of(difference: &Difference, group: &Side) -> String {
+fn values_of(difference: &Difference, group: &KernelRuns) -> String {
     let mut values: Vec<&str> = Vec::new();
     for value in group.runs.iter().filter_map(|run| difference.values.get(*run)) {
         if !values.contains(&value.as_str()) {

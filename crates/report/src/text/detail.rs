@@ -1,11 +1,11 @@
 //! `punctual show`: everything that a run recorded, cell by cell.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Stats};
+use punctual_core::schema::{Cell, Helper, Latency, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 
 use super::style::{Paint, Style, of_outcome};
-use super::summary;
+use super::summary::summary;
 use super::table::{Align, Table, push_wrapped};
 use crate::describe::{basics, circumstances, flat_facts, policy, worst_samples};
 use crate::{data, words};
@@ -40,8 +40,21 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         return format!("  {absence}\n");
     }
     push_wrapped(&mut out, &circumstances(cell).join(" · "), "  ", 2, width);
-    out.push_str(&quantiles(cell).render(width, paint));
-    out.push_str(&threads(cell).render(width, paint));
+    if let Some(latency) = cell.latency() {
+        out.push_str(&quantiles(latency).render(width, paint));
+        out.push_str(&threads(latency).render(width, paint));
+        if !latency.helpers.is_empty() {
+            out.push_str(&helpers(latency).render(width, paint));
+        }
+    }
+    if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {
+        push_wrapped(&mut out, &words::repetitions(cost), "  ", 2, width);
+    }
+    for counter in &cell.counters {
+        let is_bad = counter.bad && counter.total > 0;
+        let first = if is_bad { paint.apply("  ! ", Style::Doubt) } else { "    ".to_owned() };
+        push_wrapped(&mut out, &words::counter(counter), &first, 4, width);
+    }
     for part in &cell.load_work {
         push_wrapped(&mut out, &format!("load: {}", words::work(part)), "  ", 8, width);
     }
@@ -76,7 +89,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
     out
 }
 
-fn quantiles(cell: &Cell) -> Table {
+fn quantiles(latency: &Latency) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("", Align::Left),
@@ -90,37 +103,43 @@ fn quantiles(cell: &Cell) -> Table {
         ("min", right),
         ("early", right),
     ]);
-    let Stats { corrected, .. } = &cell.stats;
-    let text = |ns: Option<i64>| (ns.map_or_else(|| "-".to_owned(), human_ns), Style::Plain);
-    let mean = |ns: Option<f64>| (ns.map_or_else(|| "-".to_owned(), words::mean_ns), Style::Plain);
-    let s = &cell.stats;
-    table.row(vec![
-        ("samples".to_owned(), Style::Plain),
-        (text(s.max_ns).0, Style::Strong),
-        text(s.p9999_ns),
-        text(s.p999_ns),
-        text(s.p99_ns),
-        text(s.p50_ns),
-        mean(s.avg_ns),
-        mean(s.stddev_ns),
-        text(s.min_ns),
-        (grouped(s.early), Style::Plain),
-    ]);
+    let row = |name: &str, unit: Unit, s: &Stats| {
+        let text = |value: Option<i64>| (words::value(unit, value), Style::Plain);
+        let mean = |value: Option<f64>| (words::mean(unit, value), Style::Plain);
+        vec![
+            (name.to_owned(), Style::Plain),
+            (text(s.max).0, Style::Strong),
+            text(s.p9999),
+            text(s.p999),
+            text(s.p99),
+            text(s.p50),
+            mean(s.avg),
+            mean(s.stddev),
+            text(s.min),
+            (grouped(s.early), Style::Plain),
+        ]
+    };
+    let corrected = &latency.stats.corrected;
+    table.row(row("samples", Unit::Ns, &latency.stats));
+    let text = |value: Option<i64>| (words::value(Unit::Ns, value), Style::Plain);
     table.row(vec![
         ("corrected".to_owned(), Style::Plain),
         (String::new(), Style::Plain),
-        text(corrected.p9999_ns),
-        text(corrected.p999_ns),
-        text(corrected.p99_ns),
-        text(corrected.p50_ns),
+        text(corrected.p9999),
+        text(corrected.p999),
+        text(corrected.p99),
+        text(corrected.p50),
     ]);
     if corrected.from_bins {
         table.note("part of the corrected values was expanded from histogram bins".to_owned());
     }
+    for series in &latency.series {
+        table.row(row(&words::series_name(series), series.unit, &series.stats));
+    }
     table
 }
 
-fn threads(cell: &Cell) -> Table {
+fn threads(latency: &Latency) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("thread", right),
@@ -134,21 +153,47 @@ fn threads(cell: &Cell) -> Table {
         ("scheduled", right),
         ("missed", right),
     ]);
-    for thread in &cell.threads {
-        let s = &thread.stats;
-        let text = |ns: Option<i64>| (ns.map_or_else(|| "-".to_owned(), human_ns), Style::Plain);
-        table.row(vec![
-            (thread.thread.to_string(), Style::Plain),
-            (words::cpu_name(thread), Style::Plain),
-            (policy(thread), Style::Plain),
-            (text(s.max_ns).0, Style::Strong),
-            (thread.max_at_ns.map_or_else(|| "-".to_owned(), words::instant), Style::Plain),
-            text(s.p999_ns),
-            (s.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns), Style::Plain),
-            text(s.min_ns),
-            (grouped(s.scheduled), Style::Plain),
-            (grouped(s.missed), Style::Plain),
-        ]);
+    for thread in &latency.threads {
+        let at = thread.max_at_ns.map_or_else(|| "-".to_owned(), words::instant);
+        let lead = [words::cpu_name(thread), policy(&thread.placement), at];
+        table.row(thread_row(thread.thread.to_string(), lead, Unit::Ns, &thread.stats));
+        for (series, stats) in latency.series.iter().zip(&thread.series) {
+            let lead = [String::new(), words::series_name(series), String::new()];
+            table.row(thread_row(String::new(), lead, series.unit, stats));
+        }
+    }
+    table
+}
+
+fn thread_row(
+    number: String,
+    [cpu, policy, at]: [String; 3],
+    unit: Unit,
+    s: &Stats,
+) -> Vec<(String, Style)> {
+    let plain = |text: String| (text, Style::Plain);
+    vec![
+        plain(number),
+        plain(cpu),
+        plain(policy),
+        (words::value(unit, s.max), Style::Strong),
+        plain(at),
+        plain(words::value(unit, s.p999)),
+        plain(words::mean(unit, s.avg)),
+        plain(words::value(unit, s.min)),
+        plain(grouped(s.scheduled)),
+        plain(grouped(s.missed)),
+    ]
+}
+
+fn helpers(latency: &Latency) -> Table {
+    let left = Align::Left;
+    let mut table =
+        Table::new(&[("thread without samples", left), ("CPUs", Align::Right), ("policy", left)]);
+    for Helper { name, placement } in &latency.helpers {
+        let affinity = words::clean(&placement.affinity).into_owned();
+        let texts = [words::clean(name).into_owned(), affinity, policy(placement)];
+        table.row(texts.into_iter().map(|text| (text, Style::Plain)).collect());
     }
     table
 }

@@ -1,6 +1,7 @@
 //! What the terminal shows of runs.
 
 mod compare;
+mod cost;
 mod detail;
 mod spread;
 mod style;

@@ -1,7 +1,7 @@
 //! Replicates in the terminal: a row for every cell and kernel instead of one
 //! for every run.
 
-use punctual_core::compare::{Comparison, Side, Spread};
+use punctual_core::compare::{Comparison, KernelRuns, Spread};
 use punctual_core::units::human_ns;
 
 use super::style::{Paint, Style, of_outcome};
@@ -28,7 +28,7 @@ pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
     out
 }
 
-fn head(comparison: &Comparison, group: &Side, name: &str, paint: Paint) -> String {
+fn head(comparison: &Comparison, group: &KernelRuns, name: &str, paint: Paint) -> String {
     let first = group.runs.first().and_then(|run| comparison.runs.get(*run));
     let board = first.map_or("", |run| run.board.as_str());
     let outcomes: Vec<_> = words::outcomes(comparison, group)
@@ -40,7 +40,7 @@ fn head(comparison: &Comparison, group: &Side, name: &str, paint: Paint) -> Stri
         paint.apply(name, Style::Strong),
         words::clean(board),
         words::clean(&group.kernel),
-        words::preemption_name(&group.preemption),
+        words::preemption_name(group.preemption),
         words::runs(group.runs.len()),
         outcomes.join(", "),
     )

@@ -1,10 +1,11 @@
 //! The summary that ends a run: conditions first, then the table, the verdict last.
 
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Run, Stats};
+use punctual_core::schema::{Cell, Run, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 use unicode_width::UnicodeWidthStr;
 
+use super::cost;
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table, push_wrapped};
 use crate::words;
@@ -17,7 +18,10 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = head(run, width, paint);
     out.push('\n');
-    out.push_str(&fitting_table(&run.run, width).render(width, paint));
+    if run.run.cells.iter().any(|cell| cell.latency().is_some()) {
+        out.push_str(&fitting_table(&run.run, width).render(width, paint));
+    }
+    out.push_str(&cost::of_run(&run.run, width, paint));
     if let Some(warmup) = warmup(&run.run) {
         out.push_str(&format!("  {}\n", paint.apply(&warmup, Style::Faint)));
     }
@@ -26,7 +30,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
 }
 
 fn warmup(run: &Run) -> Option<String> {
-    let maxima = run.cells.iter().filter_map(|cell| cell.warmup_max_ns);
+    let maxima = run.cells.iter().filter_map(|cell| cell.latency()?.warmup_max_ns);
     let text = |max| format!("warm-up, outside all numbers: max {}", human_ns(max));
     maxima.max().map(text)
 }
@@ -87,6 +91,7 @@ fn fitting_table(run: &Run, width: usize) -> Table {
 fn table(run: &Run, name_width: usize) -> Table {
     let mut table = Table::new(&COLUMNS);
     for cell in &run.cells {
+        let Some(latency) = cell.latency() else { continue };
         let names = [words::probe_name(cell), words::clean(&cell.load).into_owned()];
         let [probe, load] = names.each_ref().map(|name| shortened(name, name_width));
         let lead = |cpu: String| {
@@ -97,18 +102,22 @@ fn table(run: &Run, name_width: usize) -> Table {
             table.note(absence);
             continue;
         }
-        match &cell.threads[..] {
-            [one] => table.row(numbers(lead(words::cpu_name(one)), &cell.stats)),
-            threads => {
-                table.row(numbers(lead("all".to_owned()), &cell.stats));
-                for thread in threads {
-                    let lead = vec![
-                        (String::new(), Style::Plain),
-                        (String::new(), Style::Plain),
-                        (words::cpu_name(thread), Style::Plain),
-                    ];
-                    table.row(numbers(lead, &thread.stats));
-                }
+        let below = |name: String, cpu: String| {
+            vec![(name, Style::Plain), (String::new(), Style::Plain), (cpu, Style::Plain)]
+        };
+        let whole = match &latency.threads[..] {
+            [one] => words::cpu_name(one),
+            _ => "all".to_owned(),
+        };
+        table.row(numbers(lead(whole.clone()), &latency.stats, Unit::Ns));
+        for series in &latency.series {
+            let name = format!("  {}", shortened(&words::series_name(series), name_width));
+            table.row(numbers(below(name, whole.clone()), &series.stats, series.unit));
+        }
+        if latency.threads.len() > 1 {
+            for thread in &latency.threads {
+                let lead = below(String::new(), words::cpu_name(thread));
+                table.row(numbers(lead, &thread.stats, Unit::Ns));
             }
         }
         for text in notes(cell, &names, &[probe, load]) {
@@ -142,23 +151,24 @@ fn notes(cell: &Cell, names: &[String; 2], shown: &[String; 2]) -> Vec<String> {
         let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
         notes.push(format!("load: {}", parts.join(" · ")));
     }
+    notes.extend(words::counter_notes(cell));
     notes.extend(words::cell_notes(cell));
     notes
 }
 
-fn numbers(mut row: Vec<(String, Style)>, stats: &Stats) -> Vec<(String, Style)> {
+fn numbers(mut row: Vec<(String, Style)>, stats: &Stats, unit: Unit) -> Vec<(String, Style)> {
     let plain = |text: String| (text, Style::Plain);
     if stats.samples == 0 {
         row.push(("no samples".to_owned(), Style::Doubt));
         row.extend((0..4).map(|_| plain(String::new())));
     } else {
-        let quantile = |ns: Option<i64>| plain(ns.map_or_else(|| "-".to_owned(), human_ns));
-        let (max, _) = quantile(stats.max_ns);
+        let quantile = |value: Option<i64>| plain(words::value(unit, value));
+        let (max, _) = quantile(stats.max);
         row.push((max, Style::Strong));
-        row.push(quantile(stats.p999_ns));
-        row.push(quantile(stats.p99_ns));
-        row.push(plain(stats.avg_ns.map_or_else(|| "-".to_owned(), words::mean_ns)));
-        row.push(quantile(stats.min_ns));
+        row.push(quantile(stats.p999));
+        row.push(quantile(stats.p99));
+        row.push(plain(words::mean(unit, stats.avg)));
+        row.push(quantile(stats.min));
     }
     row.push(plain(grouped(stats.samples)));
     let style = if stats.missed > 0 { Style::Doubt } else { Style::Plain };

@@ -10,10 +10,11 @@
 use std::collections::BTreeMap;
 
 use punctual_core::block::{Block, Late, Moments, Outlier, coarse_bin};
-use punctual_core::histogram::{Histogram, SignedHistogram, missed_behind};
-use punctual_core::plan::{CellPlan, Plan};
-use punctual_core::run::{CellData, LoadedRun, ThreadData};
+use punctual_core::histogram::{SignedHistogram, missed_behind};
+use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::*;
+use punctual_core::stats::{Behind, Limits, Measured, Recorded, assemble};
 
 pub const MS: u64 = 1_000_000;
 
@@ -68,10 +69,11 @@ fn sample(random: &mut Random, shape: Shape) -> i64 {
     value as i64
 }
 
-fn close(block: &mut Block, data: &mut ThreadData, next: u64) {
+fn close(block: &mut Block, data: &mut SeriesData, next: u64) {
     if block.moments.count > 0 {
         let fresh = Block {
             thread: block.thread,
+            series: 0,
             index: next,
             moments: Moments::EMPTY,
             coarse: Vec::new(),
@@ -84,10 +86,11 @@ fn close(block: &mut Block, data: &mut ThreadData, next: u64) {
 /// One thread, sample by sample.
 pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData {
     let mut random = Random::new(u64::from(number) * 77 + spec.seconds + spec.shape.rare);
-    let mut data = ThreadData::default();
+    let mut data = SeriesData::default();
     let mut histogram = SignedHistogram::new();
-    let mut behind = Histogram::new();
-    let mut block = Block { thread: number, index: 0, moments: Moments::EMPTY, coarse: Vec::new() };
+    let mut behind = Behind::default();
+    let mut block =
+        Block { thread: number, series: 0, index: 0, moments: Moments::EMPTY, coarse: Vec::new() };
     let mut coarse: BTreeMap<i16, u32> = BTreeMap::new();
     let releases = spec.seconds * 1_000 * MS / spec.interval;
     let mut release = 0;
@@ -120,8 +123,8 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
             keep_worst(&mut data.outliers);
         }
         if missed > 0 {
-            behind.expand_late(latency as u64, spec.interval, u64::MAX, 1);
-            data.late.push(Late { thread: number, at, latency: latency as u64, missed });
+            behind.add(latency as u64, missed, spec.interval, &Limits::NONE);
+            data.late.push(Late { thread: number, series: 0, at, latency: latency as u64, missed });
         }
         release += 1 + missed;
     }
@@ -129,59 +132,13 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
     close(&mut block, &mut data, spec.seconds);
     keep_worst(&mut data.outliers);
     data.histogram = Some(histogram);
-    data.behind = Some(behind);
-    data
+    data.behind = Some(behind.counts);
+    ThreadData::of(data)
 }
 
 fn keep_worst(outliers: &mut Vec<Outlier>) {
     outliers.sort_by_key(|o| std::cmp::Reverse(o.latency));
     outliers.truncate(64);
-}
-
-/// The value at rank ceil(q N), where N (1 - q) >= 1; q in parts per million.
-fn quantile(histogram: &SignedHistogram, ppm: u64, max: i64) -> Option<i64> {
-    let n = histogram.total();
-    if n * (1_000_000 - ppm) < 1_000_000 {
-        return None;
-    }
-    let rank = (n * ppm).div_ceil(1_000_000);
-    histogram.bin_at_rank(rank).map(|bin| bin.high.min(max))
-}
-
-pub fn stats(threads: &[&ThreadData]) -> Stats {
-    let mut moments = Moments::EMPTY;
-    let mut raw = SignedHistogram::new();
-    let mut behind = Histogram::new();
-    for t in threads {
-        moments.merge(&t.moments());
-        t.histogram.iter().for_each(|h| raw.merge(h));
-        t.behind.iter().for_each(|h| behind.merge(h));
-    }
-    let mut all = raw.clone();
-    all.positive.merge(&behind);
-    let some = moments.count > 0;
-    Stats {
-        scheduled: moments.count + moments.missed,
-        samples: moments.count,
-        missed: moments.missed,
-        early: moments.early,
-        min_ns: some.then_some(moments.min),
-        avg_ns: moments.mean(),
-        max_ns: some.then_some(moments.max),
-        stddev_ns: moments.stddev(),
-        p50_ns: quantile(&raw, 500_000, moments.max),
-        p99_ns: quantile(&raw, 990_000, moments.max),
-        p999_ns: quantile(&raw, 999_000, moments.max),
-        p9999_ns: quantile(&raw, 999_900, moments.max),
-        corrected: Corrected {
-            samples: moments.count + moments.missed,
-            p50_ns: quantile(&all, 500_000, moments.max),
-            p99_ns: quantile(&all, 990_000, moments.max),
-            p999_ns: quantile(&all, 999_000, moments.max),
-            p9999_ns: quantile(&all, 999_900, moments.max),
-            from_bins: false,
-        },
-    }
 }
 
 fn judged(max: Option<i64>, deadline: Option<u64>, scheduled: u64) -> Verdict {
@@ -214,60 +171,73 @@ pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, Cel
         threads: (0..spec.threads).map(|t| thread(spec, t, deadline)).collect(),
         ..CellData::default()
     };
-    let all: Vec<_> = data.threads.iter().collect();
-    let whole = stats(&all);
     let plan = CellPlan {
-        probe: spec.probe.to_owned(),
+        subject: Subject::Probe(spec.probe.to_owned()),
         params: BTreeMap::new(),
         load: spec.load.to_owned(),
         duration_ns: spec.seconds * 1_000 * MS,
         samples: None,
     };
-    let threads = data.threads.iter().zip(0..).map(|(t, i)| {
-        let s = stats(&[t]);
-        Thread {
-            thread: i,
-            cpu: Some(i),
-            affinity: i.to_string(),
-            policy: "fifo".to_owned(),
-            priority: 80,
-            timer_slack_ns: Some(1),
-            max_at_ns: Some(t.moments().max_at),
-            verdict: judged(s.max_ns, deadline, s.scheduled),
-            stats: s,
-            ..Thread::default()
-        }
-    });
-    let cell = Cell {
-        key: plan.key(),
-        dir: plan.dir(number),
-        kind: "latency".to_owned(),
-        state: CellState::Complete,
-        reason: None,
-        probe: plan.probe.clone(),
+    let mut latency = Latency {
+        probe: spec.probe.to_owned(),
         params: BTreeMap::from([("interval".to_owned(), "1ms".to_owned())]),
-        load: plan.load.clone(),
-        duration_ns: plan.duration_ns,
-        interval_ns: Some(spec.interval),
-        series: vec![Series {
+        primary: Quantity {
             name: "latency".to_owned(),
             meaning: "start of the thread's work minus its release".to_owned(),
-            unit: "ns".to_owned(),
-            stats: whole.clone(),
-        }],
-        parts: Vec::new(),
-        threads: threads.collect(),
+            noun: "activation".to_owned(),
+            nouns: "activations".to_owned(),
+        },
+        interval_ns: Some(spec.interval),
+        ..Latency::default()
+    };
+    fill(&mut latency, &data, deadline);
+    latency.warmup_max_ns = latency.stats.max.map(|max| max / 2);
+    let verdict = judged(latency.stats.max, deadline, latency.stats.scheduled);
+    let (key, dir) = (plan.key(), plan.dir(number));
+    let cell = Cell {
+        state: CellState::Complete,
         load_work: work(spec, &mut data),
         cpu_utilisation: Some(if spec.load == "none" { 0.012 } else { 0.973 }),
         steal: Some(0.0),
-        warmup_max_ns: whole.max_ns.map(|max| max / 2),
-        started: None,
-        ended: None,
-        conditions: Vec::new(),
-        verdict: judged(whole.max_ns, deadline, whole.scheduled),
-        stats: whole,
+        verdict,
+        ..Cell::new(key, dir, plan.load, plan.duration_ns, What::Latency(latency))
     };
     (cell, data)
+}
+
+/// Statistics of what the threads recorded.
+pub fn fill(latency: &mut Latency, data: &CellData, deadline: Option<u64>) {
+    let measured = data.threads.iter().zip(0..).map(|(recorded, number)| Measured {
+        thread: Thread { thread: number, placement: placement(number), ..Thread::default() },
+        series: recorded.series.iter().map(Recorded::of).collect(),
+        exceedances: 0,
+        clusters: 0,
+    });
+    assemble(latency, measured.collect());
+    for thread in &mut latency.threads {
+        thread.verdict = judged(thread.stats.max, deadline, thread.stats.scheduled);
+    }
+}
+
+pub fn placement(cpu: u32) -> Placement {
+    Placement {
+        cpu: Some(cpu),
+        affinity: cpu.to_string(),
+        policy: Policy::Fifo,
+        priority: 80,
+        timer_slack_ns: Some(1),
+        ..Placement::default()
+    }
+}
+
+/// The latencies of a cell that has some.
+pub fn latency(cell: &mut Cell) -> &mut Latency {
+    cell.latency_mut().expect("a cell of latencies")
+}
+
+/// What all threads of cells recorded of the primary series.
+pub fn primaries(cells: &mut [CellData]) -> impl Iterator<Item = &mut SeriesData> {
+    cells.iter_mut().flat_map(|cell| &mut cell.threads).map(|thread| thread.series_mut(0))
 }
 
 /// Work of every part of the load, with one hole of three seconds in the last part.
@@ -321,7 +291,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             tool: tool(),
             board: Board {
                 name: "ebx11".to_owned(),
-                kind: "local".to_owned(),
+                kind: BoardKind::Local,
                 fingerprint: "9f86d081884c7d65".to_owned(),
                 cpu_model: "AMD Geode LX".to_owned(),
                 cpus: 2,
@@ -332,7 +302,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
                 release: kernel.to_owned(),
                 version: "#1 SMP Debian 6.1.174-1".to_owned(),
                 machine: "x86_64".to_owned(),
-                preemption: preemption.to_owned(),
+                preemption: preemption.parse().unwrap_or_default(),
                 command_line: "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro quiet".to_owned(),
                 config_sha256: None,
             },
@@ -463,7 +433,7 @@ pub fn experiment(replicates: u32, seconds: u64) -> Vec<LoadedRun> {
             one.run.kernel.command_line = format!("preempt={preemption} nokaslr");
             one.run.is_virtual = true;
             one.run.board.name = "lab".to_owned();
-            one.run.board.kind = "virtual".to_owned();
+            one.run.board.kind = BoardKind::Virtual;
             one.run.board.lab = Some(Lab { counted: true, seed, ..Lab::default() });
             runs.push(one);
         }
@@ -506,22 +476,150 @@ pub fn day(times: u32) -> LoadedRun {
         stall: None,
     };
     let mut run = run("6.1.0-56-rt-amd64", "rt", Some(500_000), &[spec]);
-    for thread in run.cells.iter_mut().flat_map(|cell| &mut cell.threads) {
-        for block in &mut thread.blocks {
+    for series in primaries(&mut run.cells) {
+        for block in &mut series.blocks {
             block.moments.count *= u64::from(times);
             block.moments.sum *= i128::from(times);
             block.moments.sum_sq *= u128::from(times);
             block.coarse.iter_mut().for_each(|(_, n)| *n *= times);
         }
-        let drawn = thread.histogram.take().unwrap();
+        let drawn = series.histogram.take().unwrap();
         let mut all = SignedHistogram::new();
         (0..times).for_each(|_| all.merge(&drawn));
-        thread.histogram = Some(all);
+        series.histogram = Some(all);
     }
-    let whole = stats(&run.cells[0].threads.iter().collect::<Vec<_>>());
-    run.run.cells[0].interval_ns = Some(MS);
-    run.run.cells[0].threads[0].stats = whole.clone();
-    run.run.cells[0].series[0].stats = whole.clone();
-    run.run.cells[0].stats = whole;
+    let latency = latency(&mut run.run.cells[0]);
+    latency.interval_ns = Some(MS);
+    fill(latency, &run.cells[0], Some(500_000));
     run
+}
+
+/// A run with a cell of every kind of data: legs and an aside, a helper, counters, costs and
+/// two machines.
+pub fn all_kinds(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
+    let mut run = standard(kernel, preemption, 1.0);
+    run.run.cells.truncate(1);
+    run.cells.truncate(1);
+    let deadline = run.run.plan.deadline_ns;
+    with_legs(latency(&mut run.run.cells[0]), &mut run.cells[0], deadline);
+    run.run.cells[0].counters = vec![
+        counter("lost events", "events that the trace buffer dropped", 3, true),
+        counter("overruns", "buffers that came too late", 0, true),
+        counter("wake-ups", "of the handler's thread", 15_000, false),
+    ];
+    let costs = [
+        cost("lat.syscall", Unit::Ns, Some(118.2 * worse), Some(CostEnd::Precise)),
+        cost(
+            "bw.memory",
+            Unit::MegabytesPerSecond,
+            Some(4_321.0 / worse),
+            Some(CostEnd::TimeLimit),
+        ),
+        cost("lat.empty", Unit::Ns, None, Some(CostEnd::NotMeasurable)),
+        cost("lat.fork", Unit::Us, None, None),
+    ];
+    for (number, what) in (1..).zip(costs) {
+        let plan = CellPlan {
+            subject: Subject::Cost(what.metric.clone()),
+            params: BTreeMap::new(),
+            load: "hackbench".to_owned(),
+            duration_ns: 1_000 * MS,
+            samples: None,
+        };
+        let (state, reason) = match what.end {
+            Some(_) => (CellState::Complete, None),
+            None => (CellState::Failed, Some("fork: too many processes".to_owned())),
+        };
+        let (key, dir) = (plan.key(), plan.dir(number));
+        let cell = Cell::new(key, dir, plan.load, plan.duration_ns, What::Cost(what));
+        run.run.cells.push(Cell { state, reason, ..cell });
+        run.cells.push(CellData::default());
+    }
+    let spec = CellSpec {
+        probe: "respond-gpio",
+        load: "none",
+        seconds: 3,
+        interval: MS,
+        threads: 1,
+        shape: Shape { base: 21_000.0, spread: 900.0, rare: 300, tail: 4_000.0 },
+        stall: None,
+    };
+    let (mut response, data) = cell(&spec, 5, None);
+    let side = |role, board: &str| Side {
+        role,
+        board: board.to_owned(),
+        kernel: "6.1.0".to_owned(),
+        run_id: None,
+    };
+    response.what = What::Response(Response {
+        sides: vec![side(SideRole::Target, "ebx11"), side(SideRole::Host, "bench")],
+        line_ns: Some(87_000),
+        latency: latency(&mut response).clone(),
+    });
+    run.run.cells.push(response);
+    run.cells.push(data);
+    run
+}
+
+/// Adds a leg, which is half of each sample, and an aside in packets.
+fn with_legs(latency: &mut Latency, data: &mut CellData, deadline: Option<u64>) {
+    let series = |name: &str, meaning: &str, role, unit| Series {
+        name: name.to_owned(),
+        meaning: meaning.to_owned(),
+        role,
+        unit,
+        stats: Stats::default(),
+    };
+    latency.series = vec![
+        series("interrupt", "from the timer's expiry to its handler", Role::Leg, Unit::Ns),
+        series("queue", "packets that waited", Role::Aside, Unit::Packets),
+    ];
+    for thread in &mut data.threads {
+        for (number, scale) in [(1, 2), (2, 4_000)] {
+            let mut moments = Moments::EMPTY;
+            let mut histogram = SignedHistogram::new();
+            for outlier in thread.primary().outliers.clone() {
+                let value = outlier.latency / scale;
+                histogram.record(value);
+                moments.merge(&Moments {
+                    count: 1,
+                    min: value,
+                    max: value,
+                    max_at: outlier.at,
+                    sum: i128::from(value),
+                    sum_sq: u128::from(value.unsigned_abs()).pow(2),
+                    ..Moments::EMPTY
+                });
+            }
+            let block = Block { thread: 0, series: 1, index: 0, moments, coarse: Vec::new() };
+            let series = thread.series_mut(number);
+            series.histogram = Some(histogram);
+            series.blocks = vec![block];
+        }
+    }
+    fill(latency, data, deadline);
+    latency.helpers =
+        vec![Helper { name: "posts to thread 0".to_owned(), placement: placement(1) }];
+}
+
+fn counter(name: &str, meaning: &str, total: u64, bad: bool) -> Counter {
+    Counter { name: name.to_owned(), meaning: meaning.to_owned(), total, bad }
+}
+
+fn cost(metric: &str, unit: Unit, value: Option<f64>, end: Option<CostEnd>) -> Cost {
+    Cost {
+        metric: metric.to_owned(),
+        meaning: format!("what {metric} times"),
+        unit,
+        better: if unit == Unit::MegabytesPerSecond { Better::More } else { Better::Less },
+        value,
+        low: value.map(|value| value * 0.99),
+        high: value.map(|value| value * 1.01).or(Some(2.5)),
+        confidence: 0.95,
+        iterations: 10_000,
+        repetitions: value.map_or_else(Vec::new, |value| vec![value * 1.01, value, value * 0.99]),
+        spread: value.map(|_| 0.004),
+        end,
+        ..Cost::default()
+    }
 }

@@ -114,10 +114,10 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
 }
 
 fn worst_of(loaded: &LoadedRun) -> Worst {
-    let worst = loaded.run.cells.iter().max_by_key(|cell| cell.stats.max_ns);
+    let worst = loaded.run.cells.iter().max_by_key(|cell| cell.max_ns());
     Worst {
         run: loaded.run.run_id.clone(),
-        max_ns: worst.and_then(|cell| cell.stats.max_ns),
+        max_ns: worst.and_then(|cell| cell.max_ns()),
         cell: worst.map(|cell| cell.key.clone()).unwrap_or_default(),
     }
 }

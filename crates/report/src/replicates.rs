@@ -1,13 +1,14 @@
 //! Runs by kernel: the samples of its replicates together, and the worst of them.
 
-use punctual_core::block::Moments;
+use std::borrow::Cow;
+
 use punctual_core::compare::{Comparison, MatchedCell, compare};
 use punctual_core::histogram::{Histogram, SignedHistogram};
-use punctual_core::run::{CellData, LoadedRun, ThreadData};
-use punctual_core::schema::Cell;
-use punctual_core::stats::{Recorded, behind_from_late, summarise};
+use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
+use punctual_core::schema::{Cell, Thread};
+use punctual_core::stats::{Measured, Recorded, assemble, behind_of};
 
-use crate::figure::Subject;
+use crate::subject::Subject;
 use crate::{data, words};
 
 /// Runs of which a report shows kernels, not each for itself.
@@ -77,11 +78,12 @@ impl<'a> Kernels<'a> {
 
     /// For every cell and kernel the samples of all of its runs as one.
     pub fn pooled(&self) -> Vec<Subject<'_>> {
-        let measured = self.pooled.iter().filter(|pooled| pooled.cell.stats.samples > 0);
+        let measured = self.pooled.iter().filter(|pooled| pooled.cell.samples() > 0);
         let subjects = measured.filter_map(|pooled| {
             Some(Subject {
                 run: &self.first(pooled.group)?.run,
                 cell: &pooled.cell,
+                latency: pooled.cell.latency()?,
                 data: &pooled.data,
                 at: (pooled.group, pooled.at),
                 label: self.label(pooled.group, &pooled.cell),
@@ -101,9 +103,11 @@ impl<'a> Kernels<'a> {
                     continue;
                 };
                 let run = &self.runs[worst].run;
+                let Some(latency) = cell.latency() else { continue };
                 subjects.push(Subject {
                     run,
                     cell,
+                    latency,
                     data,
                     at: (spread.group, at),
                     label: self.label(spread.group, cell),
@@ -127,40 +131,71 @@ fn recorded<'a>(
 ) -> impl Iterator<Item = (&'a Cell, &'a CellData)> {
     let rows = matched.rows.iter().filter(|row| members.contains(&row.run));
     rows.filter_map(|row| data::cells(runs.get(row.run)?).nth(row.cell))
-        .filter(|(cell, _)| cell.kind != "cost" && cell.stats.samples > 0)
+        .filter(|(cell, _)| cell.samples() > 0)
 }
 
 /// One cell that holds the samples of all. Its statistics are those of the samples
-/// together; what else a cell says, as its threads, is that of the first.
+/// together, and its threads are those of all; what else a cell says is that of the first.
 fn pool(cells: &[(&Cell, &CellData)]) -> Option<(Cell, CellData)> {
     let (first, _) = cells.first()?;
-    let threads = || {
-        cells.iter().flat_map(|(cell, data)| data.threads.iter().map(move |thread| (cell, thread)))
-    };
-    let mut moments = Moments::EMPTY;
-    let mut behind = Histogram::new();
-    for (cell, thread) in threads() {
-        moments.merge(&thread.moments());
-        match &thread.behind {
-            Some(part) => behind.merge(part),
-            None => {
-                behind.merge(&behind_from_late(&thread.late, cell.interval_ns.unwrap_or(u64::MAX)));
-            }
+    let mut cell = (*first).clone();
+    let latency = cell.latency_mut()?;
+    let recordings: Vec<Recording<'_>> = cells.iter().flat_map(recordings).collect();
+    assemble(latency, recordings.iter().map(Recording::measured).collect());
+    // Where a file was damaged, run.json knows more than what is left of it.
+    latency.stats.max = cells.iter().filter_map(|(cell, _)| cell.max_ns()).max();
+    latency.stats.min = cells.iter().filter_map(|(cell, _)| cell.latency()?.stats.min).min();
+    let threads = vec![ThreadData::of(merged(&recordings))];
+    Some((cell, CellData { threads, ..CellData::default() }))
+}
+
+/// What one thread of one run left.
+struct Recording<'a> {
+    /// As `run.json` has it.
+    thread: Thread,
+    data: &'a ThreadData,
+    behind: Option<Cow<'a, Histogram>>,
+}
+
+fn recordings<'a>(
+    (cell, data): &(&'a Cell, &'a CellData),
+) -> impl Iterator<Item = Recording<'a>> + use<'a> {
+    let (threads, interval_ns) = (cell.threads(), cell.interval_ns());
+    data.threads.iter().enumerate().map(move |(number, data)| Recording {
+        thread: threads.get(number).cloned().unwrap_or_default(),
+        data,
+        behind: behind_of(data.primary(), interval_ns),
+    })
+}
+
+impl Recording<'_> {
+    fn measured(&self) -> Measured<'_> {
+        let mut series: Vec<_> = self.data.series.iter().map(Recorded::of).collect();
+        if let Some(primary) = series.first_mut() {
+            primary.behind = self.behind.as_deref();
+        }
+        Measured {
+            thread: self.thread.clone(),
+            series,
+            exceedances: self.thread.verdict.exceedances,
+            clusters: self.thread.exceedance_clusters,
         }
     }
-    let mut all = ThreadData { behind: Some(behind), ..ThreadData::default() };
-    if threads().all(|(_, thread)| thread.histogram.is_some()) {
-        let mut merged = SignedHistogram::new();
-        threads().filter_map(|(_, t)| t.histogram.as_ref()).for_each(|h| merged.merge(h));
-        all.histogram = Some(merged);
+}
+
+/// The primary series of all, as one.
+fn merged(recordings: &[Recording<'_>]) -> SeriesData {
+    let primaries = || recordings.iter().map(|recording| recording.data.primary());
+    let mut behind = Histogram::new();
+    recordings.iter().filter_map(|one| one.behind.as_ref()).for_each(|part| behind.merge(part));
+    let mut all = SeriesData { behind: Some(behind), ..SeriesData::default() };
+    if primaries().all(|series| series.histogram.is_some()) {
+        let mut histogram = SignedHistogram::new();
+        primaries().filter_map(|s| s.histogram.as_ref()).for_each(|one| histogram.merge(one));
+        all.histogram = Some(histogram);
     } else {
         // A run that was cut short has its blocks alone: so have all of them.
-        all.blocks = threads().flat_map(|(_, thread)| thread.blocks.iter().cloned()).collect();
+        all.blocks = primaries().flat_map(|series| series.blocks.iter().cloned()).collect();
     }
-    let mut stats = summarise(&[Recorded::of(&all, &moments)]);
-    // Where a file was damaged, run.json knows more than what is left of it.
-    stats.max_ns = cells.iter().filter_map(|(cell, _)| cell.stats.max_ns).max();
-    stats.min_ns = cells.iter().filter_map(|(cell, _)| cell.stats.min_ns).min();
-    let cell = Cell { stats, ..(*first).clone() };
-    Some((cell, CellData { threads: vec![all], ..CellData::default() }))
+    all
 }

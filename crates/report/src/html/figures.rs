@@ -1,0 +1,46 @@
+//! The figures of a report.
+
+use maud::{Markup, html};
+
+use crate::figure::{Figure, Place};
+
+/// How the figures are to be read.
+pub struct Captions {
+    pub overview: &'static str,
+    pub histograms: &'static str,
+    pub timelines: &'static str,
+}
+
+/// Of runs that stand for themselves.
+pub const CAPTIONS: Captions = Captions {
+    overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
+        its end. Missed periods count as late as they were.",
+    histograms: "Every bar is a true count of the samples in its width. Latencies of zero and below \
+        stand in the band \"early\" where the axis is logarithmic.",
+    timelines: "Colour is the number of samples in a column and a latency bin, logarithmic. Below: \
+        the load's work, so that holes show.",
+};
+
+pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {
+    let group = |place: Place, name: &str, about: &str, class: &str| {
+        let list = || figures.iter().filter(|(at, _)| *at == place).map(|(_, figure)| figure);
+        html! {
+            @if list().next().is_some() {
+                h3 { (name) }
+                p class="about" { (about) }
+                div class=(class) { @for figure in list() { figure { (figure.inline()) } } }
+            }
+        }
+    };
+    html! {
+        @if !figures.is_empty() {
+            section {
+                h2 { "Figures" }
+                p class="about" { "One latency axis for all cells and kernels; it covers every sample." }
+                (group(Place::Overview, "All cells", captions.overview, "stack"))
+                (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
+                (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! How runs, kernels, cells and threads are called in every output.
+
+use std::collections::BTreeMap;
+
+use punctual_core::compare::{Comparison, KernelRuns};
+use punctual_core::preemption::Model;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Cell, Outcome, Role, Run, Series, Thread};
+
+use super::clean::clean;
+
+/// The probe or metric of a cell with the parameters that are not its defaults.
+#[must_use]
+pub fn probe_name(cell: &Cell) -> String {
+    let name = cell.key.split(" @ ").next().unwrap_or_default();
+    clean(if name.is_empty() { cell.name() } else { name }).into_owned()
+}
+
+/// A cell in a few words: `wakeup · hackbench`.
+#[must_use]
+pub fn cell_name(cell: &Cell) -> String {
+    format!("{} · {}", probe_name(cell), clean(&cell.load))
+}
+
+/// A leg or an aside beside the series that is judged: `leg interrupt`.
+#[must_use]
+pub fn series_name(series: &Series) -> String {
+    let name = clean(&series.name);
+    match series.role {
+        Role::Primary => name.into_owned(),
+        Role::Leg => format!("leg {name}"),
+        Role::Aside => format!("aside {name}"),
+    }
+}
+
+/// The CPU of a thread, or the list of those that it may run on.
+#[must_use]
+pub fn cpu_name(thread: &Thread) -> String {
+    thread
+        .placement
+        .cpu
+        .map_or_else(|| clean(&thread.placement.affinity).into_owned(), |cpu| cpu.to_string())
+}
+
+/// The preemption model as kernel developers write it.
+#[must_use]
+pub fn preemption_name(model: Model) -> &'static str {
+    model.option().unwrap_or("preemption model unknown")
+}
+
+/// Board, kernel, CPUs, clock source and what else belongs at the head.
+#[must_use]
+pub fn headline(run: &Run) -> Vec<String> {
+    let mut parts = vec![
+        clean(&run.board.name).into_owned(),
+        format!("Linux {} {}", clean(&run.kernel.release), preemption_name(run.kernel.preemption)),
+        format!(
+            "{} {} {}",
+            run.board.cpus,
+            if run.board.cpus == 1 { "CPU" } else { "CPUs" },
+            clean(&run.board.cpu_model)
+        )
+        .trim_end()
+        .to_owned(),
+    ];
+    if let Some(source) = run.facts.get("clock").and_then(|clock| clock.get("source"))
+        && let Some(source) = source.as_str()
+    {
+        parts.push(clean(source).into_owned());
+    }
+    if let Some(hypervisor) = &run.board.hypervisor {
+        parts.push(format!("virtual machine ({})", clean(hypervisor)));
+    } else if run.is_virtual {
+        parts.push("virtual machine".to_owned());
+    }
+    if !run.privileged {
+        parts.push("not real-time".to_owned());
+    }
+    parts
+}
+
+/// Short names that tell the runs apart: the kernel where that is enough, else
+/// board and kernel, else the run's id.
+#[must_use]
+pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
+    let kernel = |run: &Run| clean(&run.kernel.release).into_owned();
+    let board = |run: &Run| format!("{} {}", clean(&run.board.name), clean(&run.kernel.release));
+    let id = |run: &Run| clean(&run.run_id).into_owned();
+    let ways: [&dyn Fn(&Run) -> String; 3] = [&kernel, &board, &id];
+    for way in ways {
+        let names: Vec<_> = runs.iter().map(|run| way(&run.run)).collect();
+        let mut sorted = names.clone();
+        sorted.sort();
+        sorted.dedup();
+        if sorted.len() == names.len() {
+            return names;
+        }
+    }
+    runs.iter().enumerate().map(|(i, run)| format!("{} ({})", id(&run.run), i + 1)).collect()
+}
+
+/// Short names that tell kernels apart: the preemption model, with the release
+/// where two share a model, and a number where they share both.
+#[must_use]
+pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
+    let model = |group: &KernelRuns| group.preemption.to_string();
+    let both = |group: &KernelRuns| format!("{} {}", model(group), clean(&group.kernel));
+    let shared = |name: &str, of: &dyn Fn(&KernelRuns) -> String| {
+        groups.iter().filter(|group| of(group) == name).count() > 1
+    };
+    let name = |(i, group): (usize, &KernelRuns)| match (model(group), both(group)) {
+        (model_alone, _) if !shared(&model_alone, &model) => model_alone,
+        (_, with_release) if !shared(&with_release, &both) => with_release,
+        (_, with_release) => format!("{with_release} ({})", i + 1),
+    };
+    groups.iter().enumerate().map(name).collect()
+}
+
+/// `8 runs`.
+#[must_use]
+pub fn runs(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+/// How many runs of a kernel ended how, the worst first: `3 FAIL`, `5 PASS`.
+#[must_use]
+pub fn outcomes(comparison: &Comparison, group: &KernelRuns) -> Vec<(Outcome, String)> {
+    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
+    for run in group.runs.iter().filter_map(|run| comparison.runs.get(*run)) {
+        *counts.entry(run.outcome).or_default() += 1;
+    }
+    let text = |(of, count): (Outcome, usize)| match of {
+        Outcome::None => (of, outcome(of).to_owned()),
+        _ => (of, format!("{count} {}", outcome(of))),
+    };
+    counts.into_iter().rev().map(text).collect()
+}
+
+/// The outcome as it is printed; nothing was judged without a deadline.
+#[must_use]
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::None => "NO DEADLINE",
+        Outcome::Pass => "PASS",
+        Outcome::Skipped => "SKIPPED",
+        Outcome::Inconclusive => "INCONCLUSIVE",
+        Outcome::Fail => "FAIL",
+    }
+}
+
+/// A letter for a run or a curve: `A` to `Z`, then `A1` to `Z1` and so on.
+#[must_use]
+pub fn letter(i: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(i % 26).unwrap_or(0));
+    if i < 26 { letter.to_string() } else { format!("{letter}{}", i / 26) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_named_by_their_model_first() {
+        let side = |preemption: &str, kernel: &str| KernelRuns {
+            kernel: kernel.to_owned(),
+            preemption: preemption.parse().unwrap_or_default(),
+            runs: Vec::new(),
+        };
+        let names = |sides: &[(&str, &str)]| {
+            kernel_names(&sides.iter().map(|(p, k)| side(p, k)).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            names(&[("none", "6.1"), ("rt", "6.1"), ("", "6.1")]),
+            ["none", "rt", "unknown"]
+        );
+        assert_eq!(
+            names(&[("rt", "6.1"), ("rt", "6.6"), ("full", "6.6")]),
+            ["rt 6.1", "rt 6.6", "full"]
+        );
+        assert_eq!(names(&[("rt", "6.1"), ("rt", "6.1")]), ["rt 6.1 (1)", "rt 6.1 (2)"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! What is to be said of runs, cells and loads beside their numbers.
+
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, Run, RunState};
+use punctual_core::units::{grouped, human_ns};
+
+use super::clean::clean;
+use super::names::{cpu_name, probe_name};
+use super::numbers::{instant, rate};
+
+/// How the tables of replicates are to be read.
+pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
+    alone. The median of an even number of runs is the mean of the middle two. Ratio: of the \
+    medians, to the first kernel.";
+
+/// What is to be said of a run that did not end as planned, or was not measured here.
+#[must_use]
+pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
+    let run = &loaded.run;
+    let mut notes = Vec::new();
+    match run.state {
+        RunState::Complete => {}
+        RunState::Running => {
+            let what = match run.board.lab {
+                Some(_) => "its guest failed or was ended (console.log is in the run directory)",
+                None => "punctual was killed before the run ended",
+            };
+            notes.push(format!("cut short: {what}; what was recorded up to then is below"));
+        }
+        RunState::Interrupted => notes.push(
+            "interrupted: the plan was not executed to its end; what was measured counts"
+                .to_owned(),
+        ),
+        RunState::Failed => {
+            notes.push("failed: an error ended the run; what was measured counts".to_owned());
+        }
+    }
+    if run.origin == punctual_core::schema::Origin::Imported {
+        notes.push("imported: measured by another tool, not by punctual".to_owned());
+    }
+    notes.extend(loaded.damage.iter().map(|text| clean(text).into_owned()));
+    notes
+}
+
+/// What is to be said of a cell beside its numbers: how it ended, what was
+/// missed, early or left out.
+#[must_use]
+pub fn cell_notes(cell: &Cell) -> Vec<String> {
+    let mut notes = Vec::new();
+    let reason = cell.reason.as_deref().map(clean);
+    let because = reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+    match cell.state {
+        CellState::Complete | CellState::Pending | CellState::Skipped => {}
+        CellState::Running => notes.push("cut short while it was measured".to_owned()),
+        CellState::Interrupted => notes.push(format!("ended early{because}")),
+        CellState::Failed => notes.push(format!("ended by an error{because}")),
+        CellState::Recovered => notes.push(
+            "recovered from its blocks after a crash: quantiles are within 25 %, \
+             all else is exact"
+                .to_owned(),
+        ),
+    }
+    if let Some(latency) = cell.latency() {
+        notes.extend(latency_notes(latency));
+    }
+    notes.extend(cell.conditions.iter().map(|c| clean(&c.text).into_owned()));
+    notes
+}
+
+fn latency_notes(latency: &Latency) -> Vec<String> {
+    let mut notes = Vec::new();
+    let stats = &latency.stats;
+    if stats.missed > 0 {
+        let corrected = stats.corrected.p999.map_or_else(String::new, |p999| {
+            format!("; counted as late as they were, p99.9 is {}", human_ns(p999))
+        });
+        notes.push(format!(
+            "{} of {} releases missed{corrected}",
+            grouped(stats.missed),
+            grouped(stats.scheduled)
+        ));
+    }
+    if stats.early > 0 {
+        let least = stats.min.map_or_else(String::new, |min| {
+            format!(", the earliest by {}", human_ns(min.saturating_neg()))
+        });
+        notes.push(format!("{} samples early{least}", grouped(stats.early)));
+    }
+    for thread in &latency.threads {
+        if let Some(changed) = &thread.placement.changed {
+            notes.push(format!("thread {}: {}", thread.thread, clean(changed)));
+        }
+    }
+    for helper in &latency.helpers {
+        if let Some(changed) = &helper.placement.changed {
+            notes.push(format!("{}: {}", clean(&helper.name), clean(changed)));
+        }
+    }
+    notes
+}
+
+/// A counter: how many of what.
+#[must_use]
+pub fn counter(counter: &Counter) -> String {
+    format!("{} {} ({})", grouped(counter.total), clean(&counter.name), clean(&counter.meaning))
+}
+
+/// The counters of a cell that counted anything, marked if that makes its numbers suspect.
+pub fn counter_notes(cell: &Cell) -> impl Iterator<Item = String> {
+    cell.counters.iter().filter(|one| one.total > 0).map(|one| {
+        let mark = if one.bad { "! " } else { "" };
+        format!("{mark}{}", counter(one))
+    })
+}
+
+/// Why a cell has no numbers; none where it has some.
+#[must_use]
+pub fn absence(cell: &Cell) -> Option<String> {
+    let reason = || {
+        let reason = cell.reason.as_deref().unwrap_or("no reason recorded");
+        clean(reason).into_owned()
+    };
+    let nothing = if cell.cost().is_some() { "no value" } else { "no samples" };
+    match cell.state {
+        CellState::Skipped => Some(format!("SKIPPED: {}", reason())),
+        CellState::Pending => Some("not started".to_owned()),
+        _ if cell.is_measured() || is_below_measurable(cell) => None,
+        CellState::Failed => Some(format!("{nothing}: {}", reason())),
+        _ => Some(nothing.to_owned()),
+    }
+}
+
+fn is_below_measurable(cell: &Cell) -> bool {
+    cell.cost().is_some_and(|cost| cost.end == Some(CostEnd::NotMeasurable))
+}
+
+/// What a part of the load did: `hackbench 41.2 MB/s, 512 forks/s`.
+#[must_use]
+pub fn work(part: &LoadWork) -> String {
+    let rates: Vec<_> =
+        part.counters.iter().map(|counter| rate(&counter.name, counter.per_second)).collect();
+    let mut text = format!("{} {}", clean(&part.load), rates.join(", "));
+    if part.idle_seconds > 0 {
+        text.push_str(&format!(", idle for {} s", grouped(part.idle_seconds)));
+    }
+    if part.restarts > 0 {
+        text.push_str(&format!(", restarted {} times", grouped(part.restarts)));
+    }
+    if let Some(trouble) = &part.trouble {
+        text.push_str(&format!(" ({})", clean(trouble)));
+    }
+    text
+}
+
+/// Where the largest latency of a run was seen, in words.
+#[must_use]
+pub fn worst(run: &Run) -> Option<String> {
+    let (cell, max) = run
+        .cells
+        .iter()
+        .filter_map(|cell| cell.max_ns().map(|max| (cell, max)))
+        .max_by_key(|(_, max)| *max)?;
+    let mut text =
+        format!("worst {}: {} under {}", human_ns(max), probe_name(cell), clean(&cell.load));
+    let thread = cell.threads().iter().find(|t| t.stats.max == Some(max));
+    if let Some(thread) = thread {
+        text.push_str(&format!(", CPU {}", cpu_name(thread)));
+        if let Some(at) = thread.max_at_ns {
+            text.push_str(&format!(", {} after the start of the cell", instant(at)));
+        }
+    }
+    Some(text)
+}
