@@ -3,17 +3,22 @@
 
 use libfuzzer_sys::fuzz_target;
 use punctual_core::params::{Named, split_list};
-use punctual_suite::loads::LoadSpec;
+use punctual_suite::harness::spec::LoadSpec;
 use punctual_suite::probes;
 
 fuzz_target!(|text: &str| {
     for part in split_list(text) {
-        let _ = LoadSpec::parse(&part);
+        if let Ok(load) = LoadSpec::parse(&part) {
+            let again = LoadSpec::parse(load.canonical()).map(|load| load.canonical().to_owned());
+            assert_eq!(again.as_deref(), Ok(load.canonical()), "{part}");
+        }
         let Ok(named) = Named::parse(&part, "groups") else { continue };
         let written = named.to_string();
         if named.name != "cmd" && named.params.values().all(|value| !value.is_empty()) {
             assert_eq!(Named::parse(&written, "groups").as_ref(), Ok(&named), "{written}");
         }
-        let _ = probes::read(&named.name, &named.params);
+        if let Ok(values) = probes::find(&named.name).and_then(|probe| probe.read(&named.params)) {
+            assert!(values.canonical().iter().all(|(key, text)| values.effective()[key] == *text));
+        }
     }
 });

@@ -69,7 +69,14 @@ fn measure(
     let cell = &mut run.cells[number];
     let mut body = match body(environment, plan, prepared) {
         Ok(body) => body,
-        Err(reason) => return Ok(Err(reason)),
+        Err(reason) => {
+            // A session may have changed settings before it failed.
+            drop(load);
+            for left in environment.journal.undo() {
+                note(cell, "not-undone", left);
+            }
+            return Ok(Err(reason));
+        }
     };
     let bound = match &prepared.measures {
         Measures::Probe(probe) => probe.threads.bound_cpus(),
