@@ -138,11 +138,11 @@ pub mod tsc {
     pub fn is_invariant() -> bool {
         #[cfg(target_arch = "x86_64")]
         {
-            use std::arch::x86_64::__cpuid;
-            if __cpuid(0x8000_0000).eax < 0x8000_0007 {
+            use crate::cpuid::leaf;
+            if leaf(0x8000_0000).eax < 0x8000_0007 {
                 return false;
             }
-            __cpuid(0x8000_0007).edx & (1 << 8) != 0
+            leaf(0x8000_0007).edx & (1 << 8) != 0
         }
         #[cfg(not(target_arch = "x86_64"))]
         false

@@ -13,6 +13,8 @@ pub mod alloc;
 pub mod boot;
 pub mod calls;
 pub mod clock;
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+mod cpuid;
 pub mod emulator;
 pub mod event;
 pub mod error;

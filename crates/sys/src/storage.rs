@@ -44,6 +44,7 @@ pub fn room(path: &Path) -> io::Result<Room> {
         }
         stat
     };
+    #[allow(clippy::useless_conversion, reason = "the libcs differ about its type")]
     let block = u64::try_from(stat.f_bsize).unwrap_or(0);
     // linux/magic.h
     const RAMFS_MAGIC: i128 = 0x8584_58f6;

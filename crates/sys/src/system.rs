@@ -51,19 +51,16 @@ pub fn uname() -> io::Result<Uname> {
 pub fn hypervisor_signature() -> Option<String> {
     #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
     {
-        #[cfg(target_arch = "x86")]
-        use std::arch::x86::__cpuid;
-        #[cfg(target_arch = "x86_64")]
-        use std::arch::x86_64::__cpuid;
+        use crate::cpuid::leaf;
 
         // Bit 31 of ECX is never set by a physical CPU; without it the leaves
         // at 0x4000_0000 hold whatever the highest basic leaf holds.
-        if __cpuid(1).ecx & (1 << 31) == 0 {
+        if leaf(1).ecx & (1 << 31) == 0 {
             return None;
         }
-        let leaf = __cpuid(0x4000_0000);
+        let name = leaf(0x4000_0000);
         let letters: Vec<u8> =
-            [leaf.ebx, leaf.ecx, leaf.edx].into_iter().flat_map(u32::to_le_bytes).collect();
+            [name.ebx, name.ecx, name.edx].into_iter().flat_map(u32::to_le_bytes).collect();
         let text = String::from_utf8_lossy(&letters);
         Some(text.trim_matches(['\0', ' ']).to_owned())
     }
