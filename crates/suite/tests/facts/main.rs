@@ -49,7 +49,7 @@ fn firecracker_guest() {
     // The file is there with RT_GROUP_SCHED alone.
     assert!(facts.scheduler.group_rt_runtime_us.is_some());
     // preempt=full stands behind "--": it is for init.
-    assert_eq!(facts.kernel.preemption, "unknown");
+    assert_eq!(facts.kernel.preemption, Model::Unknown);
     assert_eq!(facts.kernel.config_sha256, None);
     assert_eq!(
         ids(&facts, &GOOD),
@@ -134,7 +134,7 @@ fn desktop_without_smt() {
     let board = Board::new("nosmt");
     let facts = Facts::read(&board.root());
     assert_eq!(facts.cpu.online.as_ref().unwrap().to_string(), "0-5");
-    assert_eq!(facts.kernel.preemption, "lazy");
+    assert_eq!(facts.kernel.preemption, Model::Lazy);
     assert_eq!(facts.config.as_ref().unwrap().options["HZ"], "1000");
     assert_eq!(facts.power.boost, Some(false));
     assert_eq!(facts.power.idle[0].cpus.to_string(), "0-5");
@@ -184,7 +184,7 @@ fn server_of_96_cpus() {
 fn tuned_real_time_board() {
     let board = Board::new("debian-rt");
     let facts = Facts::read(&board.root());
-    assert_eq!(facts.kernel.preemption, "rt");
+    assert_eq!(facts.kernel.preemption, Model::Rt);
     assert_eq!(facts.kernel.config_sha256.as_ref().unwrap().len(), 64);
     assert_eq!(ids(&facts, &GOOD), ["rt-throttling"]);
     assert!(text(&facts, &GOOD, "rt-throttling").contains("950000 of 1000000 us"));
