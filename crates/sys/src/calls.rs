@@ -3,6 +3,7 @@
 /// The parent's process ID, by the system call's number (getppid(2)).
 #[inline(always)]
 #[must_use]
+#[allow(clippy::useless_conversion, reason = "a c_long has 32 bits on 32-bit machines")]
 pub fn getppid() -> i64 {
     // SAFETY: getppid takes nothing and cannot fail.
     i64::from(unsafe { libc::syscall(libc::SYS_getppid) })

@@ -16,8 +16,8 @@ pub mod clock;
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod cpuid;
 pub mod emulator;
-pub mod event;
 pub mod error;
+pub mod event;
 pub mod fd;
 pub mod limits;
 pub mod memory;
