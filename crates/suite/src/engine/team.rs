@@ -9,7 +9,7 @@ use punctual_sys::sched::Policy;
 use punctual_sys::signal::Nudge;
 use punctual_sys::thread::wake;
 
-use super::thread::{Gate, Part, SetupError, ThreadEnd, ThreadSetup, start};
+use super::thread::{Gate, Part, Ready, SetupError, ThreadEnd, ThreadSetup, start};
 use super::threads::{ThreadPlan, ThreadsPlan};
 use crate::recorder::Shared;
 use crate::registry::probe::Stop;
@@ -115,8 +115,6 @@ impl Team {
         self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
     }
 }
-
-type Ready = (usize, Result<Vec<Arc<Shared>>, SetupError>);
 
 fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Rings, String> {
     let mut rings = Vec::with_capacity(count);

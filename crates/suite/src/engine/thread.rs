@@ -122,6 +122,9 @@ impl Effective {
     }
 }
 
+/// The index of a thread with the rings of its series, once it is prepared.
+pub type Ready = (usize, Result<Vec<Arc<Shared>>, SetupError>);
+
 /// What a thread is told.
 pub struct ThreadSetup {
     /// Its place among the threads of the cell.
@@ -143,7 +146,7 @@ pub struct ThreadSetup {
     /// Tells the main thread that it has ended.
     pub nudge: Nudge,
     /// Takes the result of the preparation.
-    pub ready: Sender<(usize, Result<Vec<Arc<Shared>>, SetupError>)>,
+    pub ready: Sender<Ready>,
 }
 
 /// What a thread does.

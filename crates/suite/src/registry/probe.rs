@@ -52,11 +52,14 @@ pub struct ProbeEntry {
     pub state: State,
 }
 
+/// Opens a probe for one cell.
+pub type Open = fn(&Values, &mut Stage<'_>) -> Result<Box<dyn Session>, String>;
+
 /// Whether a probe is in this version.
 #[derive(Debug, Clone, Copy)]
 pub enum State {
     /// It is, and this opens it for one cell. The error is a reason to skip the cell.
-    There(fn(&Values, &mut Stage<'_>) -> Result<Box<dyn Session>, String>),
+    There(Open),
     /// A later version brings it. Plans may name it: its cells are SKIPPED until then.
     Planned,
 }
