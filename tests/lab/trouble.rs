@@ -108,9 +108,9 @@ fn what_cannot_be_had_is_refused_before_the_boot() {
     for (options, says) in [
         ("--module no_such_module", "module no_such_module is neither in"),
         ("--cpus 2", "--cpus 2: the board x86_64 has 1 CPU"),
-        ("--mips 300", "--mips 300: an instruction takes a power of two"),
+        ("--mips 300", "--mips 300: must be one of 125"),
         ("--device modem", "--device no device \"modem\"; there are: parport"),
-        ("--memory 8", "--memory 8 MiB: from 16"),
+        ("--memory 8", "--memory 8 MiB: must be from 16"),
         ("--board aarch64 --device parport", "boards that have it: x86_64"),
     ] {
         lab(&place, options).with(2).says(&[says]);

@@ -34,7 +34,7 @@ pub struct BoardSpec {
     pub mips: Option<u32>,
     /// Devices beside the board's own.
     pub devices: Vec<&'static Device>,
-    /// Devices that probes of the plan measure. Where the kernel has no driver for one, the
+    /// Devices that probes of the plan measure. If the kernel has no driver for one, the
     /// probe says so and is SKIPPED.
     pub measured: Vec<&'static Device>,
 }
@@ -66,8 +66,8 @@ impl BoardSpec {
         if self.cpus == 0 || self.cpus > most {
             let why = match (self.arch, self.mips) {
                 (Arch::X86_64, Some(_)) => {
-                    ": under counted instructions a second one never starts; use --board aarch64, \
-                     or --free-running for plumbing"
+                    ": with counted instructions a second CPU never starts; use --board aarch64, \
+                     or --free-running if nothing is to be measured"
                 }
                 _ => "",
             };
@@ -79,12 +79,12 @@ impl BoardSpec {
             ));
         }
         if !(16..=65_536).contains(&self.memory_mib) {
-            return Err(format!("--memory {} MiB: from 16 to 65536", self.memory_mib));
+            return Err(format!("--memory {} MiB: must be from 16 to 65536", self.memory_mib));
         }
         if self.mips.is_some_and(|mips| shift(mips).is_none()) {
             let rates: Vec<_> = RATES.iter().map(|(mips, _)| mips.to_string()).collect();
             return Err(format!(
-                "--mips {}: an instruction takes a power of two of nanoseconds: {}",
+                "--mips {}: must be one of {}, since an instruction takes 2^n ns",
                 self.mips.unwrap_or_default(),
                 rates.join(", ")
             ));
@@ -136,7 +136,7 @@ impl BoardSpec {
     }
 
     /// Whether QEMU records, though nobody replays: it keeps its main loop from looking at the
-    /// guest's clock in the middle of a stretch of instructions, where it may find a CPU idle
+    /// guest's clock in the middle of a stretch of instructions, when it may find a CPU idle
     /// whose last instructions are not counted yet, and skip them twice. While it records, no
     /// request of a disk that the host serves is ever answered.
     fn is_recorded(&self) -> bool {
@@ -150,7 +150,7 @@ impl BoardSpec {
         self.mips.is_some() && !self.is_recorded()
     }
 
-    /// The kernel's command line, `extra` behind it.
+    /// The kernel's command line, with `extra` at its end.
     #[must_use]
     pub fn parameters(&self, extra: &[String]) -> String {
         let console = match self.arch {
@@ -219,13 +219,13 @@ mod tests {
             let error = board.check().unwrap_err();
             assert!(error.contains(text), "{error}");
         };
-        wrong(BoardSpec { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: under counted");
+        wrong(BoardSpec { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: with counted");
         BoardSpec { cpus: 2, mips: None, ..board() }.check().unwrap();
         BoardSpec { cpus: 4, arch: Arch::Aarch64, ..board() }.check().unwrap();
         wrong(BoardSpec { cpus: 5, arch: Arch::Aarch64, ..board() }, "1 to 4 CPUs");
         wrong(BoardSpec { cpus: 0, ..board() }, "--cpus 0");
         wrong(BoardSpec { mips: Some(300), ..board() }, "125, 250, 500, 1000");
-        wrong(BoardSpec { memory_mib: 8, ..board() }, "from 16");
+        wrong(BoardSpec { memory_mib: 8, ..board() }, "must be from 16");
         let parport = vec![find("parport").unwrap()];
         wrong(
             BoardSpec { arch: Arch::Aarch64, devices: parport, ..board() },

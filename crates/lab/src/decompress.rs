@@ -50,7 +50,7 @@ impl Compression {
             }
             Self::Zstd => unpack_zstd(packed, most).context("bad zstd data"),
         }?;
-        ensure!(bytes.len() as u64 <= most, "it holds more than {most} bytes, unpacked");
+        ensure!(bytes.len() as u64 <= most, "it unpacks to more than {most} bytes");
         Ok(bytes)
     }
 }
@@ -121,7 +121,7 @@ pub(crate) mod tests {
     fn what_unpacks_to_too_much_is_refused() {
         for packed in [&gzip(TEXT)[..], XZ, ZSTD] {
             let error = Compression::of(packed).unwrap().unpack(packed, 26).unwrap_err();
-            assert_eq!(error.to_string(), "it holds more than 26 bytes, unpacked");
+            assert_eq!(error.to_string(), "it unpacks to more than 26 bytes");
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Device {
     pub options: &'static [&'static str],
     /// Modules that drive it, with their parameters.
     pub modules: &'static [(&'static str, &'static str)],
-    /// What is written where once the modules are loaded.
+    /// What is written once the modules are loaded: file and text.
     pub writes: &'static [(&'static str, &'static str)],
     /// The file by which the guest shows that it is there.
     pub file: &'static str,

@@ -178,7 +178,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_note_is_found_behind_others() {
+    fn a_note_is_found_after_others() {
         let notes = [note("GNU", 3, b"12345"), note("Xen", 18, &[0; 8])].concat();
         let bytes = file(X86_64, "", &notes);
         let elf = Elf::read(&bytes).unwrap();

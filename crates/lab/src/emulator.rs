@@ -29,7 +29,7 @@ pub fn emulator_version(arch: Arch) -> anyhow::Result<String> {
         Ok(output) => output,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             bail!(
-                "{program} is not installed (on Debian: apt-get install \
+                "there is no {program} on this machine: install it (on Debian: apt-get install \
                  --no-install-recommends {package})"
             )
         }

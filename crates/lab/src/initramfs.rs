@@ -32,7 +32,7 @@ impl Initramfs {
         Ok(archive)
     }
 
-    /// Adds a directory (mode 0755), and those above it, where they are not there.
+    /// Adds a directory (mode 0755), and those above it, unless they are there.
     ///
     /// # Errors
     /// The path is not relative and plain, or it is a file.
@@ -40,7 +40,7 @@ impl Initramfs {
         check(path)?;
         for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {
             let name = &path[..end];
-            // A name with a slash behind it is a directory that was written.
+            // A name with a slash at its end is a directory that was written.
             if self.names.contains(&format!("{name}/")) {
                 continue;
             }

@@ -38,8 +38,8 @@ impl Modinfo {
     /// # Errors
     /// The bytes are no 64-bit ELF file, or one without `.modinfo` or `vermagic`.
     pub fn read(module: &[u8]) -> Result<Self> {
-        let elf = Elf::read(module).context("no 64-bit little-endian ELF file")?;
-        let section = elf.section(b".modinfo").context("no section .modinfo in it")?;
+        let elf = Elf::read(module).context("not a 64-bit little-endian ELF file")?;
+        let section = elf.section(b".modinfo").context("it has no section .modinfo")?;
         let mut depends = Vec::new();
         let mut release = None;
         for field in section.split(|&byte| byte == 0) {
@@ -53,11 +53,11 @@ impl Modinfo {
                 _ => {}
             }
         }
-        Ok(Self { depends, release: release.context("no vermagic in its .modinfo")? })
+        Ok(Self { depends, release: release.context("it has no vermagic in its .modinfo")? })
     }
 }
 
-/// The modules of these names and all that they depend on, each behind what it
+/// The modules of these names and all that they depend on, each after what it
 /// depends on. What is built into the kernel is left out.
 ///
 /// `folder` holds `kernel/` and `modules.builtin` of one kernel
@@ -107,7 +107,7 @@ impl Closure<'_> {
         let info = Modinfo::read(&bytes).with_context(|| path.display().to_string())?;
         ensure!(
             info.release == self.release,
-            "{} is for kernel {}, and the kernel is {}: name the modules that were built with it",
+            "{} is for kernel {}, but the kernel is {}: use the modules that were built with it",
             path.display(),
             info.release,
             self.release
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_comes_behind_what_it_depends_on() {
+    fn each_comes_after_what_it_depends_on() {
         let folder = sample();
         let modules = closure(&folder.0, "6.1.0", &["snd_pcm", "snd", "8250-base"]).unwrap();
         assert_eq!(names(&modules), ["soundcore", "snd", "snd_timer", "snd_pcm"]);
@@ -243,8 +243,8 @@ mod tests {
         );
         assert_eq!(error("lone"), expected);
         assert!(error("nothing").starts_with("module nothing is neither in"));
-        assert!(error("other").contains("is for kernel 6.1.0-rt, and the kernel is 6.1.0"));
-        assert!(error("broken").ends_with("broken.ko: no 64-bit little-endian ELF file"));
+        assert!(error("other").contains("is for kernel 6.1.0-rt, but the kernel is 6.1.0"));
+        assert!(error("broken").ends_with("broken.ko: not a 64-bit little-endian ELF file"));
         assert!(error("half").contains("half.ko.gz: bad gzip data"));
         let gone = closure(&folder.0.join("gone"), "6.1.0", &["a"]).unwrap_err().to_string();
         assert!(gone.contains("gone"), "{gone}");

@@ -9,10 +9,10 @@ use crate::arch::Arch;
 use crate::elf::{self, Elf};
 
 /// The executable for boards of an architecture: the file named, else this program, else
-/// `punctual-ARCH` beside it, else where a build for that target leaves it.
+/// `punctual-ARCH` beside it, else the one that a build for that target leaves.
 ///
 /// # Errors
-/// Where there is none, or it is not a static executable of that architecture.
+/// There is none, or it is not a static executable of that architecture.
 pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     if let Some(path) = named {
         return read(path, arch);
@@ -32,8 +32,8 @@ pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     let target = format!("{}-unknown-linux-musl", arch.name());
     bail!(
         "there is no static punctual for {arch} boards: build one (rustup target add {target} && \
-         cargo build --release --target {target} -p punctual), then put it beside this program as \
-         punctual-{arch} or name it with --program"
+         cargo build --release --target {target} -p punctual), then put it next to this program as \
+         punctual-{arch} or give it with --program"
     )
 }
 
@@ -46,19 +46,20 @@ fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
 
 fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    check(&bytes, arch).with_context(|| format!("{} is no init for {arch}", path.display()))?;
+    check(&bytes, arch)
+        .with_context(|| format!("{} cannot be the init of an {arch} board", path.display()))?;
     Ok(bytes)
 }
 
 /// Whether these are the bytes of a static 64-bit executable of that architecture: the
 /// initramfs has no dynamic linker and no libraries.
 fn check(bytes: &[u8], arch: Arch) -> anyhow::Result<()> {
-    let elf = Elf::read(bytes).context("no 64-bit little-endian ELF file")?;
+    let elf = Elf::read(bytes).context("not a 64-bit little-endian ELF file")?;
     let machine = match arch {
         Arch::X86_64 => elf::X86_64,
         Arch::Aarch64 => elf::AARCH64,
     };
-    ensure!(elf.machine == machine, "it is of another architecture");
+    ensure!(elf.machine == machine, "it is for another architecture");
     let dynamic = elf.is_dynamic().context("it is cut short")?;
     ensure!(!dynamic, "it is not static: it needs a dynamic linker");
     Ok(())

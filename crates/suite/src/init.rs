@@ -26,7 +26,7 @@ use crate::remote::{self, Carrier, tell};
 /// The command that init starts this program with to measure; no part of the interface.
 pub const MEASURE: &str = "__measure";
 
-/// Where the run directory grows in the guest's memory.
+/// The run directory, which grows in the guest's memory.
 const RUN: &str = "/run/punctual";
 
 /// A word on the kernel's command line that has init end at once, upon which the kernel
@@ -115,7 +115,7 @@ fn load_modules(setup: &BoardSetup) -> anyhow::Result<()> {
         let path = Path::new(MODULES_PATH).join(&module.file);
         File::open(&path)
             .and_then(|file| boot::load_module(&file, &module.parameters))
-            .with_context(|| format!("module {} does not load", module.file))?;
+            .with_context(|| format!("cannot load module {}", module.file))?;
         // Its memory is of use to the measurement.
         let _ = fs::remove_file(path);
     }
@@ -130,7 +130,7 @@ fn find_devices(setup: &BoardSetup) -> anyhow::Result<()> {
     for path in &setup.expects {
         let mut waited = 0;
         while !Path::new(path).exists() {
-            anyhow::ensure!(waited < 20, "{path} has not appeared: the board lacks the device");
+            anyhow::ensure!(waited < 20, "{path} did not appear: the board lacks the device");
             std::thread::sleep(Duration::from_millis(100));
             waited += 1;
         }
@@ -162,7 +162,7 @@ fn measure(order: &Order) -> anyhow::Result<()> {
         if monotonic_ns() >= limit {
             let _ = process::kill(pid);
             anyhow::bail!(
-                "the plan has not ended {} s of the board's time after its start",
+                "the plan did not finish within {} s of the board's time",
                 order.limit_ns / 1_000_000_000
             );
         }

@@ -20,7 +20,7 @@ impl Channel {
     /// port may belong to a device, and the semihosting call is an illegal instruction.
     ///
     /// # Errors
-    /// On x86 `Unsupported` where nothing answers, else the errno of `ioperm(2)`.
+    /// On x86 `Unsupported` if nothing answers, else the errno of `ioperm(2)`.
     pub fn open() -> io::Result<Self> {
         channel::open().map(Self)
     }

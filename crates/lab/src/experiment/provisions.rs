@@ -84,7 +84,7 @@ fn with_dependencies(kernel: &Kernel, wanted: &[(&str, &str)]) -> Result<Vec<Mod
     }
     let folder = kernel.modules.as_deref().with_context(|| {
         format!(
-            "{}: the modules {} are needed: name their folder with --modules",
+            "{} needs the modules {}: give their folder with --modules",
             kernel.name,
             names.join(", ")
         )
@@ -140,7 +140,7 @@ mod tests {
         let brd = [("brd".to_owned(), "rd_nr=1".to_owned())];
         let without = kernel("vmlinux");
         let text = error(&without, &brd);
-        assert!(text.starts_with("vmlinux: the modules brd are needed"), "{text}");
+        assert!(text.starts_with("vmlinux needs the modules brd: "), "{text}");
         let folder = Folder::new();
         folder.write("modules.builtin", b"kernel/brd.ko\n");
         let builtin = Kernel { modules: Some(folder.0.clone()), ..without };

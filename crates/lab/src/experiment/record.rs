@@ -32,7 +32,7 @@ impl Record {
                 let found = run.kernel.preemption;
                 ensure!(
                     found == model,
-                    "{} was to boot with the preemption model {model}, and runs with {found}",
+                    "{} was booted with preemption model {model}, but runs with {found}",
                     self.lab.kernel
                 );
             }

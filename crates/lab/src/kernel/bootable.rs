@@ -36,12 +36,16 @@ impl Bootable {
     ) -> Result<Self> {
         let shown = || path.display().to_string();
         let length = fs::metadata(path).with_context(shown)?.len();
-        ensure!(length <= MOST_IMAGE, "{}: {length} bytes are no kernel", path.display());
+        ensure!(
+            length <= MOST_IMAGE,
+            "{}: {length} bytes are too many for a kernel",
+            path.display()
+        );
         let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
         let form = Form::of(&bytes).with_context(shown)?;
         ensure!(
             form.arch() == arch,
-            "{} is a kernel for {}, and the board is {arch}",
+            "{} is a kernel for {}, but the board is {arch}",
             path.display(),
             form.arch()
         );
@@ -77,7 +81,7 @@ fn unpacked(
         }
         Payload::Opaque(reason) => {
             say(&format!(
-                "{} unpacks itself in the guest, which takes longer: its payload is {reason}",
+                "{} has to unpack itself in the guest, which is slower: its payload is {reason}",
                 path.display()
             ));
             Ok(path.to_owned())

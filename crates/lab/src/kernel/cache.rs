@@ -42,7 +42,7 @@ impl Cache {
                 let xdg = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
                 Some(xdg.or_else(|| Some(set("HOME")?.join(".cache")))?.join("punctual"))
             })
-            .context("no folder for kernels: set PUNCTUAL_CACHE to one (HOME is not set)")?;
+            .context("no folder for kernels: set PUNCTUAL_CACHE to one (HOME is not set either)")?;
         Ok(Self { folder: base.join("kernels") })
     }
 
@@ -66,12 +66,12 @@ impl Cache {
         Ok(packages)
     }
 
-    /// Where a package of this version is, once it is here.
+    /// The folder of a package of this version, once it is here.
     pub(super) fn package(&self, name: &str, version: &str) -> PathBuf {
         self.folder.join("debian").join(format!("{name}_{version}"))
     }
 
-    /// Where the ELF file in the image of this hash is, once it is here.
+    /// The ELF file in the image of this hash, once it is here.
     pub(super) fn vmlinux(&self, sha256: &str) -> PathBuf {
         self.folder.join("vmlinux").join(sha256)
     }
@@ -85,7 +85,7 @@ impl Cache {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 say(&format!(
-                    "waiting for another punctual, which adds to {}",
+                    "waiting for another punctual to finish adding to {}",
                     self.folder.display()
                 ));
                 lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
@@ -101,9 +101,9 @@ impl Cache {
 
     fn explained(&self, error: io::Error, path: &Path) -> anyhow::Error {
         let full = error.kind() == io::ErrorKind::StorageFull;
-        let advice = if full { "make room there, or set" } else { "set" };
+        let advice = if full { "free some space, or set" } else { "set" };
         anyhow::Error::new(error).context(format!(
-            "cannot write {} ({advice} PUNCTUAL_CACHE to a folder that can take kernels)",
+            "cannot write {} ({advice} PUNCTUAL_CACHE to a folder that you can write to)",
             path.display()
         ))
     }
@@ -143,7 +143,10 @@ impl Writer<'_> {
             if name.as_encoded_bytes().starts_with(PARTIAL.as_bytes())
                 && let Err(error) = fs::remove_dir_all(&path)
             {
-                bail!("cannot remove {}, which a killed fetch left: {error}", path.display());
+                bail!(
+                    "cannot remove {}, left over from a fetch that was killed: {error}",
+                    path.display()
+                );
             }
         }
         Ok(())

@@ -121,11 +121,11 @@ impl Packages<'_> {
         {
             return Ok(newest);
         }
-        let update = "`sudo apt-get update` renews what it knows";
+        let update = "`sudo apt-get update` refreshes its lists";
         let Some(name) = name.filter(|_| !offers.is_empty()) else {
             bail!(
-                "apt knows no {} package of Debian's for {asked} ({}): {update}, where its sources \
-                 are Debian's",
+                "apt lists no {} package for {asked} ({}); {update}, and its sources must include \
+                 Debian's",
                 if asked.is_rt() { "linux-image-*-rt" } else { "linux-image" },
                 self.arch
             );
@@ -133,7 +133,7 @@ impl Packages<'_> {
         let at = offers.partition_point(|offer| version_key(&offer.name) < version_key(&name));
         let near = &offers[at.saturating_sub(2)..(at + 2).min(offers.len())];
         let near: Vec<_> = near.iter().map(|offer| spec_of(&offer.name, self.arch)).collect();
-        bail!("apt knows no package {name}; near it are {} ({update})", near.join(", "))
+        bail!("apt lists no package {name}; the nearest are {} ({update})", near.join(", "))
     }
 
     /// `linux-image-rt-amd64` depends on the newest of its kind.
@@ -188,9 +188,8 @@ impl Packages<'_> {
         let foreign = self.tools.text("dpkg", &["--print-foreign-architectures"])?;
         ensure!(
             native.lines().chain(foreign.lines()).any(|line| line.trim() == wanted),
-            "apt knows no packages for {} on this machine; this has it learn them:\n  \
-             sudo dpkg --add-architecture {wanted} && sudo apt-get update",
-            self.arch
+            "apt has no {wanted} package lists here; enable the architecture with:\n  \
+             sudo dpkg --add-architecture {wanted} && sudo apt-get update"
         );
         Ok(())
     }

@@ -18,7 +18,10 @@ use super::tools::{last_error, not_run};
 const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
 
 impl Packages<'_> {
-    /// Downloads and unpacks a package into the cache, where it is not there yet.
+    /// Downloads and unpacks a package into the cache, unless it is there already.
+    ///
+    /// # Errors
+    /// No room, no network, no right to write; the text says what to do.
     pub(super) fn fetch(
         &self,
         offer: &Offer,
@@ -39,12 +42,14 @@ impl Packages<'_> {
         }
         let needed = offer.download_bytes.saturating_add(offer.unpacked_bytes);
         let free = punctual_sys::storage::room(&self.cache.folder)
-            .with_context(|| format!("cannot tell the room of {}", self.cache.folder.display()))?
+            .with_context(|| {
+                format!("cannot read the free space of {}", self.cache.folder.display())
+            })?
             .free;
         ensure!(
             free >= needed,
-            "{name} needs {} in {}, which has {}: make room there, or set PUNCTUAL_CACHE to a \
-             folder that has it",
+            "{name} needs {} in {}, which has only {} free: free some space, or set \
+             PUNCTUAL_CACHE to another folder",
             megabytes(needed),
             self.cache.folder.display(),
             megabytes(free)
@@ -56,8 +61,8 @@ impl Packages<'_> {
         )));
         let package = self.download(offer, &partial, progress).with_context(|| {
             format!(
-                "cannot fetch {name} {version} (fetch it once where there is a network: \
-                 {}; or name the path of a kernel)",
+                "cannot download {name} {version} (once there is a network: `{}`; or give the \
+                 path of a kernel)",
                 fetch_command(&spec_of(name, self.arch), self.arch)
             )
         })?;
@@ -66,8 +71,8 @@ impl Packages<'_> {
         self.unpack(&package, &unpacked)?;
         ensure!(
             Parts::of(&unpacked, name).is_some(),
-            "{name} {version} does not hold a kernel, its configuration and its modules where \
-             Debian's packages do"
+            "{name} {version} lacks a kernel, its configuration or its modules in the places of \
+             a Debian package"
         );
         writer.keep(&unpacked, &root)?;
         Ok(local)
@@ -101,7 +106,7 @@ impl Packages<'_> {
         if !status.success() {
             bail!("apt-get: {}", last_error(&fs::read_to_string(&log).unwrap_or_default()));
         }
-        let (path, bytes) = downloaded(&folder.0).context("apt-get has downloaded nothing")?;
+        let (path, bytes) = downloaded(&folder.0).context("apt-get downloaded nothing")?;
         progress(FetchProgress::Bytes { done: bytes, total: offer.download_bytes });
         Ok(path)
     }

@@ -2,7 +2,7 @@
 //! (Documentation/arch/x86/boot.rst, Documentation/arch/arm64/booting.rst).
 //!
 //! Most of an emulated boot is the kernel unpacking itself. QEMU boots the unpacked
-//! ELF file by PVH instead where the kernel has that entry (CONFIG_PVH).
+//! ELF file by PVH instead if the kernel has that entry (CONFIG_PVH).
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -10,10 +10,10 @@ use crate::arch::Arch;
 use crate::decompress::{Compression, MOST};
 use crate::elf::{AARCH64, Elf, X86_64, text_at, u16_at, u32_at};
 
-/// `XEN_ELFNOTE_PHYS32_ENTRY`: where a PVH boot enters (include/xen/interface/elfnote.h).
+/// `XEN_ELFNOTE_PHYS32_ENTRY`: the entry of a PVH boot (include/xen/interface/elfnote.h).
 const PVH_ENTRY: u32 = 18;
 
-/// The first protocol whose header says where the payload is.
+/// The first protocol whose header has the offset of the payload.
 const PROTOCOL_WITH_PAYLOAD: u16 = 0x0208;
 
 /// What an image file is.
@@ -42,11 +42,11 @@ impl Form {
             match elf.machine {
                 X86_64 if elf.has_note(b"Xen", PVH_ENTRY) => return Ok(Self::Pvh),
                 X86_64 => bail!(
-                    "an ELF file without a PVH entry, which QEMU cannot boot: name the bzImage, \
+                    "an ELF file without a PVH entry, which QEMU cannot boot: use the bzImage, \
                      or build the kernel with CONFIG_PVH=y"
                 ),
                 AARCH64 => bail!(
-                    "an arm64 ELF file, which QEMU cannot boot: name arch/arm64/boot/Image instead"
+                    "an arm64 ELF file, which QEMU cannot boot: use arch/arm64/boot/Image instead"
                 ),
                 machine => bail!("an ELF file for machine {machine}, neither x86_64 nor aarch64"),
             }
@@ -74,14 +74,14 @@ impl Form {
     /// The release that the image says it is, as `uname -r` prints it.
     ///
     /// # Errors
-    /// It does not say it where kernels do.
+    /// It is not in the place in which kernels have it.
     pub fn release(self, bytes: &[u8]) -> Result<String> {
         let release = match self {
             Self::BzImage => release_in_header(bytes),
             Self::Pvh | Self::Image => release_in_banner(bytes),
             Self::ImageGz => release_in_banner(&Compression::Gzip.unpack(bytes, MOST)?),
         };
-        release.context("its release is not in it: is it a Linux kernel?")
+        release.context("it does not contain its release: is it a Linux kernel?")
     }
 }
 
@@ -154,11 +154,14 @@ pub fn payload(image: &[u8]) -> Result<Payload> {
     };
     // The kernel's build ends every payload with the size of what is in it (mkpiggy.c).
     let size = packed.last_chunk().map_or(0, |&size| u32::from_le_bytes(size));
-    ensure!(u64::from(size) <= MOST, "its payload says it holds {size} bytes, too many");
+    ensure!(
+        u64::from(size) <= MOST,
+        "its payload claims to unpack to {size} bytes, which is too many"
+    );
     let vmlinux = compression.unpack(packed, size.into()).context("cannot unpack its payload")?;
     ensure!(
         u32::try_from(vmlinux.len()) == Ok(size),
-        "its payload holds {} bytes and says {size}",
+        "its payload unpacks to {} bytes, but claims {size}",
         vmlinux.len()
     );
     let Some(elf) = Elf::read(&vmlinux).filter(|elf| elf.machine == X86_64) else {
@@ -173,10 +176,10 @@ pub fn payload(image: &[u8]) -> Result<Payload> {
 /// Magic numbers of scripts/extract-vmlinux.
 fn other_compression(packed: &[u8]) -> &'static str {
     match packed {
-        [0x02, 0x21, 0x4c, 0x18, ..] => "compressed by lz4, which is not read here",
-        [b'B', b'Z', b'h', ..] => "compressed by bzip2, which is not read here",
-        [0x89, b'L', b'Z', b'O', ..] => "compressed by lzo, which is not read here",
-        [0x5d, 0, 0, ..] => "compressed by lzma, which is not read here",
+        [0x02, 0x21, 0x4c, 0x18, ..] => "compressed with lz4, which punctual cannot unpack",
+        [b'B', b'Z', b'h', ..] => "compressed with bzip2, which punctual cannot unpack",
+        [0x89, b'L', b'Z', b'O', ..] => "compressed with lzo, which punctual cannot unpack",
+        [0x5d, 0, 0, ..] => "compressed with lzma, which punctual cannot unpack",
         _ => "compressed in an unknown way",
     }
 }
@@ -248,7 +251,7 @@ pub(crate) mod tests {
     fn the_kernel_in_a_bz_image_is_unpacked() {
         let packed = gzip(&vmlinux());
         assert_eq!(payload(&bz_image(&packed)).unwrap(), Payload::Vmlinux(vmlinux()));
-        // Debian's are of xz, with the size behind the stream.
+        // Debian's are of xz, with the size after the stream.
         let packed = [XZ, &27_u32.to_le_bytes()].concat();
         assert_eq!(payload(&bz_image(&packed)).unwrap(), Payload::Opaque("no 64-bit kernel"));
         let packed = [ZSTD, &27_u32.to_le_bytes()].concat();
@@ -282,10 +285,10 @@ pub(crate) mod tests {
         let mut wrong_size = gzip(&vmlinux());
         wrong_size.extend_from_slice(&[1, 0, 0, 0]);
         let error = format!("{:#}", payload(&bz_image(&wrong_size)).unwrap_err());
-        assert!(error.ends_with("it holds more than 1 bytes, unpacked"), "{error}");
+        assert!(error.ends_with("it unpacks to more than 1 bytes"), "{error}");
         wrong_size.extend_from_slice(&[0, 0, 1, 0]);
         let error = payload(&bz_image(&wrong_size)).unwrap_err().to_string();
-        assert!(error.ends_with("bytes and says 65536"), "{error}");
+        assert!(error.ends_with("bytes, but claims 65536"), "{error}");
         wrong_size.extend_from_slice(&[0xff; 4]);
         let error = payload(&bz_image(&wrong_size)).unwrap_err().to_string();
         assert!(error.contains("too many"), "{error}");

@@ -52,7 +52,7 @@ pub struct Kernel {
     /// The preemption model that it must report once it runs; absent if no configuration
     /// tells it.
     pub model: Option<Model>,
-    /// Its configuration, where that is known.
+    /// Its configuration, if that is known.
     pub config: Option<PathBuf>,
     /// What holds its modules: a folder as `/lib/modules/RELEASE`, or a build tree.
     pub modules: Option<PathBuf>,
@@ -115,7 +115,7 @@ impl Kernels {
         Ok(all)
     }
 
-    /// Brings a kernel of Debian's here, where it is not. Of `debian:rt` and the like that
+    /// Downloads a kernel of Debian's unless it is here. Of `debian:rt` and the like that
     /// is the newest that apt knows.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Kernels {
         progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<Available> {
         let Spec::Debian(asked) = Spec::parse(spec)? else {
-            bail!("{spec} is a path: only kernels of Debian's are fetched");
+            bail!("{spec} is a path; only Debian's kernels can be downloaded");
         };
         let packages = self.packages(arch);
         let local = packages.newest_local(&asked)?;
@@ -147,7 +147,7 @@ impl Kernels {
 
     /// The kernel of this name or path. `modules` are those of a kernel that is named by an
     /// image file, or other ones than a kernel's own. With `fetch_if_missing` the newest of Debian's is
-    /// fetched where apt knows a newer one than is here, and one here is used where that fails.
+    /// downloaded if apt knows a newer one than is here; if that fails, one that is here is used.
     /// `say` hears what takes time and what is other than expected.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Kernels {
             Spec::Path(path) => self.path(&path, arch, say)?,
         };
         if let Some(modules) = modules {
-            ensure!(modules.is_dir(), "{} is no folder of modules", modules.display());
+            ensure!(modules.is_dir(), "--modules {}: not a folder", modules.display());
             kernel.modules = Some(modules.to_owned());
         }
         Ok(kernel)
@@ -189,17 +189,17 @@ impl Kernels {
                 (Ok(Some(fetched)), _) => local = Some(fetched),
                 (Ok(None), _) => {}
                 (Err(error), Some(here)) => {
-                    say(&format!("{error:#}; {} {} is used", here.name, here.version));
+                    say(&format!("{error:#}; using {} {} instead", here.name, here.version));
                 }
                 (Err(error), None) => return Err(error),
             }
         }
         let local = local.with_context(|| {
             let fetch = fetch_command(&asked.to_string(), arch);
-            format!("{asked} for {arch} is not on this machine: {fetch}")
+            format!("{asked} for {arch} is not on this machine; download it with `{fetch}`")
         })?;
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
-            format!("{} is not whole: remove it and fetch it again", local.root.display())
+            format!("{} is incomplete: remove it and download it again", local.root.display())
         })?;
         let config = Config::read(&parts.config)?;
         let parameters =
@@ -220,7 +220,7 @@ impl Kernels {
         })
     }
 
-    /// Fetches what was asked for where it is newer than what is here.
+    /// Downloads what was asked for if it is newer than what is here.
     fn fetch_newer(
         &self,
         asked: &Debian,
@@ -244,7 +244,7 @@ impl Kernels {
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
         // `..` and links are names of their own for nobody.
         let path = fs::canonicalize(path).map_err(|error| {
-            anyhow!("no kernel at {}: {error}; the forms are\n{FORMS}", path.display())
+            anyhow!("no kernel at {}: {error}; use one of\n{FORMS}", path.display())
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_tree = path.is_dir();

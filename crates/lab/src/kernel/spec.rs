@@ -36,7 +36,7 @@ impl Spec {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let Some(rest) = text.strip_prefix("debian:") else {
             if text.is_empty() {
-                bail!("no kernel is named; the forms are\n{FORMS}");
+                bail!("no kernel is given; use one of\n{FORMS}");
             }
             return Ok(Self::Path(text.into()));
         };
@@ -49,7 +49,7 @@ impl Spec {
             _ => (rest, None),
         };
         if !is_abi(abi) {
-            bail!("{text} names no kernel; the forms are\n{FORMS}");
+            bail!("{text} is not the name of a kernel; use one of\n{FORMS}");
         }
         Ok(Self::Debian(Debian { abi: Some(abi.to_owned()), model }))
     }
@@ -86,7 +86,7 @@ fn is_abi(text: &str) -> bool {
         && text.split('-').all(part)
 }
 
-/// The package of a kernel, which is the name of its release behind `linux-image-`.
+/// The package of a kernel, which is `linux-image-` and the name of its release.
 pub(super) fn package_name(abi: &str, rt: bool, arch: Arch) -> String {
     format!("linux-image-{abi}{}-{}", if rt { "-rt" } else { "" }, arch.debian())
 }

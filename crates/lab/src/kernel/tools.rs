@@ -9,7 +9,7 @@ use anyhow::Result;
 /// The commands of apt and dpkg.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    /// Where they are; else as `PATH` has them. For tests.
+    /// The folder that they are in; none: as `PATH` has them. For tests.
     pub(super) folder: Option<PathBuf>,
 }
 
@@ -47,8 +47,8 @@ impl Tools {
 pub(super) fn not_run(program: &str, error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::NotFound {
         return anyhow::anyhow!(
-            "{program} is not on this machine: kernels by name are packages of Debian's; \
-             name the path of a kernel instead"
+            "{program} is not installed: kernels called debian:... are Debian packages; give the \
+             path of a kernel instead"
         );
     }
     anyhow::Error::new(error).context(format!("cannot run {program}"))
@@ -58,5 +58,5 @@ pub(super) fn not_run(program: &str, error: io::Error) -> anyhow::Error {
 pub(super) fn last_error(stderr: &str) -> String {
     let is_error = |line: &&str| line.starts_with("E:") || line.contains("error:");
     let last = stderr.lines().rfind(is_error).or_else(|| stderr.lines().next_back());
-    last.unwrap_or("it says nothing about it").trim_start_matches("E:").trim().to_owned()
+    last.unwrap_or("no error message").trim_start_matches("E:").trim().to_owned()
 }

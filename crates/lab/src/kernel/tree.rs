@@ -17,7 +17,7 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     let config = tree.join(".config");
     ensure!(
         config.is_file(),
-        "{} is no build tree of a kernel (it has no .config); the forms are\n{FORMS}",
+        "{} is not a kernel build tree (it has no .config); use one of\n{FORMS}",
         tree.display()
     );
     let config = Config::read(&config)?;
@@ -28,7 +28,7 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     };
     ensure!(
         config.has(option),
-        "{} is configured for another architecture than the board's, {arch} (no CONFIG_{option})",
+        "{} is not configured for the board's architecture, {arch} (no CONFIG_{option})",
         tree.display()
     );
     let mut built = images.iter().map(|image| tree.join(image)).filter(|image| image.is_file());
@@ -50,6 +50,6 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
 pub(super) fn release(tree: &Path) -> Result<String> {
     let path = tree.join("include/config/kernel.release");
     let text = fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {} (is it built?)", path.display()))?;
+        .with_context(|| format!("cannot read {} (has it been built?)", path.display()))?;
     Ok(text.trim().to_owned())
 }

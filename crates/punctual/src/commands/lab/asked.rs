@@ -71,7 +71,7 @@ fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
     }
     let free = matches.get_flag("free-running");
     if free && matches.contains_id("mips") {
-        bail!("--mips and --free-running do not go together: one counts time, the other does not");
+        bail!("--mips and --free-running cannot be combined: one counts time, the other does not");
     }
     let board = BoardSpec {
         arch: arch(matches),

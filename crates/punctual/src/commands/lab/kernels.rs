@@ -37,8 +37,8 @@ pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
         ));
     }
     text.push_str(&format!(
-        "debian:none, debian:voluntary, debian:full and debian:rt are the newest of them; else an \
-         image (--modules DIR for its modules) or a build tree\ncache: {}\n",
+        "debian:none, debian:voluntary, debian:full and debian:rt stand for the newest of these; a \
+         kernel image (with --modules DIR) or a build tree can be given as well\ncache: {}\n",
         kernels.cache_folder().display()
     ));
     output::print(&text)?;

@@ -46,7 +46,7 @@ impl<'a> Follower<'a> {
         if self.quiet {
             return;
         }
-        // Where there are no lines to stand above, it is printed as it is.
+        // Without lines to stand above, it is printed as it is.
         if self.lines.is_hidden() || self.lines.println(text).is_err() {
             // A stderr whose reader went away is no reason to end the guests.
             let _ = writeln!(io::stderr(), "{text}");
@@ -61,7 +61,7 @@ impl Follow for Follower<'_> {
             bar.set_style(style.progress_chars("##-"));
         }
         bar.set_prefix(place.name.clone());
-        bar.set_message("boots");
+        bar.set_message("booting");
         let line = Line { bar, plan_ns: 0, before_ns: 0, cell: String::new(), board_ns: 0 };
         self.guests.insert(place.name.clone(), line);
     }
