@@ -32,7 +32,7 @@ pub struct BoardSpec {
     pub memory_mib: u32,
     /// Instructions a microsecond; `None` lets the guest run freely.
     pub mips: Option<u32>,
-    /// Devices beside the board's own.
+    /// Devices in addition to the board's own.
     pub devices: Vec<&'static Device>,
     /// Devices that probes of the plan measure. If the kernel has no driver for one, the
     /// probe says so and is SKIPPED.
@@ -101,7 +101,7 @@ impl BoardSpec {
         Ok(())
     }
 
-    /// The devices that it has beside its own.
+    /// The devices that it has in addition to its own.
     pub fn all_devices(&self) -> impl Iterator<Item = &'static Device> + '_ {
         self.devices.iter().chain(&self.measured).copied()
     }
@@ -182,7 +182,7 @@ impl BoardSpec {
         free.into_iter().chain(devices).collect()
     }
 
-    /// The board in words, as `x86_64, 1 CPU, 256 MiB, 250 instructions/us`.
+    /// The board in words, such as `x86_64, 1 CPU, 256 MiB, 250 instructions/us`.
     #[must_use]
     pub fn words(&self) -> String {
         let cpus = if self.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", self.cpus) };

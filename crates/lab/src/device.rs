@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 
-/// A device beside those that every board has.
+/// A device in addition to those that every board has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
     /// Its name.

@@ -9,7 +9,7 @@ use crate::arch::Arch;
 use crate::elf::{self, Elf};
 
 /// The executable for boards of an architecture: the file named, else this program, else
-/// `punctual-ARCH` beside it, else the one that a build for that target leaves.
+/// `punctual-ARCH` next to it, else the one that a build for that target leaves.
 ///
 /// # Errors
 /// There is none, or it is not a static executable of that architecture.

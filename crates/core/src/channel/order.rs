@@ -10,7 +10,7 @@ use crate::plan::Plan;
 pub struct Order {
     /// The plan to run.
     pub plan: Plan,
-    /// Name of the board, as its run is to have it.
+    /// Name of the board for the record.
     pub board: String,
     /// What the board is, if it is a virtual one.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct Order {
     pub tool_sha256: Option<String>,
 }
 
-/// A virtual board, as far as it says what the numbers mean.
+/// What has to be known of a virtual board to say what its numbers mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualBoard {
     /// Instructions that take a microsecond of the board's time; absent if time is not

@@ -1,4 +1,4 @@
-//! Kernels that can be had by name, and how they get here.
+//! Kernels that are available by name, and how they get here.
 
 /// How far a package is from being booted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum State {
     Downloadable,
 }
 
-/// A kernel that can be had by name.
+/// A kernel that is available by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
     /// How to ask for it, such as `debian:6.1.0-56-rt`.

@@ -78,7 +78,7 @@ impl Packages<'_> {
         Ok(local)
     }
 
-    /// Has apt-get put the package into the folder, with its process's output beside it.
+    /// Has apt-get put the package into the folder, with what it complains of in a log beside it.
     fn download(
         &self,
         offer: &Offer,

@@ -54,7 +54,7 @@ pub struct Kernel {
     pub model: Option<Model>,
     /// Its configuration, if that is known.
     pub config: Option<PathBuf>,
-    /// What holds its modules: a folder as `/lib/modules/RELEASE`, or a build tree.
+    /// What holds its modules: a folder such as `/lib/modules/RELEASE`, or a build tree.
     pub modules: Option<PathBuf>,
     /// Package and version, of one of Debian's.
     pub package: Option<String>,
@@ -85,8 +85,8 @@ impl Kernels {
         &self.cache.folder
     }
 
-    /// Debian's kernels that can be had for an architecture, the newest last. `say` hears
-    /// why those that could be downloaded are not among them.
+    /// Debian's kernels that are here or can be downloaded for an architecture, the newest
+    /// last. `say` hears why those that could be downloaded are not among them.
     ///
     /// # Errors
     /// The cache cannot be read.

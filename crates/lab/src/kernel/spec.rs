@@ -26,7 +26,7 @@ pub(super) enum Spec {
 /// One or any kernel of Debian's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Debian {
-    /// Which one, as in `6.1.0-56`; else the newest.
+    /// Which one, such as `6.1.0-56`; none: the newest.
     pub(super) abi: Option<String>,
     /// The model; else the one that the kernel has by itself. [`Model::Rt`] is another package.
     pub(super) model: Option<Model>,
