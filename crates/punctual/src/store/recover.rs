@@ -68,7 +68,7 @@ fn unknown(number: usize) -> Thread {
     Thread { thread: u32::try_from(number).unwrap_or(u32::MAX), ..Thread::default() }
 }
 
-fn measured<'a>(thread: Thread, data: &'a ThreadData, later: u64) -> Measured<'a> {
+fn measured(thread: Thread, data: &ThreadData, later: u64) -> Measured<'_> {
     let primary = data.primary();
     Measured {
         thread,
