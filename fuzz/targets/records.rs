@@ -5,10 +5,21 @@
 use libfuzzer_sys::fuzz_target;
 use punctual_core::format::{Reader, encode};
 use punctual_core::run::CellData;
-use punctual_core::stats::{Recorded, summarise};
+use punctual_core::schema::{Latency, Role, Series, Stats, Thread, Unit};
+use punctual_core::stats::{Measured, Recorded, assemble, behind_of};
 
 #[path = "../frames.rs"]
 mod frames;
+
+fn leg() -> Series {
+    Series {
+        name: String::new(),
+        meaning: String::new(),
+        role: Role::Leg,
+        unit: Unit::Ns,
+        stats: Stats::default(),
+    }
+}
 
 fn read(bytes: &[u8]) {
     let records: Vec<_> = Reader::new(bytes).collect();
@@ -20,10 +31,17 @@ fn read(bytes: &[u8]) {
 
     let mut data = CellData::default();
     data.read(bytes);
-    let moments: Vec<_> = data.threads.iter().map(|thread| thread.moments()).collect();
-    let recorded: Vec<_> =
-        data.threads.iter().zip(&moments).map(|(thread, m)| Recorded::of(thread, m)).collect();
-    let _ = summarise(&recorded);
+    let measured = data.threads.iter().map(|thread| Measured {
+        thread: Thread::default(),
+        series: thread.series.iter().map(Recorded::of).collect(),
+        exceedances: 0,
+        clusters: 0,
+    });
+    let mut latency = Latency { series: vec![leg(); 3], ..Latency::default() };
+    assemble(&mut latency, measured.collect());
+    for thread in &data.threads {
+        let _ = behind_of(thread.primary(), Some(1_000_000));
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -45,10 +45,10 @@ fn another_major_version_is_refused_and_a_later_minor_one_is_read() {
     let scratch = recorded("schema");
     let path = scratch.path("r/run.json");
     let mut run: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    run["schema"] = json!("2.0");
+    run["schema"] = json!("1.1");
     fs::write(&path, run.to_string()).unwrap();
-    refused(&scratch, &["schema version 2.0", "reads version 1.1"]);
-    run["schema"] = json!("1.9");
+    refused(&scratch, &["schema version 1.1", "reads version 2.0"]);
+    run["schema"] = json!("2.9");
     run["a_key_of_later"] = json!({"x": 1});
     fs::write(&path, run.to_string()).unwrap();
     let output = scratch.punctual("show r --json");

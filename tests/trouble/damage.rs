@@ -128,14 +128,14 @@ fn other_versions_and_what_is_no_run_are_told_apart() {
         })
     };
     let newer = with("minor", &|run| {
-        run["schema"] = json!("1.99");
+        run["schema"] = json!("2.99");
         run["colour"] = json!({"of": "the board"});
         run["cells"][0]["colour"] = json!("red");
     });
     let (read, original) = (show(&place, &newer).with(0).json(), run_json(&run));
     assert_eq!(read["cells"][0]["threads"], original["cells"][0]["threads"]);
     assert_eq!(read["verdict"], original["verdict"]);
-    for version in ["2.0", "0.9", "nonsense", ""] {
+    for version in ["1.1", "3.0", "nonsense", ""] {
         let other = with(&format!("v{version}"), &|run| run["schema"] = json!(version));
         let says = ["run.json", version, "schema version", "use the punctual that wrote it"];
         show(&place, &other).with(2).says(&says);

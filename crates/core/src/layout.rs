@@ -20,15 +20,16 @@ pub const HISTOGRAMS: &str = "histograms";
 /// The files of a cell.
 pub const CELL_FILES: [&str; 2] = [BLOCKS, HISTOGRAMS];
 
-/// The paths `parent/name`, `parent/name-2`, `parent/name-3` and so on: two runs that start
-/// within a second take the first that does not exist.
-pub fn numbered(parent: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
-    let first = parent.join(name);
-    let others = (2_u32..).map({
-        let (parent, name) = (parent.to_owned(), name.to_owned());
-        move |number| parent.join(format!("{name}-{number}"))
-    });
-    std::iter::once(first).chain(others)
+/// The first of `parent/name`, `parent/name-2`, `parent/name-3` and so on that is not there
+/// yet: two runs that start within a second do not share a folder.
+pub fn unused(parent: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
+    let mut path = parent.join(name);
+    let mut number = 2_u64;
+    while exists(&path) {
+        path = parent.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    path
 }
 
 #[cfg(test)]
@@ -37,7 +38,10 @@ mod tests {
 
     #[test]
     fn further_folders_have_a_number() {
-        let names: Vec<_> = numbered(Path::new("runs"), "a").take(3).collect();
-        assert_eq!(names, ["runs/a", "runs/a-2", "runs/a-3"].map(PathBuf::from));
+        for (there, path) in [(0, "runs/a"), (1, "runs/a-2"), (2, "runs/a-3")] {
+            let taken: Vec<_> = ["runs/a", "runs/a-2"][..there].iter().map(Path::new).collect();
+            let found = unused(Path::new("runs"), "a", |path| taken.contains(&path));
+            assert_eq!(found, Path::new(path));
+        }
     }
 }

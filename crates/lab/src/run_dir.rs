@@ -5,14 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use punctual_core::layout::RUN_JSON;
 use punctual_core::schema::{Condition, Run};
 
 use crate::files;
 
 /// Completes `run.json` with what only the host knows; an error ends the guest.
 pub type Complete = Box<dyn Fn(&mut Run) -> Result<()>>;
-
-const RUN_JSON: &str = "run.json";
 
 /// The run directory of one guest.
 pub(crate) struct RunDir {

@@ -8,18 +8,20 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use punctual_core::layout::{CELL_FILES, CELLS, RUN_JSON};
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
 use punctual_lab::qemu::CHANNEL;
 use serde::Deserialize;
-use serde_json::Value;
 
 mod find;
 mod judge;
 mod raw;
 mod recover;
 
-pub use find::{RUNS, all, find, find_all, find_one, set};
+pub use punctual_core::layout::RUNS;
+
+pub use find::{all, find, find_all, find_one, set};
 pub use judge::judge_again;
 pub use raw::{Raw, read_raw};
 
@@ -33,7 +35,9 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let mut damage = Vec::new();
     for cell in &mut run.cells {
         // No release lies nowhere: a period of 0 is damage that would divide by zero.
-        cell.interval_ns = cell.interval_ns.filter(|interval| *interval > 0);
+        if let Some(latency) = cell.latency_mut() {
+            latency.interval_ns = latency.interval_ns.filter(|interval| *interval > 0);
+        }
     }
     let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
     let mut loaded = LoadedRun { run, cells, damage };
@@ -62,28 +66,34 @@ fn check_ended(dir: &Path) -> anyhow::Result<()> {
 /// Reads `run.json` alone.
 ///
 /// # Errors
-/// As [`load`].
+/// As [`load`]; what is wrong in the file is named with its line and column.
 pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
-    Ok(read_json(dir)?.1)
+    parse(&dir.join(RUN_JSON), &bytes_of(dir)?)
 }
 
-/// Reads `run.json` as it stands there, and as this version understands it.
-fn read_json(dir: &Path) -> anyhow::Result<(Value, Run)> {
-    let path = dir.join("run.json");
-    let bytes = fs::read(&path).map_err(|error| match error.kind() {
+fn bytes_of(dir: &Path) -> anyhow::Result<Vec<u8>> {
+    let path = dir.join(RUN_JSON);
+    fs::read(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             anyhow!("{}: not a run directory: there is no run.json in it", dir.display())
         }
         _ => anyhow!(error).context(format!("cannot read {}", path.display())),
-    })?;
+    })
+}
+
+/// Reads `run.json` as this version understands it.
+fn parse(path: &Path, bytes: &[u8]) -> anyhow::Result<Run> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: Option<String>,
+    }
     let damaged = || format!("{} is damaged or not of punctual", path.display());
-    let value: Value = serde_json::from_slice(&bytes).with_context(damaged)?;
-    let schema = value.get("schema").and_then(Value::as_str);
-    let Some(schema) = schema else {
+    let version: Version = serde_json::from_slice(bytes).with_context(damaged)?;
+    let Some(schema) = version.schema else {
         bail!("{}: it has no key \"schema\"", damaged());
     };
     let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
-    if major(schema) != major(SCHEMA) {
+    if major(&schema) != major(SCHEMA) {
         bail!(
             "{} is of schema version {schema}; this punctual {} reads version {SCHEMA}: use the \
              punctual that wrote it",
@@ -91,15 +101,14 @@ fn read_json(dir: &Path) -> anyhow::Result<(Value, Run)> {
             env!("CARGO_PKG_VERSION")
         );
     }
-    let run = Run::deserialize(&value).with_context(damaged)?;
-    Ok((value, run))
+    serde_json::from_slice(bytes).with_context(damaged)
 }
 
 /// The folder of a cell; none where what `run.json` says cannot be one.
 fn cell_folder(dir: &Path, cell: &Cell) -> Option<PathBuf> {
     let mut name = Path::new(&cell.dir).components();
     match (name.next(), name.next()) {
-        (Some(Component::Normal(name)), None) => Some(dir.join("cells").join(name)),
+        (Some(Component::Normal(name)), None) => Some(dir.join(CELLS).join(name)),
         _ => None,
     }
 }
@@ -112,12 +121,12 @@ fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
         return data;
     };
     let whole = !matches!(cell.state, CellState::Pending | CellState::Skipped | CellState::Running);
-    for file in ["blocks", "histograms"] {
+    for file in CELL_FILES {
         match fs::read(folder.join(file)) {
             Ok(bytes) => data.read(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound && !whole => {}
             Err(error) => damage.push(format!(
-                "cells/{}/{file} cannot be read ({error}): figures lack what it held",
+                "{CELLS}/{}/{file} cannot be read ({error}): figures lack what it held",
                 cell.dir
             )),
         }
@@ -125,7 +134,7 @@ fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
     if data.damaged > 0 {
         let numbers = if whole { "; the numbers are those of run.json" } else { "" };
         damage.push(format!(
-            "cells/{}: {} damaged {} of its files passed over{numbers}",
+            "{CELLS}/{}: {} damaged {} of its files passed over{numbers}",
             cell.dir,
             data.damaged,
             if data.damaged == 1 { "stretch" } else { "stretches" },
@@ -133,3 +142,6 @@ fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
     }
     data
 }
+
+#[cfg(test)]
+mod tests;

@@ -203,10 +203,10 @@ fn not_exact(side: Candidate<'_>) -> String {
     )
 }
 
-type Field = (&'static str, fn(&Lab) -> String);
+type LabField = (&'static str, fn(&Lab) -> String);
 
 /// What the numbers of a virtual board follow from, as `board.lab` has it.
-const BOARD: &[Field] = &[
+const BOARD: &[LabField] = &[
     ("qemu", |lab| lab.qemu.clone()),
     ("options", |lab| lab.options.join(" ")),
     ("arch", |lab| lab.arch.clone()),

@@ -104,16 +104,11 @@ pub(super) mod in_ns {
         from_bins: bool,
     }
 
-    pub(in crate::schema) fn serialize<S: Serializer>(
-        stats: &Stats,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(stats: &Stats, to: S) -> Result<S::Ok, S::Error> {
         StatsNs::serialize(stats, to)
     }
 
-    pub(in crate::schema) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Stats, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Stats, D::Error> {
         StatsNs::deserialize(from)
     }
 }

@@ -1,6 +1,7 @@
 //! The median of repetitions, with a confidence interval by order statistics.
 
-use super::{Quantile, quantile_ranks};
+use super::bounds::quantile_ranks;
+use super::quantile::Quantile;
 
 /// A median and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,14 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use punctual_core::json;
+use punctual_core::layout::{CELLS, RUN_JSON, RUNS};
 use punctual_lab::experiment::EXPERIMENT;
 use punctual_lab::qemu::CHANNEL;
 
 use super::read_run;
-
-/// The folder that runs are written to unless told otherwise.
-pub const RUNS: &str = "punctual-runs";
 
 /// The directory of a run or of a set of runs: a path; or what is below [`RUNS`] by
 /// its name (`set/run` for one of a set), by the beginning of its name, or the run
@@ -94,7 +91,8 @@ fn order_of(path: &Path) -> Vec<String> {
         runs: Vec<String>,
     }
     let text = fs::read(path.join(EXPERIMENT)).unwrap_or_default();
-    json::read::<Experiment>(&text).map_or_else(|_| Vec::new(), |experiment| experiment.runs)
+    serde_json::from_slice::<Experiment>(&text)
+        .map_or_else(|_| Vec::new(), |experiment| experiment.runs)
 }
 
 /// Every run below [`RUNS`], those of sets included, by name, which begins with its time.
@@ -107,7 +105,7 @@ pub fn all() -> Vec<PathBuf> {
 }
 
 fn is_run(path: &Path) -> bool {
-    path.join("run.json").is_file()
+    path.join(RUN_JSON).is_file()
 }
 
 /// What a folder holds, by name.
@@ -137,7 +135,7 @@ fn latest(runs: &[PathBuf]) -> Option<&PathBuf> {
 /// measures, where there is one that this user may look at.
 pub fn writer_of(dir: &Path) -> Option<u32> {
     let dir = fs::canonicalize(dir).ok()?;
-    let (cells, channel) = (dir.join("cells"), dir.join(CHANNEL));
+    let (cells, channel) = (dir.join(CELLS), dir.join(CHANNEL));
     let holds = |process: &Path| {
         let files = fs::read_dir(process.join("fd")).into_iter().flatten();
         files

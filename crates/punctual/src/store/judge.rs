@@ -2,10 +2,10 @@
 
 use punctual_core::block::{Block, coarse_range};
 use punctual_core::plan::Plan;
-use punctual_core::run::{CellData, LoadedRun, ThreadData};
+use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, CellState, Run, Thread};
-use punctual_core::stats::exceedances;
-use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_thread};
+use punctual_core::stats::{behind_of, exceedances};
+use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
 /// Judges a run as if `plan` had been its plan. For a new deadline exceedances
 /// are counted in the recorded bins: one that the deadline cuts counts as a whole,
@@ -17,9 +17,8 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
         if !same_deadline {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));
         }
-        for thread in &mut cell.threads {
-            let (k, clusters) = (thread.verdict.exceedances, thread.exceedance_clusters);
-            thread.verdict = judge_thread(&thread.stats, k, clusters, cell.interval_ns, &rule);
+        if let Some(latency) = cell.latency_mut() {
+            judge_threads(latency, &rule);
         }
         cell.verdict = judge_cell(cell, &rule);
     }
@@ -37,17 +36,21 @@ pub fn judge_cells(run: &mut Run) {
 fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Vec<String> {
     let nothing = ThreadData::default();
     let mut unknown = Vec::new();
-    for thread in &mut cell.threads {
+    let key = cell.key.clone();
+    let Some(latency) = cell.latency_mut() else {
+        return unknown;
+    };
+    for thread in &mut latency.threads {
         let recorded = usize::try_from(thread.thread).ok().and_then(|n| data.threads.get(n));
-        let recorded = recorded.unwrap_or(&nothing);
-        let (k, clusters) =
-            deadline_ns.map_or((0, 0), |deadline| exceeding(thread, recorded, deadline));
+        let recorded = recorded.unwrap_or(&nothing).primary();
+        let exceeding = |deadline| exceeding(thread, recorded, latency.interval_ns, deadline);
+        let (k, clusters) = deadline_ns.map_or((0, 0), exceeding);
         (thread.verdict.exceedances, thread.exceedance_clusters) = (k, clusters);
         if k > 0 && recorded.histogram.is_none() && recorded.blocks.is_empty() {
             unknown.push(format!(
-                "{}: thread {}: its samples are lost: that the deadline was exceeded is known, \
+                "{key}: thread {}: its samples are lost: that the deadline was exceeded is known, \
                  how often is not",
-                cell.key, thread.thread
+                thread.thread
             ));
         }
     }
@@ -55,10 +58,15 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
 }
 
 /// Releases later than the deadline, and the seconds that held them.
-fn exceeding(thread: &Thread, recorded: &ThreadData, deadline_ns: u64) -> (u64, u64) {
+fn exceeding(
+    thread: &Thread,
+    recorded: &SeriesData,
+    interval_ns: Option<u64>,
+    deadline_ns: u64,
+) -> (u64, u64) {
     let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
-    // The maximum is exact, and missed releases are never later than the start behind them.
-    if thread.stats.max_ns.is_none_or(|max| max <= deadline) {
+    // The maximum is exact, and missed releases are never later than the start before them.
+    if thread.stats.max.is_none_or(|max| max <= deadline) {
         return (0, 0);
     }
     let mut moments = recorded.moments();
@@ -68,7 +76,8 @@ fn exceeding(thread: &Thread, recorded: &ThreadData, deadline_ns: u64) -> (u64, 
     }
     .max(1);
     let clusters = recorded.blocks.iter().filter(|block| block.moments.max > deadline).count();
-    (exceedances(&moments, recorded.behind.as_ref(), deadline_ns), clusters as u64)
+    let missed = behind_of(recorded, interval_ns);
+    (exceedances(&moments, missed.as_deref(), deadline_ns), clusters as u64)
 }
 
 fn coarse_above(block: &Block, deadline: i64) -> u64 {

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use punctual_core::compare::exact::Files;
+use punctual_core::layout::{BLOCKS, HISTOGRAMS, RUN_JSON};
 use punctual_core::schema::{Cell, Run, RunState};
 use serde_json::Value;
 
@@ -25,7 +26,9 @@ pub struct Raw {
 /// # Errors
 /// As [`super::load`], and where a file is there and cannot be read.
 pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
-    let (json, run) = super::read_json(dir)?;
+    let bytes = super::bytes_of(dir)?;
+    let run = super::parse(&dir.join(RUN_JSON), &bytes)?;
+    let json = serde_json::from_slice(&bytes)?;
     if run.state == RunState::Running {
         super::check_ended(dir)?;
     }
@@ -44,5 +47,5 @@ fn read_files(dir: &Path, cell: &Cell) -> anyhow::Result<Files> {
             Err(error).with_context(|| format!("cannot read {}", folder.join(name).display()))
         }
     };
-    Ok(Files { blocks: read("blocks")?, histograms: read("histograms")? })
+    Ok(Files { blocks: read(BLOCKS)?, histograms: read(HISTOGRAMS)? })
 }

@@ -1,19 +1,15 @@
-//! A run that was cut short, rebuilt from its blocks.
+//! A run that was cut short, rebuilt from its files alone.
 //!
 //! Cells that `run.json` has as ended stay as they are. One that was under way
 //! has its finished blocks: count, extremes, mean and deviation are exact to the
-//! last of them, quantiles come from the blocks' coarse bins.
+//! last of them, quantiles come from the blocks' coarse bins. The names of what
+//! the load counted stand in `run.json` since the cell started.
 
 use punctual_core::block::{BLOCK_NS, Late};
-use punctual_core::run::{CellData, LoadedRun, ThreadData};
-use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread, WorkCounter};
-use punctual_core::stats::{Recorded, clusters, summarise};
-use punctual_core::verdict::{Rule, judge_cell, judge_thread};
-use punctual_suite::loads::{LoadSpec, PartSpec};
-use punctual_suite::recorder::{Behind, Limits};
-
-/// Policy and affinity are recorded at the end of a cell, when they have been read back twice.
-const NOT_KNOWN: &str = "unknown";
+use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
+use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
+use punctual_core::stats::{Behind, Limits, Measured, Recorded, assemble, clusters};
+use punctual_core::verdict::{Rule, judge_cell, judge_threads};
 
 /// Rebuilds the cells that were under way, and judges the run by what there is.
 pub fn rebuild(loaded: &mut LoadedRun) {
@@ -25,82 +21,87 @@ pub fn rebuild(loaded: &mut LoadedRun) {
         if !matches!(cell.state, CellState::Pending | CellState::Running) {
             continue;
         }
-        if data.threads.iter().any(|thread| !thread.blocks.is_empty()) {
+        let has_blocks = |thread: &ThreadData| !thread.primary().blocks.is_empty();
+        if cell.latency().is_some() && data.threads.iter().any(has_blocks) {
             cell.reason = Some(what.to_owned());
-            rebuild_cell(&rule, cell, data);
+            rebuild_cell(&rule, cell, data, &mut loaded.damage);
         } else {
             cell.state = CellState::Pending;
-            cell.reason = Some(format!("{what} before the cell's first block"));
+            let first = if cell.cost().is_some() { "result" } else { "first block" };
+            cell.reason = Some(format!("{what} before the cell's {first}"));
         }
     }
     super::judge::judge_cells(&mut loaded.run);
 }
 
-fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData) {
+fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {
     cell.state = CellState::Recovered;
-    cell.threads.clear();
-    let limits = Limits {
-        deadline: rule.deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX),
-        ..Limits::NONE
-    };
-    for (number, thread) in (0..).zip(&mut data.threads) {
-        let rebuilt = rebuild_thread(number, cell, thread, &limits, rule);
-        cell.threads.push(rebuilt);
+    let limits = Limits::of_deadline(rule.deadline_ns);
+    let mut later = Vec::new();
+    for (number, thread) in data.threads.iter_mut().enumerate() {
+        let missed = rebuild_missed(thread.series_mut(0), cell.interval_ns(), &limits);
+        if missed.is_none() {
+            cell.conditions.push(late_incomplete(number));
+        }
+        later.push(missed.unwrap_or(0));
     }
-    let moments: Vec<_> = data.threads.iter().map(ThreadData::moments).collect();
-    let recorded: Vec<_> =
-        data.threads.iter().zip(&moments).map(|(thread, m)| Recorded::of(thread, m)).collect();
-    cell.stats = summarise(&recorded);
-    if let Some(series) = cell.series.first_mut() {
-        series.stats = cell.stats.clone();
+    if let Some(latency) = cell.latency_mut() {
+        let measured =
+            data.threads.iter().zip(&later).enumerate().map(|(number, (data, later))| {
+                let thread = latency.threads.get(number).cloned();
+                measured(thread.unwrap_or_else(|| unknown(number)), data, *later)
+            });
+        let measured = measured.collect();
+        assemble(latency, measured);
+        judge_threads(latency, rule);
     }
-    let last = data.threads.iter().flat_map(|thread| &thread.blocks).map(|block| block.index).max();
-    let measured = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
-    cell.duration_ns = measured.min(cell.duration_ns);
-    cell.load_work = load_work(&cell.load, data);
+    let blocks = data.threads.iter().flat_map(|thread| &thread.primary().blocks);
+    let last = blocks.map(|block| block.index).max();
+    let until = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
+    cell.duration_ns = until.min(cell.duration_ns);
+    rebuild_work(cell, data, damage);
     cell.verdict = judge_cell(cell, rule);
 }
 
-fn rebuild_thread(
-    number: u32,
-    cell: &mut Cell,
-    thread: &mut ThreadData,
-    limits: &Limits,
-    rule: &Rule,
-) -> Thread {
-    let moments = thread.moments();
-    let mut behind_exceeded = 0;
-    match (within_blocks(&thread.late, moments.missed), cell.interval_ns) {
-        (Some(late), Some(interval)) => {
-            let mut behind = Behind::default();
-            for late in late {
-                behind.add(late.latency, late.missed, interval, limits);
-            }
-            behind_exceeded = behind.exceeded;
-            thread.behind = Some(behind.counts);
-        }
-        _ if moments.missed > 0 => cell.conditions.push(Condition {
-            id: "late-incomplete".to_owned(),
-            text: format!(
-                "thread {number}: how late its missed releases were is not known: they count as \
-                 missed, and not as later than the deadline"
-            ),
-        }),
-        _ => {}
+/// A thread of which nothing was read back: that is recorded when it ends.
+fn unknown(number: usize) -> Thread {
+    Thread { thread: u32::try_from(number).unwrap_or(u32::MAX), ..Thread::default() }
+}
+
+fn measured(thread: Thread, data: &ThreadData, later: u64) -> Measured<'_> {
+    let primary = data.primary();
+    Measured {
+        thread,
+        series: data.series.iter().map(Recorded::of).collect(),
+        exceedances: primary.moments().exceeded.saturating_add(later),
+        clusters: clusters(&primary.blocks),
     }
-    let stats = summarise(&[Recorded::of(thread, &moments)]);
-    let clusters = clusters(&thread.blocks);
-    let exceedances = moments.exceeded.saturating_add(behind_exceeded);
-    let verdict = judge_thread(&stats, exceedances, clusters, cell.interval_ns, rule);
-    Thread {
-        thread: number,
-        affinity: NOT_KNOWN.to_owned(),
-        policy: NOT_KNOWN.to_owned(),
-        max_at_ns: (moments.count > 0).then_some(moments.max_at),
-        exceedance_clusters: clusters,
-        stats,
-        verdict,
-        ..Thread::default()
+}
+
+/// Adds to a series what its missed releases would have seen; how many of them were later
+/// than the deadline. None if that is not known.
+fn rebuild_missed(
+    series: &mut SeriesData,
+    interval_ns: Option<u64>,
+    limits: &Limits,
+) -> Option<u64> {
+    let missed = series.moments().missed;
+    let Some(interval) = interval_ns else {
+        return (missed == 0).then_some(0);
+    };
+    let late = within_blocks(&series.late, missed)?;
+    let behind = Behind::from_late(late, interval, limits);
+    series.behind = Some(behind.counts);
+    Some(behind.exceeded)
+}
+
+fn late_incomplete(thread: usize) -> Condition {
+    Condition {
+        id: "late-incomplete".to_owned(),
+        text: format!(
+            "thread {thread}: how late its missed releases were is not known: they count as \
+             missed, and not as later than the deadline"
+        ),
     }
 }
 
@@ -116,31 +117,38 @@ fn within_blocks(late: &[Late], missed: u64) -> Option<&[Late]> {
     (sum == missed).then(|| &late[..count])
 }
 
-/// The work between the first and the last second that was recorded.
-fn load_work(load: &str, data: &CellData) -> Vec<LoadWork> {
-    let Ok(spec) = LoadSpec::parse(load) else {
-        return Vec::new();
-    };
-    (0..).zip(spec.parts()).filter_map(|(number, part)| part_work(number, part, data)).collect()
+/// The work between the first and the last second that was recorded. A part without such
+/// records is left out; one without a name in `run.json` is said to be.
+fn rebuild_work(cell: &mut Cell, data: &CellData, damage: &mut Vec<String>) {
+    let named = cell.load_work.len();
+    let mut nameless: Vec<u32> = data.work.iter().map(|(_, part, _)| *part).collect();
+    nameless.retain(|part| *part as usize >= named);
+    nameless.sort_unstable();
+    nameless.dedup();
+    damage.extend(nameless.iter().map(|part| {
+        format!(
+            "{}: run.json has no name for part {part} of the load: its work is left out",
+            cell.key
+        )
+    }));
+    let parts = std::mem::take(&mut cell.load_work);
+    let rebuilt = (0..).zip(parts).filter_map(|(number, part)| part_work(number, part, data));
+    cell.load_work = rebuilt.collect();
 }
 
-fn part_work(number: u32, part: &PartSpec, data: &CellData) -> Option<LoadWork> {
+fn part_work(number: u32, mut part: LoadWork, data: &CellData) -> Option<LoadWork> {
     let mut records = data.work.iter().filter(|(_, of, _)| *of == number);
     let (from_second, _, from) = records.next()?;
     let (to_second, _, to) = records.next_back()?;
     let seconds = to_second.saturating_sub(*from_second).max(1);
-    let counters = part.entry.counters.iter().zip(from).zip(to).map(|((name, from), to)| {
-        let total = to.saturating_sub(*from);
+    for ((counter, from), to) in part.counters.iter_mut().zip(from).zip(to) {
+        counter.total = to.saturating_sub(*from);
         #[allow(clippy::cast_precision_loss, reason = "a rate needs no 16th digit")]
-        let per_second = total as f64 / seconds as f64;
-        WorkCounter { name: (*name).to_owned(), total, per_second }
-    });
-    Some(LoadWork {
-        load: part.entry.name.to_owned(),
-        counters: counters.collect(),
-        trouble: Some("cut short: counted from its first second to the last".to_owned()),
-        ..LoadWork::default()
-    })
+        let per_second = counter.total as f64 / seconds as f64;
+        counter.per_second = per_second;
+    }
+    part.trouble = Some("cut short: counted from its first second to the last".to_owned());
+    Some(part)
 }
 
 #[cfg(test)]
@@ -148,7 +156,7 @@ mod tests {
     use super::*;
 
     fn late(missed: u64) -> Late {
-        Late { thread: 0, at: 0, latency: 1_000_000 * missed, missed }
+        Late { thread: 0, series: 0, at: 0, latency: 1_000_000 * missed, missed }
     }
 
     #[test]

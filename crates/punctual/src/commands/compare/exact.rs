@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::ArgMatches;
-use punctual_core::compare::exact::{Exact, Outcome, Recorded, compare};
+use punctual_core::compare::exact::{Candidate, Exact, Sameness, compare};
 use punctual_core::units::grouped;
 use punctual_report::words;
 use serde::Serialize;
@@ -126,9 +126,9 @@ impl Pair {
     fn outcome(&self) -> Worst {
         match &self.found {
             Found::Compared(exact) => match exact.outcome {
-                Outcome::Identical => Worst::Identical,
-                Outcome::NotIdentical { .. } => Worst::NotIdentical,
-                Outcome::Refused { .. } => Worst::Refused,
+                Sameness::Identical => Worst::Identical,
+                Sameness::NotIdentical { .. } => Worst::NotIdentical,
+                Sameness::Refused { .. } => Worst::Refused,
             },
             Found::Unreadable { .. } => Worst::Unreadable,
         }
@@ -141,8 +141,8 @@ fn compared(a: &Path, b: &Path) -> anyhow::Result<Exact> {
     Ok(compare(recorded(&name_a, &raw_a), recorded(&name_b, &raw_b)))
 }
 
-fn recorded<'a>(name: &'a str, raw: &'a store::Raw) -> Recorded<'a> {
-    Recorded { name, run: &raw.run, json: &raw.json, files: &raw.files }
+fn recorded<'a>(name: &'a str, raw: &'a store::Raw) -> Candidate<'a> {
+    Candidate { name, run: &raw.run, json: &raw.json, files: &raw.files }
 }
 
 /// The runs of one set whose names the other one lacks.
@@ -158,8 +158,8 @@ fn name(run: &Path) -> &OsStr {
 
 fn in_full(exact: &Exact) -> String {
     let mut text = match &exact.outcome {
-        Outcome::Identical => format!("{}\n", in_short(exact)),
-        Outcome::NotIdentical { .. } => format!(
+        Sameness::Identical => format!("{}\n", in_short(exact)),
+        Sameness::NotIdentical { .. } => format!(
             "{}\n  identical: {} of {} cells, {} of {} bytes of records\n",
             words::clean(&in_short(exact)),
             exact.cells_identical,
@@ -167,7 +167,7 @@ fn in_full(exact: &Exact) -> String {
             grouped(exact.bytes_identical as u64),
             grouped(exact.bytes as u64),
         ),
-        Outcome::Refused { refused } => {
+        Sameness::Refused { refused } => {
             format!("refused: the runs need not be identical\n{}", indented(refused))
         }
     };
@@ -184,17 +184,17 @@ fn in_a_line(exact: &Exact) -> String {
 
 fn in_short(exact: &Exact) -> String {
     match &exact.outcome {
-        Outcome::Identical => format!(
+        Sameness::Identical => format!(
             "identical: {} {}, {} bytes of records",
             exact.cells,
             if exact.cells == 1 { "cell" } else { "cells" },
             grouped(exact.bytes as u64),
         ),
-        Outcome::NotIdentical { first } => {
+        Sameness::NotIdentical { first } => {
             let cell = first.cell.as_ref().map_or_else(String::new, |cell| format!("{cell}: "));
             format!("not identical: {cell}{}", first.what)
         }
-        Outcome::Refused { refused } => format!("refused: {}", refused.join("; ")),
+        Sameness::Refused { refused } => format!("refused: {}", refused.join("; ")),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use clap::ArgMatches;
 use punctual_core::compare::compare;
+use punctual_core::layout;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
 use punctual_core::units::utc;
@@ -70,7 +71,7 @@ pub fn load(done: &[Done], folder: &Path) -> Vec<LoadedRun> {
     let mut runs = Vec::new();
     for done in done {
         let dir = folder.join(&done.place.name);
-        if !dir.join("run.json").exists() {
+        if !dir.join(layout::RUN_JSON).exists() {
             continue;
         }
         match store::load(&dir) {
@@ -130,9 +131,5 @@ fn default_folder() -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
     let name = format!("{}-lab", utc(now_ns));
-    let plain = Path::new(store::RUNS).join(&name);
-    // Two experiments within a second do not share a folder.
-    (2..100)
-        .map(|n| Path::new(store::RUNS).join(format!("{name}-{n}")))
-        .fold(plain, |folder, next| if folder.exists() { next } else { folder })
+    layout::unused(Path::new(layout::RUNS), &name, Path::exists)
 }

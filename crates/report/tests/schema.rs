@@ -1,0 +1,93 @@
+//! docs/run.schema.json, against a run with a cell of every kind.
+
+mod common;
+
+use punctual_core::plan::{CellPlan, Subject};
+use punctual_core::schema::Run;
+use serde_json::{Value, json};
+
+/// What is not of a cell, as a run has it.
+fn example() -> Value {
+    let mut run = common::all_kinds("6.1.0", "rt", 1.0).run;
+    let hash = "0123456789abcdef".repeat(4);
+    (run.plan_hash, run.board.fingerprint, run.tool.sha256) = (hash.clone(), hash.clone(), hash);
+    let cell = |subject| CellPlan {
+        subject,
+        params: Default::default(),
+        load: "none".to_owned(),
+        duration_ns: 1,
+        samples: None,
+    };
+    run.plan.cells = vec![
+        cell(Subject::Probe("wakeup".to_owned())),
+        cell(Subject::Cost("lat.syscall".to_owned())),
+    ];
+    run.cells.push(common::skipped());
+    serde_json::to_value(run).unwrap()
+}
+
+fn validator() -> jsonschema::Validator {
+    let schema = include_str!("../../../docs/run.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+}
+
+#[test]
+fn a_cell_of_every_kind_is_as_the_schema_says() {
+    let run = example();
+    let kinds: Vec<_> = run["cells"].as_array().unwrap().iter().map(|c| &c["kind"]).collect();
+    for kind in ["latency", "cost", "response"] {
+        assert!(kinds.contains(&&json!(kind)), "{kind}");
+    }
+    let validator = validator();
+    let errors = validator.iter_errors(&run).take(5);
+    let errors: Vec<_> = errors.map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let read: Run = serde_json::from_value(run.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), run);
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_cell_of_its_kind() {
+    let run = example();
+    let place = |kind: &str| {
+        let cells = run["cells"].as_array().unwrap();
+        cells.iter().position(|cell| cell["kind"] == kind).unwrap()
+    };
+    let (latency, cost, response) = (place("latency"), place("cost"), place("response"));
+    let validator = validator();
+    let refused = |pointer: String, value: Value| {
+        let mut wrong = run.clone();
+        *wrong.pointer_mut(&pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+        assert!(!validator.is_valid(&wrong), "{pointer} may be anything");
+    };
+    refused("/schema".to_owned(), json!("1.1"));
+    for (of, key, value) in [
+        (latency, "kind", json!("cost")),
+        (latency, "kind", json!("tremor")),
+        (latency, "max_ns", json!("20 us")),
+        (latency, "series/0/role", json!("primary")),
+        (latency, "series/1/unit", json!("furlongs")),
+        (latency, "series/0/stats/max", json!(null)),
+        (latency, "threads/0/policy", json!("fast")),
+        (latency, "threads/0/series/0/samples", json!(-1)),
+        (latency, "helpers/0/name", json!("")),
+        (latency, "counters/0/bad", json!("yes")),
+        (latency, "primary/noun", json!(null)),
+        (cost, "kind", json!("latency")),
+        (cost, "unit", json!("ns/op")),
+        (cost, "better", json!("bigger")),
+        (cost, "end", json!("bored")),
+        (cost, "value", json!("1")),
+        (response, "sides/0/role", json!("guest")),
+        (response, "line_ns", json!(-1)),
+    ] {
+        refused(format!("/cells/{of}/{key}"), value);
+    }
+    for (of, key) in
+        [(latency, "primary"), (latency, "max_ns"), (cost, "metric"), (response, "sides")]
+    {
+        let mut wrong = run.clone();
+        wrong["cells"][of].as_object_mut().unwrap().remove(key).unwrap();
+        assert!(!validator.is_valid(&wrong), "{key} may be missing");
+    }
+}
