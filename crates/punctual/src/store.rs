@@ -11,7 +11,6 @@ use anyhow::{Context, anyhow, bail};
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, CellState, Run, RunState, SCHEMA};
 use punctual_lab::qemu::CHANNEL;
-use serde::Deserialize;
 use serde_json::Value;
 
 mod find;
@@ -91,7 +90,8 @@ fn read_json(dir: &Path) -> anyhow::Result<(Value, Run)> {
             env!("CARGO_PKG_VERSION")
         );
     }
-    let run = Run::deserialize(&value).with_context(damaged)?;
+    // From the text, of which an error tells line and column.
+    let run = serde_json::from_slice(&bytes).with_context(damaged)?;
     Ok((value, run))
 }
 

@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use punctual_core::json;
 use punctual_lab::experiment::EXPERIMENT;
 use punctual_lab::qemu::CHANNEL;
 
@@ -94,7 +93,8 @@ fn order_of(path: &Path) -> Vec<String> {
         runs: Vec<String>,
     }
     let text = fs::read(path.join(EXPERIMENT)).unwrap_or_default();
-    json::read::<Experiment>(&text).map_or_else(|_| Vec::new(), |experiment| experiment.runs)
+    serde_json::from_slice::<Experiment>(&text)
+        .map_or_else(|_| Vec::new(), |experiment| experiment.runs)
 }
 
 /// Every run below [`RUNS`], those of sets included, by name, which begins with its time.
