@@ -6,26 +6,44 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use support::cyclictest::{cyclictest_median, last_cpu, lower_bound_of_median, punctual_median};
 use support::{Folder, count, has_time, megabytes, need, programs, release, root, text, usage};
 
-/// User-space instructions of a whole process.
-fn instructions(folder: &Folder, program: &Path, args: &[&str]) -> i64 {
+/// What callgrind prints a count behind.
+const COLLECTED: &str = "Collected : ";
+
+fn callgrind<'a>(program: &'a Path, args: &[&'a str]) -> Vec<&'a str> {
     let tool = ["--tool=callgrind", "--callgrind-out-file=/dev/null", program.to_str().unwrap()];
-    let output = folder.run("valgrind", &[&tool, args].concat());
-    let report = text(&output.stderr);
-    let collected = report.lines().find_map(|line| line.split_once("Collected : "));
-    let collected = collected.unwrap_or_else(|| panic!("callgrind said {report}")).1;
-    collected.trim().parse().unwrap()
+    [&tool, args].concat()
 }
 
-/// Instructions that each sample costs: what is the same for any number drops out.
-/// Large numbers, since the worst samples of a busy machine cost some once each.
-fn instructions_each(measure: impl Fn(&str) -> i64) -> f64 {
-    let (few, many) = (5_000, 20_000);
-    let difference = measure(&many.to_string()) - measure(&few.to_string());
-    f64::from(i32::try_from(difference).unwrap()) / f64::from(many - few)
+fn collected(report: &[u8]) -> u64 {
+    let report = text(report);
+    let count = report.lines().find_map(|line| line.split_once(COLLECTED));
+    count.unwrap_or_else(|| panic!("callgrind said {report}")).1.trim().parse().unwrap()
+}
+
+/// User-space instructions of a whole process.
+fn instructions(folder: &Folder, program: &Path, args: &[&str]) -> u64 {
+    collected(&folder.run("valgrind", &callgrind(program, args)).stderr)
+}
+
+/// Instructions that each sample costs: what is the same for any number drops out. The median of
+/// five differences, since the worst samples of a busy machine cost some once each.
+fn instructions_each(measure: impl Fn(&str) -> u64) -> f64 {
+    const LOOPS: [u32; 2] = [3_000, 9_000];
+    let mut each = [0; 5].map(|_| {
+        let [few, many] = LOOPS.map(|loops| measure(&loops.to_string()));
+        let more = i32::try_from(i128::from(many) - i128::from(few)).unwrap();
+        f64::from(more) / f64::from(LOOPS[1] - LOOPS[0])
+    });
+    each.sort_by(f64::total_cmp);
+    println!("  instructions a sample, five differences: {each:.1?}");
+    each[2]
 }
 
 #[test]
@@ -35,16 +53,50 @@ fn instructions_per_sample() {
     need!(programs(&["valgrind", "cyclictest"]));
     let folder = Folder::new("instructions");
     let ours = instructions_each(|samples| {
-        let line = ["run", "wakeup", "-i", "1000", "-p", "80", "-l", samples];
-        let line = [&line[..], &["--out", samples]].concat();
-        instructions(&folder, &binary, &line)
+        let line = ["run", "wakeup", "-i", "1000", "-p", "80", "-l", samples, "--out", "r"];
+        let count = instructions(&folder, &binary, &line);
+        fs::remove_dir_all(folder.path("r")).unwrap();
+        count
     });
     let theirs = instructions_each(|samples| {
         let line = ["-q", "-m", "-p", "80", "-i", "1000", "-l", samples];
         instructions(&folder, "cyclictest".as_ref(), &line)
     });
     println!("instructions a sample: punctual {ours:.1}, cyclictest {theirs:.1}");
-    assert!(ours <= theirs, "{ours} instructions a sample, cyclictest {theirs}");
+    assert!(ours <= 150.0 && ours <= theirs, "{ours} instructions, cyclictest {theirs}");
+}
+
+/// SIGALRM ends the process at once, and callgrind with it: what the end of a run takes, the hash
+/// of the executable most of it, is not counted.
+#[test]
+fn instructions_before_the_first_sample() {
+    let binary = need!(release());
+    need!(programs(&["valgrind"]));
+    let folder = Folder::new("before");
+    let line = ["run", "wakeup", "-i", "1s", "-D", "1h", "--no-warmup", "--out", "r"];
+    let mut child = Command::new("valgrind")
+        .args(callgrind(&binary, &line))
+        .current_dir(folder.path("."))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let cells = folder.path("r/cells");
+    let began = || fs::read_dir(&cells).is_ok_and(|mut cells| cells.next().is_some());
+    while !began() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before its cell began");
+        sleep(Duration::from_millis(50));
+    }
+    // The first releases; those that follow a second later are some hundred instructions each.
+    sleep(Duration::from_millis(1_500));
+    let number = child.id().to_string();
+    folder.run("kill", &["-ALRM", &number]);
+    let count = collected(&child.wait_with_output().unwrap().stderr);
+    let size = fs::metadata(&binary).unwrap().len();
+    println!("instructions before the first samples: {count}, of a binary of {size} bytes");
+    assert_eq!(folder.json("r/run.json")["tool"]["sha256"], "");
+    // To hash takes more than twelve for each byte.
+    assert!(count < 20_000_000, "{count} instructions");
 }
 
 /// The system calls of the probe's thread, by name, in order.
@@ -92,18 +144,39 @@ fn no_system_call_but_the_wait() {
     }
 }
 
+/// A field of /proc/PID/status in bytes.
+fn resident(status: &str, field: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<u64>().ok()? * 1024)
+}
+
+/// A minute of two threads, as the standard plan's cells have them on a machine of two CPUs.
 #[test]
 fn peak_memory() {
     let binary = need!(release());
-    need!(has_time());
     let folder = Folder::new("memory");
-    let used = usage(&folder, &binary, &["run", "wakeup", "-D", "1m", "--out", "r"]);
-    assert!(folder.path("r/report.html").exists());
+    let line = ["run", "wakeup", "-t", "2", "-D", "1m", "--no-report", "-q", "--out", "r"];
+    let mut child = Command::new(&binary).args(line).current_dir(folder.path(".")).spawn().unwrap();
+    let path = format!("/proc/{}/status", child.id());
+    let (mut anonymous, mut file, mut peak) = (0, 0, 0);
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(&path).unwrap_or_default();
+        let size = |field| resident(&status, field).unwrap_or(0);
+        anonymous = anonymous.max(size("RssAnon") + size("RssShmem"));
+        file = file.max(size("RssFile"));
+        // The kernel keeps the peak of the sum; what lies between two looks is in it.
+        peak = peak.max(size("VmHWM"));
+        sleep(Duration::from_millis(20));
+    }
+    assert!(child.wait().unwrap().success());
     let state = count(&folder.json("r/run.json")["facts"]["engine"], "state_bytes_per_thread");
-    println!("peak resident size of a minute: {:.2} MB", megabytes(used.peak));
+    let size = fs::metadata(&binary).unwrap().len();
+    println!("anonymous {anonymous}, of the file {file}, peak of both {peak}, binary {size} bytes");
     println!("state of a thread: {state} bytes");
-    assert!(used.peak <= 6_000_000, "{} bytes", used.peak);
-    assert!(state < used.peak, "{state} bytes of state in {} bytes", used.peak);
+    assert!(2 * state < anonymous, "{anonymous} bytes cannot hold two threads' {state}");
+    assert!(anonymous <= 2_500_000 && peak - file <= 2_500_000, "{anonymous}, {peak} bytes");
+    // Neighbouring segments each have the page at which they meet.
+    assert!(file <= size + 5 * 4_096, "{file} bytes of a file of {size}");
 }
 
 #[test]
@@ -119,7 +192,7 @@ fn binary_size() {
     }
     let size = fs::metadata(&binary).unwrap().len();
     println!("static binary: {:.2} MB", megabytes(size));
-    assert!(size <= 3_000_000, "{size} bytes");
+    assert!(size <= 8_000_000, "{size} bytes");
 }
 
 #[test]
@@ -160,6 +233,7 @@ fn median_against_cyclictest() {
 fn report_of_24_hours() {
     let binary = need!(release());
     need!(has_time());
+    need!(programs(&["valgrind"]));
     let folder = Folder::new("day");
     // The second has late samples and a new maximum all day long: the most that a report shows.
     let tail = "sim:dist=exponential,order=random,stall=30ms,stall-every=977";
@@ -171,31 +245,35 @@ fn report_of_24_hours() {
         let used = usage(&folder, &binary, &["report", name, "-o", &page]);
         let size = fs::metadata(folder.path(&page)).unwrap().len();
         let (peak, file) = (megabytes(used.peak), megabytes(size));
-        println!("report of 24 h, {name}: {:.2} s, {peak:.1} MB, file {file:.2} MB", used.wall);
-        assert!(used.wall <= 1.0, "{name}: {} s", used.wall);
+        let count = instructions(&folder, &binary, &["report", name, "-o", "again.html"]);
+        println!("report of 24 h, {name}: {count} instructions, {peak:.1} MB, file {file:.2} MB");
+        assert!(count <= REPORT, "{name}: {count} instructions");
         assert!(used.peak <= 200_000_000, "{name}: {} bytes", used.peak);
         assert!(size <= 2_000_000, "{name}: {size} bytes");
     }
 }
 
+/// Instructions of a report at most: about half a second of a machine of 3 GHz.
+const REPORT: u64 = 3_000_000_000;
+
 #[test]
 fn recording_speed() {
     let binary = need!(release());
-    need!(has_time());
+    need!(programs(&["valgrind"]));
     let folder = Folder::new("speed");
-    let seconds = (0..3).map(|_| {
-        let line = ["run", "sim", "-l", "100000000", "--no-report", "--out", "r"];
-        let used = usage(&folder, &binary, &line);
-        let samples = count(&folder.json("r/run.json")["cells"][0], "samples");
-        assert_eq!(samples, 100_000_000);
+    let measure = |samples: &str| {
+        let line = ["run", "sim", "-l", samples, "--no-report", "--out", "r"];
+        let count = instructions(&folder, &binary, &line);
+        assert_eq!(
+            self::count(&folder.json("r/run.json")["cells"][0], "samples").to_string(),
+            samples
+        );
         fs::remove_dir_all(folder.path("r")).unwrap();
-        used.cpu
-    });
-    // Whatever disturbs makes it slower: the best is the nearest to its cost.
-    let best = seconds.fold(f64::INFINITY, f64::min);
-    let each = best * 1e9 / 1e8;
-    println!("recording: {each:.2} ns of CPU time a sample");
-    assert!(each <= 10.0, "{each} ns a sample");
+        f64::from(u32::try_from(count).unwrap())
+    };
+    let each = (measure("3000000") - measure("1000000")) / 2e6;
+    println!("recording: {each:.1} instructions a simulated sample");
+    assert!(each <= 110.0, "{each} instructions a sample");
 }
 
 #[test]

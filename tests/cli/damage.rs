@@ -34,6 +34,11 @@ fn a_run_json_that_cannot_be_read_is_refused() {
         fs::write(&path, bytes).unwrap();
         refused(&scratch, &["r/run.json is damaged or not of punctual"]);
     }
+    // A key with a value of another kind: the error says where it stands.
+    let text = String::from_utf8(whole).unwrap();
+    let line = text.lines().position(|line| line.contains("\"phase_ns\": 0,")).unwrap() + 1;
+    fs::write(&path, text.replace("\"phase_ns\": 0,", "\"phase_ns\": \"none\",")).unwrap();
+    refused(&scratch, &["invalid type: string \"none\"", &format!("at line {line} column 20")]);
     fs::remove_file(&path).unwrap();
     refused(&scratch, &["r: not a run directory: there is no run.json in it"]);
     fs::remove_dir_all(scratch.path("r")).unwrap();

@@ -13,7 +13,6 @@ pub mod format;
 pub mod hash;
 pub mod histogram;
 pub mod interval;
-pub mod json;
 pub mod kconfig;
 pub mod layout;
 pub mod params;

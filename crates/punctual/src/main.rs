@@ -13,7 +13,13 @@ mod plans;
 mod request;
 mod store;
 
+/// A panic unwinds: what was changed on the machine is undone as the journal of it is dropped,
+/// and loads end with their set. The message is written when it begins.
 fn main() -> ExitCode {
+    std::panic::catch_unwind(start).unwrap_or(ExitCode::from(ending::ERROR))
+}
+
+fn start() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // A load's supervisor forks: nothing may run before it.
@@ -33,7 +39,6 @@ fn main() -> ExitCode {
     {
         return ExitCode::from(u8::try_from(init::measure_main()).unwrap_or(1));
     }
-    undo_after_panic();
     let ending = match cli::command().try_get_matches() {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {
@@ -50,14 +55,4 @@ fn main() -> ExitCode {
             ExitCode::from(ending::ERROR)
         }
     }
-}
-
-/// A panic aborts this process: what it has changed on the machine is undone before. Loads
-/// end with their supervisors, which the end of this process ends.
-fn undo_after_panic() {
-    let told = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        told(panic);
-        punctual_suite::knobs::undo_own().iter().for_each(|failed| output::complain(failed));
-    }));
 }

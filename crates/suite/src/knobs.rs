@@ -15,4 +15,4 @@ mod restore;
 pub use dma_latency::DmaLatency;
 pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
 pub use journal::Journal;
-pub use restore::{RestoreReport, restore, restore_in, undo_own};
+pub use restore::{RestoreReport, restore, restore_in};

@@ -2,15 +2,16 @@
 //!
 //! Architecture invariant: between two samples there is no lock, no allocation,
 //! no system call, no print, no floating point, no dynamic dispatch, and no loop
-//! but the insertion of one of the worst samples.
+//! but two short ones: the insertion of one of the worst samples (six steps), and once a
+//! second the words of a block.
 
 use std::sync::Arc;
 
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
-use punctual_core::histogram::{COARSE_BINS, COARSE_SHIFT, SignedHistogram, bin_of};
+use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::stats::Limits;
 
-use crate::ring::{BlockRing, LateRing, RING_BLOCKS, RING_LATE, SLOT_BINS};
+use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_LATE};
 
 /// How many of the worst samples a thread keeps with their times.
 pub const WORST: usize = 64;
@@ -18,12 +19,18 @@ pub const WORST: usize = 64;
 /// How many samples above the trace threshold a thread keeps at most.
 pub const ABOVE_CAP: usize = 16_384;
 
-/// Bytes that recording takes for one thread, its stack aside.
+/// Bytes that recording the primary series takes for one thread, its stack aside.
 #[must_use]
 pub fn state_bytes() -> usize {
+    state_bytes_with(RING_BLOCKS)
+}
+
+/// Bytes of a recorder whose ring holds `blocks` blocks.
+#[must_use]
+pub fn state_bytes_with(blocks: usize) -> usize {
     let histograms = 2 * size_of::<u64>() * punctual_core::histogram::BINS;
     let worst = WORST * size_of::<Outlier>();
-    BlockRing::<SLOT_BINS>::bytes(RING_BLOCKS)
+    BlockRing::bytes(blocks)
         + LateRing::bytes(RING_LATE)
         + histograms
         + worst
@@ -40,24 +47,29 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn new() -> Self {
-        Self { blocks: BlockRing::new(RING_BLOCKS), late: LateRing::new(RING_LATE) }
+    fn new(blocks: usize) -> Self {
+        Self { blocks: BlockRing::new(blocks), late: LateRing::new(RING_LATE) }
     }
 }
 
 /// Records the samples of one thread.
 #[derive(Debug)]
 pub struct Recorder {
-    shared: Arc<Shared>,
-    histogram: SignedHistogram,
-    block: Moments,
     /// Instant at which the current block ends, ns of the probe's clock.
     block_end: u64,
+    /// Samples from here on, ...
+    usual_from: u64,
+    /// ... this many ns of them, are no extreme of the block, none of the worst, below
+    /// deadline and threshold, and not early: all that they change is counts and sums.
+    usual_width: u64,
+    block: Moments,
+    histogram: SignedHistogram,
+    coarse: Coarse,
+    shared: Arc<Shared>,
     /// Instant at which the current block began, at the latest.
     block_start: u64,
-    /// Position of the current block's slot in the ring.
-    position: usize,
-    published: u64,
+    /// Words of the ring of blocks that are published.
+    written: u64,
     late_pushed: u64,
     epoch: u64,
     limits: Limits,
@@ -84,19 +96,28 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Allocates everything that recording needs: about 1.3 MB, most of it ring.
-    /// Samples count as warm-up until [`Recorder::begin`].
+    /// A recorder of a thread's primary series: its ring outlasts a collector that is
+    /// starved for ten minutes. Samples count as warm-up until [`Recorder::begin`].
     #[must_use]
     pub fn new(limits: Limits) -> Self {
+        Self::with_blocks(limits, RING_BLOCKS)
+    }
+
+    /// A recorder whose ring holds `blocks` seconds; see [`crate::ring::RING_BLOCKS_ASIDE`].
+    /// Allocates everything that recording needs: [`state_bytes_with`] says how much.
+    #[must_use]
+    pub fn with_blocks(limits: Limits, blocks: usize) -> Self {
         let keeps = if limits.threshold == i64::MAX { 0 } else { ABOVE_CAP };
         Self {
-            shared: Arc::new(Shared::new()),
+            shared: Arc::new(Shared::new(blocks)),
             histogram: SignedHistogram::new(),
+            coarse: Coarse::EMPTY,
             block: Moments::EMPTY,
+            usual_from: 0,
+            usual_width: 0,
             block_end: u64::MAX,
             block_start: 0,
-            position: 0,
-            published: 0,
+            written: 0,
             late_pushed: 0,
             epoch: 0,
             limits,
@@ -122,8 +143,9 @@ impl Recorder {
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
         self.histogram.clear();
-        self.shared.blocks.clear_first();
+        self.coarse = Coarse::EMPTY;
         self.block = Moments::EMPTY;
+        self.usual_width = 0;
         self.worst.clear();
         self.above.clear();
         self.above_left_out = 0;
@@ -144,7 +166,7 @@ impl Recorder {
     /// Whether the block that is due can be published; a simulation waits for the collector here.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.shared.blocks.has_room(self.published)
+        self.shared.blocks.has_room(self.written)
     }
 
     /// When the current block ends, ns of the probe's clock.
@@ -161,54 +183,99 @@ impl Recorder {
         if now >= self.block_end {
             self.next_block(now);
         }
-        let magnitude = latency.unsigned_abs();
-        let bin = bin_of(magnitude);
-        let block = &mut self.block;
-        block.count += 1;
-        block.sum += i128::from(latency);
-        block.sum_sq += u128::from(magnitude) * u128::from(magnitude);
-        block.min = block.min.min(latency);
-        if latency >= 0 {
-            self.histogram.positive.record_bin(bin);
-            self.shared.blocks.count(self.position, bin >> COARSE_SHIFT);
+        let value = latency.cast_unsigned();
+        // Below the first of them it wraps around: early samples are as far away as can be.
+        if value.wrapping_sub(self.usual_from) < self.usual_width {
+            self.count_above(value);
+            self.block.sum += i128::from(value);
         } else {
-            block.early += 1;
-            self.histogram.negative.record_bin(bin);
-            self.shared.blocks.count(self.position, COARSE_BINS + (bin >> COARSE_SHIFT));
+            self.notable(now, latency);
         }
+        if missed > 0 {
+            self.late(now, latency.unsigned_abs(), missed);
+        }
+    }
+
+    #[inline(always)]
+    fn count_above(&mut self, value: u64) {
+        let bin = bin_of(value);
+        self.histogram.positive.record_bin(bin);
+        self.coarse.count_above(bin >> COARSE_SHIFT);
+        self.block.count += 1;
+        self.block.sum_sq += u128::from(value) * u128::from(value);
+    }
+
+    fn count_below(&mut self, magnitude: u64) {
+        let bin = bin_of(magnitude);
+        self.histogram.negative.record_bin(bin);
+        self.coarse.count_below(bin >> COARSE_SHIFT);
+        self.block.count += 1;
+        self.block.early += 1;
+        self.block.sum_sq += u128::from(magnitude) * u128::from(magnitude);
+    }
+
+    /// A sample that may be more than a count: a few in a second, but all that are early.
+    #[inline(never)]
+    fn notable(&mut self, now: u64, latency: i64) {
+        if latency >= 0 {
+            self.count_above(latency.unsigned_abs());
+        } else {
+            self.count_below(latency.unsigned_abs());
+        }
+        let block = &mut self.block;
+        block.sum += i128::from(latency);
+        block.min = block.min.min(latency);
         if latency > block.max {
             block.max = latency;
             block.max_at = now.saturating_sub(self.epoch);
         }
-        if latency > self.worst.floor {
-            self.worst.insert(now.saturating_sub(self.epoch), latency);
-        }
         if latency > self.limits.deadline {
             block.exceeded += 1;
         }
-        if missed > 0 {
-            self.late(now, magnitude, missed);
+        if latency > self.worst.floor {
+            self.worst.insert(now.saturating_sub(self.epoch), latency);
         }
         if latency > self.limits.threshold {
             self.keep(now, latency);
         }
+        self.find_usual();
+    }
+
+    fn find_usual(&mut self) {
+        let Limits { deadline, threshold } = self.limits;
+        let from = self.block.min.max(0);
+        let to = self.block.max.min(self.worst.floor).min(deadline).min(threshold);
+        self.usual_from = from.unsigned_abs();
+        self.usual_width = if to < from { 0 } else { to.abs_diff(from) + 1 };
     }
 
     #[cold]
     #[inline(never)]
     fn next_block(&mut self, now: u64) {
         let elapsed = now.saturating_sub(self.epoch) / BLOCK_NS;
-        let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
-        if self.block.count == 0 || self.shared.blocks.publish(self.published, index, &self.block) {
-            if self.block.count > 0 {
-                self.published += 1;
-                self.position = self.shared.blocks.position(self.published);
-            }
+        if self.block.count == 0 || self.publish() {
             self.total.merge(&self.block);
             self.block = Moments::EMPTY;
+            self.usual_width = 0;
             self.block_start = self.epoch + elapsed * BLOCK_NS;
         }
         self.block_end = self.epoch.saturating_add((elapsed + 1).saturating_mul(BLOCK_NS));
+    }
+
+    /// Publishes the current block; false if the ring has no room for it.
+    fn publish(&mut self) -> bool {
+        let index = self.index();
+        let blocks = &self.shared.blocks;
+        match blocks.publish(self.written, index, &self.block, &mut self.coarse) {
+            Some(written) => self.written = written,
+            None => return false,
+        }
+        true
+    }
+
+    /// The second of the current block.
+    fn index(&self) -> u64 {
+        self.block_start.saturating_sub(self.epoch) / BLOCK_NS
     }
 
     #[cold]
@@ -241,8 +308,8 @@ impl Recorder {
     #[must_use]
     pub fn finish(mut self) -> Recording {
         if self.block.count > 0 {
-            let index = self.block_start.saturating_sub(self.epoch) / BLOCK_NS;
-            self.shared.blocks.close(self.published, index, &self.block);
+            let index = self.index();
+            self.shared.blocks.close(self.written, index, &self.block, &mut self.coarse);
             self.total.merge(&self.block);
         }
         let mut outliers = self.worst.kept;
@@ -260,23 +327,22 @@ impl Recorder {
     }
 }
 
-/// The worst samples, in no order, and the least of them once there are [`WORST`].
+/// The worst samples: once there are [`WORST`], a heap with the least of them first.
 #[derive(Debug)]
 struct Worst {
     kept: Vec<Outlier>,
+    /// The least of them; only what is above it comes in.
     floor: i64,
-    least: usize,
 }
 
 impl Worst {
     fn new() -> Self {
-        Self { kept: Vec::with_capacity(WORST), floor: i64::MIN, least: 0 }
+        Self { kept: Vec::with_capacity(WORST), floor: i64::MIN }
     }
 
     fn clear(&mut self) {
         self.kept.clear();
         self.floor = i64::MIN;
-        self.least = 0;
     }
 
     #[cold]
@@ -288,22 +354,37 @@ impl Worst {
             if self.kept.len() < WORST {
                 return;
             }
+            // In ascending order it is a heap.
+            self.kept.sort_unstable_by_key(|kept| kept.latency);
         } else {
-            self.kept[self.least] = sample;
+            self.replace_least(sample);
         }
-        self.floor = i64::MAX;
-        for (place, kept) in self.kept.iter().enumerate() {
-            if kept.latency < self.floor {
-                (self.floor, self.least) = (kept.latency, place);
+        self.floor = self.kept[0].latency;
+    }
+
+    /// Sifts the sample down from the top to its place.
+    fn replace_least(&mut self, sample: Outlier) {
+        let mut place = 0;
+        while let Some(mut below) = (2 * place + 1 < WORST).then_some(2 * place + 1) {
+            if below + 1 < WORST && self.kept[below + 1].latency < self.kept[below].latency {
+                below += 1;
             }
+            if sample.latency <= self.kept[below].latency {
+                break;
+            }
+            self.kept[place] = self.kept[below];
+            place = below;
         }
+        self.kept[place] = sample;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::RING_BLOCKS_ASIDE;
     use proptest::prelude::*;
+    use punctual_core::histogram::{COARSE_BINS, coarse_low};
 
     /// Nine years: the sum of squares holds 4,096 such samples.
     const YEARS: i64 = 1 << 58;
@@ -320,7 +401,8 @@ mod tests {
             recorder.record(1_000 + at, *latency, 0);
         }
         let recording = recorder.finish();
-        let blocks = (0..).map_while(|taken| shared.blocks.take(taken, 0)).collect();
+        let mut taken = 0;
+        let blocks = (0..).map_while(|_| shared.blocks.take(&mut taken, 0)).collect();
         (recording, blocks)
     }
 
@@ -338,14 +420,43 @@ mod tests {
         assert_eq!((recording.moments.max_at, recording.moments.early), (5 * s + 3, 1));
     }
 
+    /// A second of samples in as many coarse bins as a second can fill.
+    fn full_second() -> Vec<u64> {
+        (0..COARSE_BINS).map(coarse_low).take(86).collect()
+    }
+
     #[test]
     fn a_starved_collector_loses_nothing() {
-        let values: Vec<_> = (0..2 * RING_BLOCKS as u64).map(|s| (s * BLOCK_NS, 10)).collect();
-        let (recording, blocks) = record_all(&values, Limits::NONE);
-        assert_eq!(recording.moments.count, values.len() as u64);
-        assert_eq!(blocks.len(), RING_BLOCKS);
-        assert_eq!(blocks.iter().map(|b| b.moments.count).sum::<u64>(), values.len() as u64);
-        assert_eq!(blocks.last().unwrap().coarse, [(0, u32::try_from(RING_BLOCKS).unwrap() + 1)]);
+        for (blocks, seconds) in [(RING_BLOCKS, 2 * RING_BLOCKS as u64), (RING_BLOCKS_ASIDE, 150)] {
+            let mut recorder = Recorder::with_blocks(Limits::NONE, blocks);
+            let shared = recorder.shared();
+            recorder.begin(0);
+            for second in 0..seconds {
+                for latency in full_second() {
+                    recorder.record(second * BLOCK_NS, latency.cast_signed(), 0);
+                }
+            }
+            let recording = recorder.finish();
+            let mut taken = 0;
+            let taken: Vec<_> = (0..).map_while(|_| shared.blocks.take(&mut taken, 0)).collect();
+            let samples = seconds * full_second().len() as u64;
+            assert_eq!(recording.moments.count, samples);
+            assert!(taken.len() >= blocks && (taken.len() as u64) < seconds, "{}", taken.len());
+            // The last one holds all that did not find room.
+            let (last, before) = taken.split_last().unwrap();
+            assert!(before.iter().all(|block| block.moments.count == 86));
+            let rest = samples - 86 * before.len() as u64;
+            assert_eq!(last.moments.count, rest);
+            assert_eq!(last.coarse.iter().map(|(_, count)| u64::from(*count)).sum::<u64>(), rest);
+        }
+    }
+
+    #[test]
+    fn state_is_what_it_is_said_to_be() {
+        assert!(state_bytes() < 700_000, "{}", state_bytes());
+        assert!(state_bytes_with(RING_BLOCKS_ASIDE) < 250_000);
+        let ring = BlockRing::bytes(RING_BLOCKS) - BlockRing::bytes(RING_BLOCKS_ASIDE);
+        assert_eq!(state_bytes() - state_bytes_with(RING_BLOCKS_ASIDE), ring);
     }
 
     #[test]
@@ -361,14 +472,32 @@ mod tests {
     proptest! {
         #[test]
         fn a_recording_holds_every_sample(
-            values in prop::collection::vec((0_u64..40 * BLOCK_NS, -YEARS..YEARS), 1..400),
+            values in prop::collection::vec(
+                (0_u64..4 * BLOCK_NS, prop_oneof![-YEARS..YEARS, 0..1_000_i64, -9..100_i64]), 1..400),
+            deadline in prop_oneof![0..2_000_i64, Just(i64::MAX)],
         ) {
             let mut values = values;
             values.sort_by_key(|(at, _)| *at);
-            let (recording, blocks) = record_all(&values, Limits::NONE);
+            let limits = Limits { deadline, ..Limits::NONE };
+            let (recording, blocks) = record_all(&values, limits);
             let mut all = Moments::EMPTY;
             blocks.iter().for_each(|block| all.merge(&block.moments));
             prop_assert_eq!(all, recording.moments);
+            let mut one_by_one = Moments::EMPTY;
+            for (at, value) in &values {
+                one_by_one.merge(&Moments {
+                    count: 1,
+                    missed: 0,
+                    early: u64::from(*value < 0),
+                    exceeded: u64::from(*value > deadline),
+                    min: *value,
+                    max: *value,
+                    max_at: *at,
+                    sum: i128::from(*value),
+                    sum_sq: u128::from(value.unsigned_abs()).pow(2),
+                });
+            }
+            prop_assert_eq!(all, one_by_one);
             prop_assert_eq!(recording.histogram.total(), values.len() as u64);
             prop_assert_eq!(all.sum, values.iter().map(|(_, v)| i128::from(*v)).sum::<i128>());
             for block in &blocks {

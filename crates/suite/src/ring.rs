@@ -1,163 +1,204 @@
 //! The rings between a probe's thread and the collector: one writer, one reader,
 //! no lock.
 //!
-//! Architecture invariant: the collector reads published slots only. The slot at
-//! `head` belongs to the probe, which counts into it directly; closing a block
-//! writes a dozen words and moves `head` with Release. The collector reads with
-//! Acquire, clears the slot, and gives it back by moving `tail`. Counters are
-//! plain loads and stores: with one writer a read-modify-write would only cost a
-//! locked instruction (on aarch64 a call). Each side keeps its own cursor and
-//! hands it in: neither ever loads the word that it stores.
+//! Architecture invariant: the collector reads published words only. What lies between
+//! `tail` and `head` is the collector's, all else the probe's. Closing a block writes its
+//! words and moves `head` with Release. The collector reads with Acquire, and gives the
+//! words back by moving `tail`. All of it is plain loads and stores: with one writer a
+//! read-modify-write would only cost a locked instruction (on aarch64 a call). Each side
+//! passes in its own cursor, so it never reads back the word it publishes.
 
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::block::{Block, CoarseBin, Late, Moments};
+use punctual_core::block::{Block, CoarseBin, Late, Moments, coarse_bin};
 use punctual_core::histogram::COARSE_BINS;
 
-/// Coarse bins of a slot: values of zero and above, then magnitudes below zero.
-pub const SLOT_BINS: usize = 2 * COARSE_BINS;
-
-/// Blocks that a ring holds: a collector may be starved for ten minutes.
+/// Blocks that the ring of a thread's primary series holds: a collector may be starved for
+/// ten minutes.
 pub const RING_BLOCKS: usize = 600;
+
+/// Blocks that the ring of any other series holds: a minute.
+pub const RING_BLOCKS_ASIDE: usize = 60;
 
 /// Late samples that a ring holds between two visits of the collector.
 pub const RING_LATE: usize = 1_024;
+
+/// Coarse bins that one second of samples of zero and above can fill: a thread's latencies
+/// do not overlap, so their sum is at most a second, but for the first, which may have
+/// begun earlier.
+const BLOCK_BINS: usize = 86;
+
+/// Words of a block before those of its bins.
+const WORDS: usize = 13;
+
+/// Words of the longest block: every bin on both sides of zero.
+const LONGEST: usize = WORDS + 2 * COARSE_BINS;
+
+/// The coarse histogram of the current block, which only the probe sees.
+#[derive(Debug)]
+pub struct Coarse {
+    above: [u64; COARSE_BINS],
+    /// Of the magnitudes of values below zero.
+    below: [u64; COARSE_BINS],
+}
+
+impl Coarse {
+    /// Without a value.
+    pub const EMPTY: Self = Self { above: [0; COARSE_BINS], below: [0; COARSE_BINS] };
+
+    /// Counts a value of zero or above, by the coarse bin of its magnitude.
+    #[inline(always)]
+    pub fn count_above(&mut self, bin: usize) {
+        self.above[bin] += 1;
+    }
+
+    /// Counts a value below zero.
+    #[inline(always)]
+    pub fn count_below(&mut self, bin: usize) {
+        self.below[bin] += 1;
+    }
+
+    /// Takes what a bin counted.
+    fn take(&mut self, bin: CoarseBin) -> u64 {
+        let number = usize::from(if bin < 0 { !bin } else { bin }.unsigned_abs());
+        std::mem::take(if bin < 0 { &mut self.below[number] } else { &mut self.above[number] })
+    }
+}
 
 /// A cache line of its own, so that writer and reader do not share one.
 #[repr(align(64))]
 #[derive(Debug)]
 struct Line<T>(T);
 
-const WORDS: usize = 12;
-
+/// The ring of blocks. Each takes the words of its moments and one for each coarse bin
+/// that counted something.
 #[derive(Debug)]
-struct Slot<const BINS: usize> {
-    words: [AtomicU64; WORDS],
-    coarse: [AtomicU32; BINS],
-}
-
-/// The ring of blocks.
-#[derive(Debug)]
-pub struct BlockRing<const BINS: usize = SLOT_BINS> {
-    /// Blocks published so far.
+pub struct BlockRing {
+    /// Words published so far.
     head: Line<AtomicU64>,
-    /// Blocks that the collector has given back.
+    /// Words that the collector has given back.
     tail: Line<AtomicU64>,
-    slots: Box<[Slot<BINS>]>,
+    /// A power of two of them.
+    words: Box<[AtomicU64]>,
 }
 
-impl<const BINS: usize> BlockRing<BINS> {
-    /// A ring of `slots` slots, all clear.
+impl BlockRing {
+    /// A ring for at least `blocks` blocks of samples of zero and above, of a second each.
     #[must_use]
-    pub fn new(slots: usize) -> Self {
-        let slot = |_| Slot {
-            words: std::array::from_fn(|_| AtomicU64::new(0)),
-            coarse: std::array::from_fn(|_| AtomicU32::new(0)),
-        };
+    pub fn new(blocks: usize) -> Self {
+        Self::of_words(Self::words(blocks))
+    }
+
+    /// A ring of `words` words, a power of two.
+    fn of_words(words: usize) -> Self {
         Self {
             head: Line(AtomicU64::new(0)),
             tail: Line(AtomicU64::new(0)),
-            slots: (0..slots).map(slot).collect(),
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Bytes of a ring of `slots` slots.
+    /// The longest block always has room, so that a thread that ends can publish its last.
+    const fn words(blocks: usize) -> usize {
+        (blocks * (WORDS + BLOCK_BINS) + 2 * LONGEST).next_power_of_two()
+    }
+
+    /// Bytes of a ring for `blocks` blocks.
     #[must_use]
-    pub const fn bytes(slots: usize) -> usize {
-        slots * size_of::<Slot<BINS>>() + size_of::<Self>()
+    pub const fn bytes(blocks: usize) -> usize {
+        Self::words(blocks) * size_of::<AtomicU64>() + size_of::<Self>()
     }
 
-    fn slot(&self, number: u64) -> &Slot<BINS> {
-        &self.slots[usize::try_from(number).unwrap_or(0) % self.slots.len()]
+    #[allow(clippy::cast_possible_truncation, reason = "the mask leaves an index")]
+    fn word(&self, position: u64) -> &AtomicU64 {
+        &self.words[position as usize & (self.words.len() - 1)]
     }
 
-    /// Position of the slot for the block numbered `number`; kept by the writer.
+    /// Writer, with `written` words published: whether `length` more find room.
+    fn fits(&self, written: u64, length: usize) -> bool {
+        let used = written - self.tail.0.load(Ordering::Acquire);
+        used + length as u64 <= self.words.len() as u64
+    }
+
+    /// Writer, with `written` words published: whether any block can be published.
     #[must_use]
-    pub fn position(&self, number: u64) -> usize {
-        usize::try_from(number).unwrap_or(0) % self.slots.len()
+    pub fn has_room(&self, written: u64) -> bool {
+        self.fits(written, LONGEST + LONGEST)
     }
 
-    /// Writer: counts one value in the coarse bin `bin` of the slot at `position`.
-    #[inline(always)]
-    pub fn count(&self, position: usize, bin: usize) {
-        let counter = &self.slots[position].coarse[bin];
-        counter.store(counter.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    /// Writer, with `written` words published: publishes the current block and empties
+    /// `coarse`. Returns the words published now; none if there is no room: the block goes on.
+    pub fn publish(
+        &self,
+        written: u64,
+        index: u64,
+        moments: &Moments,
+        coarse: &mut Coarse,
+    ) -> Option<u64> {
+        let bins = usize::try_from(coarse_bin(moments.max) - coarse_bin(moments.min));
+        // With room for a last block after it.
+        let most = WORDS + bins.unwrap_or(0) + 1 + LONGEST;
+        self.fits(written, most).then(|| self.close(written, index, moments, coarse))
     }
 
-    /// Writer, with `published` blocks behind it: whether there is a slot for the block
-    /// after the current one.
-    #[must_use]
-    pub fn has_room(&self, published: u64) -> bool {
-        published + 1 - self.tail.0.load(Ordering::Acquire) < self.slots.len() as u64
-    }
-
-    /// Writer: publishes the current block where there is room for another one.
-    /// Without room the block goes on, and false comes back.
-    pub fn publish(&self, published: u64, index: u64, moments: &Moments) -> bool {
-        if !self.has_room(published) {
-            return false;
+    /// Writer, with `written` words published: publishes the last block; no other follows.
+    pub fn close(&self, written: u64, index: u64, moments: &Moments, coarse: &mut Coarse) -> u64 {
+        let start = written + WORDS as u64;
+        let mut end = start;
+        for bin in coarse_bin(moments.min)..=coarse_bin(moments.max) {
+            let count = coarse.take(bin);
+            if count > 0 {
+                self.word(end).store(entry(bin, count), Ordering::Relaxed);
+                end += 1;
+            }
         }
-        self.close(published, index, moments);
-        true
-    }
-
-    /// Writer: publishes the last block; no other follows.
-    pub fn close(&self, published: u64, index: u64, moments: &Moments) {
-        let slot = self.slot(published);
-        for (word, value) in slot.words.iter().zip(to_words(index, moments)) {
-            word.store(value, Ordering::Relaxed);
+        for (position, value) in (written..).zip(to_words(index, end - start, moments)) {
+            self.word(position).store(value, Ordering::Relaxed);
         }
-        self.head.0.store(published + 1, Ordering::Release);
+        self.head.0.store(end, Ordering::Release);
+        end
     }
 
-    /// Writer, before anything is published: clears the first slot (the warm-up's counts).
-    pub fn clear_first(&self) {
-        self.slot(0).coarse.iter().for_each(|count| count.store(0, Ordering::Relaxed));
-    }
-
-    /// Reader, with `taken` blocks behind it: takes the oldest published block.
-    pub fn take(&self, taken: u64, thread: u32) -> Option<Block> {
-        if taken == self.head.0.load(Ordering::Acquire) {
+    /// Reader, with `taken` words given back: takes the oldest published block.
+    pub fn take(&self, taken: &mut u64, thread: u32) -> Option<Block> {
+        if *taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
-        let slot = self.slot(taken);
-        let words: [u64; WORDS] = std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed));
-        let (index, moments) = from_words(&words);
-        let mut coarse = Vec::new();
-        let (above, below) = slot.coarse.split_at(BINS / 2);
-        // From the lowest value to the highest: the mirror is read backwards.
-        for (bin, count) in below.iter().enumerate().rev() {
-            take_count(count, || -1 - number(bin), &mut coarse);
-        }
-        for (bin, count) in above.iter().enumerate() {
-            take_count(count, || number(bin), &mut coarse);
-        }
-        self.tail.0.store(taken + 1, Ordering::Release);
+        let start = *taken;
+        let word = |position: u64| self.word(position).load(Ordering::Relaxed);
+        let words: [u64; WORDS] = std::array::from_fn(|i| word(start + i as u64));
+        let (index, bins, moments) = from_words(&words);
+        let first = start + WORDS as u64;
+        *taken = first + bins;
+        let coarse = (first..*taken).map(|position| bin_and_count(word(position))).collect();
+        self.tail.0.store(*taken, Ordering::Release);
         Some(Block { thread, series: 0, index, moments, coarse })
     }
 }
 
-#[inline(always)]
-fn take_count(count: &AtomicU32, bin: impl FnOnce() -> CoarseBin, to: &mut Vec<(CoarseBin, u32)>) {
-    let counted = count.load(Ordering::Relaxed);
-    if counted != 0 {
-        to.push((bin(), counted));
-        count.store(0, Ordering::Relaxed);
-    }
+/// Bits of an entry below its count: those of a bin.
+const BIN_BITS: u32 = CoarseBin::BITS;
+
+/// A bin and its count, of which 48 bits are kept: more than four million a second for a year.
+fn entry(bin: CoarseBin, count: u64) -> u64 {
+    count.min(u64::MAX >> BIN_BITS) << BIN_BITS | u64::from(bin.cast_unsigned())
 }
 
-fn number(bin: usize) -> CoarseBin {
-    CoarseBin::try_from(bin).unwrap_or(CoarseBin::MAX)
+#[allow(clippy::cast_possible_truncation, reason = "the low bits are the bin")]
+fn bin_and_count(entry: u64) -> (CoarseBin, u32) {
+    let count = u32::try_from(entry >> BIN_BITS).unwrap_or(u32::MAX);
+    ((entry as u16).cast_signed(), count)
 }
 
 #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "halves keep every bit")]
-fn to_words(index: u64, m: &Moments) -> [u64; WORDS] {
+fn to_words(index: u64, bins: u64, m: &Moments) -> [u64; WORDS] {
     let sum = m.sum as u128;
     [
         index,
+        bins,
         m.count,
         m.missed,
         m.early,
@@ -173,9 +214,10 @@ fn to_words(index: u64, m: &Moments) -> [u64; WORDS] {
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "halves keep every bit")]
-fn from_words(words: &[u64; WORDS]) -> (u64, Moments) {
+fn from_words(words: &[u64; WORDS]) -> (u64, u64, Moments) {
     let [
         index,
+        bins,
         count,
         missed,
         early,
@@ -200,7 +242,7 @@ fn from_words(words: &[u64; WORDS]) -> (u64, Moments) {
         sum: wide(sum_low, sum_high) as i128,
         sum_sq: wide(sq_low, sq_high),
     };
-    (index, moments)
+    (index, bins, moments)
 }
 
 /// The ring of late samples. When it is full the sample is not pushed, and the
@@ -266,6 +308,8 @@ impl LateRing {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use punctual_core::block::BLOCK_NS;
+    use punctual_core::histogram::{COARSE_SHIFT, bin_of, coarse_low};
 
     fn one(value: i64) -> Moments {
         Moments {
@@ -278,30 +322,78 @@ mod tests {
         }
     }
 
-    #[test]
-    fn blocks_come_back_as_published() {
-        let ring = BlockRing::<SLOT_BINS>::new(3);
-        for (number, value) in [(0, -5_i64), (1, i64::MAX), (2, i64::MIN), (3, 7)] {
-            let position = ring.position(number);
-            ring.count(position, usize::try_from(number).unwrap());
-            ring.count(position, COARSE_BINS + 1);
-            ring.count(position, COARSE_BINS + 1);
-            assert!(ring.publish(number, number + 10, &one(value)));
-            let block = ring.take(number, 2).unwrap();
-            assert_eq!((block.thread, block.index, block.moments), (2, number + 10, one(value)));
-            assert_eq!(block.coarse, [(-2, 2), (i16::try_from(number).unwrap(), 1)]);
-            assert_eq!(ring.take(number + 1, 2), None);
+    /// A block of these values.
+    fn block_of(values: &[i64]) -> (Moments, Coarse) {
+        let (mut moments, mut coarse) = (Moments::EMPTY, Coarse::EMPTY);
+        for value in values {
+            moments.merge(&one(*value));
+            let bin = bin_of(value.unsigned_abs()) >> COARSE_SHIFT;
+            if *value < 0 { coarse.count_below(bin) } else { coarse.count_above(bin) }
         }
+        (moments, coarse)
     }
 
     #[test]
-    fn a_full_ring_keeps_what_it_holds() {
-        let ring = BlockRing::<2>::new(3);
-        assert!(ring.publish(0, 0, &one(1)) && ring.publish(1, 1, &one(2)));
-        assert!(!ring.publish(2, 2, &one(3)));
-        assert_eq!(ring.take(0, 0).unwrap().index, 0);
-        assert!(ring.publish(2, 4, &one(3)));
-        assert_eq!([ring.take(1, 0).unwrap().index, ring.take(2, 0).unwrap().index], [1, 4]);
+    fn blocks_come_back_as_published() {
+        let ring = BlockRing::of_words(1 << 10);
+        let (mut written, mut taken) = (0, 0);
+        let blocks: [&[i64]; 5] =
+            [&[-40, -40, 7], &[i64::MAX, i64::MIN], &[i64::MIN, -1], &[0, 500, 500], &[-3]];
+        // Often enough to come around the ring's end in the midst of a block.
+        for (index, values) in (10..).zip(blocks.iter().cycle().take(500)) {
+            let (moments, mut coarse) = block_of(values);
+            written = ring.publish(written, index, &moments, &mut coarse).unwrap();
+            assert!(coarse.above.iter().chain(&coarse.below).all(|count| *count == 0));
+            let block = ring.take(&mut taken, 2).unwrap();
+            assert_eq!((block.thread, block.index, block.moments), (2, index, moments));
+            let mut expected: Vec<(CoarseBin, u32)> = Vec::new();
+            let mut sorted = values.to_vec();
+            sorted.sort_unstable();
+            for bin in sorted.into_iter().map(coarse_bin) {
+                match expected.last_mut() {
+                    Some((last, count)) if *last == bin => *count += 1,
+                    _ => expected.push((bin, 1)),
+                }
+            }
+            assert_eq!(block.coarse, expected);
+            assert_eq!(ring.take(&mut taken, 2), None);
+        }
+        assert!(written > 4 << 10);
+    }
+
+    #[test]
+    fn a_full_ring_keeps_what_it_holds_and_has_room_for_the_last() {
+        let ring = BlockRing::of_words(1 << 10);
+        let all: Vec<i64> = (0..COARSE_BINS - 4).map(|bin| coarse_low(bin).cast_signed()).collect();
+        let (mut written, mut index) = (0, 0);
+        loop {
+            let (moments, mut coarse) = block_of(&all);
+            match ring.publish(written, index, &moments, &mut coarse) {
+                Some(now) => (written, index) = (now, index + 1),
+                None => break,
+            }
+        }
+        assert_eq!(index, 2);
+        // What did not find room is all there, and more comes to it.
+        let both: Vec<i64> = all.iter().flat_map(|value| [*value, -*value - 1]).collect();
+        let (moments, mut coarse) = block_of(&both);
+        let end = ring.close(written, index, &moments, &mut coarse);
+        assert!(end <= 1 << 10, "{end} words");
+        let mut taken = 0;
+        let counts: Vec<u64> =
+            (0..).map_while(|_| Some(ring.take(&mut taken, 0)?.moments.count)).collect();
+        assert_eq!(counts, [all.len() as u64, all.len() as u64, both.len() as u64]);
+    }
+
+    #[test]
+    fn a_second_fills_no_more_bins_than_a_block_has_room_for() {
+        let mut sum = 0;
+        let fit = |low: &u64| {
+            sum += low;
+            sum <= BLOCK_NS
+        };
+        let bins = (0..COARSE_BINS).map(coarse_low).take_while(fit).count();
+        assert_eq!(bins + 1, BLOCK_BINS);
     }
 
     #[test]
@@ -325,25 +417,29 @@ mod loom_tests {
     #[test]
     fn the_reader_sees_whole_blocks_in_order() {
         loom::model(|| {
-            let ring = Arc::new(BlockRing::<2>::new(2));
+            // Room for two blocks of one bin, so that the third waits for the reader.
+            let ring = Arc::new(BlockRing::of_words(32));
             let writer = {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
-                    let mut published = 0;
+                    let (mut published, mut written) = (0, 0);
+                    let mut coarse = Coarse::EMPTY;
                     for _ in 0..3 {
-                        ring.count(ring.position(published), 0);
-                        let moments = Moments { count: published + 1, ..Moments::EMPTY };
-                        if !ring.publish(published, published, &moments) {
+                        coarse.count_above(0);
+                        let count = published + 1;
+                        let moments = Moments { count, min: 0, max: 0, ..Moments::EMPTY };
+                        if !ring.fits(written, WORDS + 1) {
                             break;
                         }
+                        written = ring.close(written, published, &moments, &mut coarse);
                         published += 1;
                     }
                     published
                 })
             };
-            let mut taken = 0;
+            let (mut taken, mut position) = (0, 0);
             let mut take = || {
-                let block = ring.take(taken, 0)?;
+                let block = ring.take(&mut position, 0)?;
                 assert_eq!(block.index, taken);
                 assert_eq!(block.moments.count, taken + 1);
                 assert_eq!(block.coarse, [(0, 1)]);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use punctual_suite::knobs::{Journal, restore, restore_in, undo_own};
+use punctual_suite::knobs::{Journal, restore, restore_in};
 
 /// A folder of its own for each test, gone with it.
 struct Folder(PathBuf);
@@ -254,7 +254,7 @@ fn a_cgroup_goes_with_all_that_is_in_it() {
 }
 
 #[test]
-fn a_journal_in_the_usual_place_is_found_and_undone_by_its_process_alone() {
+fn a_journal_in_the_usual_place_is_found_and_undone_by_a_panic_of_its_process() {
     let folder = Folder::new("usual");
     let mut journal = Journal::new().unwrap();
     let scratch = journal.scratch_dir(&folder.0).unwrap();
@@ -262,9 +262,11 @@ fn a_journal_in_the_usual_place_is_found_and_undone_by_its_process_alone() {
     let this = format!("process {} still runs", std::process::id());
     assert!(report.kept.iter().any(|text| text.contains(&this)), "{report:?}");
     assert!(scratch.exists());
-    // As after a panic, which takes the journal along.
-    std::mem::forget(journal);
-    assert_eq!(undo_own(), Vec::<String>::new());
+    let panics = std::panic::AssertUnwindSafe(move || {
+        let _journal = journal;
+        panic!("while settings are changed");
+    });
+    assert!(std::panic::catch_unwind(panics).is_err());
     assert!(!scratch.exists());
     let report = restore(true).unwrap();
     assert!(!report.kept.iter().any(|text| text.contains(&this)));

@@ -105,6 +105,9 @@ impl Distribution {
         if other.bins.is_empty() {
             return self;
         }
+        if self.bins.is_empty() {
+            return other;
+        }
         self.bins.extend(other.bins);
         Self::from_bins(self.bins)
     }

@@ -17,7 +17,8 @@ pub(super) struct Track {
     pub(super) series: u32,
     shared: Arc<Shared>,
     pub(super) limits: Limits,
-    blocks_taken: u64,
+    /// Words of the ring of blocks.
+    words_taken: u64,
     late_taken: u64,
     /// Releases that passed behind late samples.
     pub(super) behind: Behind,
@@ -36,7 +37,7 @@ impl Track {
             series,
             shared,
             limits,
-            blocks_taken: 0,
+            words_taken: 0,
             late_taken: 0,
             behind: Behind::default(),
             moments: Moments::EMPTY,
@@ -53,8 +54,7 @@ impl Track {
             files.push(&Record::Late(punctual_core::block::Late { series: self.series, ..late }));
             any = true;
         }
-        while let Some(block) = self.shared.blocks.take(self.blocks_taken, self.thread) {
-            self.blocks_taken += 1;
+        while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
             self.moments.merge(&block.moments);
             self.seconds = block.index + 1;
             self.clusters += u64::from(block.moments.exceeded > 0);

@@ -22,6 +22,8 @@ pub(super) struct Environment<'a> {
     pub(super) phase_ns: u64,
     pub(super) sync: SyncPolicy,
     pub(super) interrupts: Interrupts,
+    /// Nobody knew the executable's hash; it takes too long to be computed before the cells.
+    pub(super) hash_at_end: bool,
     pub(super) ended_by: Option<Signal>,
 }
 

@@ -106,6 +106,7 @@ pub fn run(
         phase_ns: options.phase_ns,
         sync: options.sync,
         interrupts,
+        hash_at_end: options.tool_sha256.is_none(),
         ended_by: None,
     };
     let not_written = run_cells(&mut environment, plan, &prepared, &mut run);
@@ -151,7 +152,7 @@ fn run_cells(
         }
         let over = matches!(run.state, RunState::Interrupted | RunState::Failed);
         if over || number + 1 == prepared.len() {
-            finish(run, &environment.interrupts);
+            finish(run, environment);
         } else {
             run.verdict = judge_run(&run.cells[..=number]);
         }
@@ -168,7 +169,7 @@ fn run_cells(
     not_written.map(|error| error.to_string())
 }
 
-fn finish(run: &mut Run, interrupts: &Interrupts) {
+fn finish(run: &mut Run, environment: &Environment<'_>) {
     if run.state == RunState::Running {
         run.state = RunState::Complete;
     }
@@ -176,8 +177,11 @@ fn finish(run: &mut Run, interrupts: &Interrupts) {
         cell.reason = Some("the run ended before its turn".to_owned());
     }
     run.ended = Some(time_base());
+    if environment.hash_at_end {
+        run.tool.sha256 = facts::hash_of_executable().unwrap_or_default();
+    }
     let after = Interrupts::read(&FactsRoot::live());
-    insert(run, "interrupts_during", &interrupts.until(&after));
+    insert(run, "interrupts_during", &environment.interrupts.until(&after));
     insert(run, "interrupts_after", &after);
     let judged: Vec<Cell> =
         run.cells.iter().filter(|cell| cell.state != CellState::Pending).cloned().collect();

@@ -5,8 +5,6 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use punctual_core::json;
-
 use super::entry::Entry;
 use super::folders::{checked, explained, folders};
 use super::owner::Owner;
@@ -46,21 +44,6 @@ pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
     Ok(report)
 }
 
-/// Undoes what this process has left, without its [`super::journal::Journal`], which a panic may have
-/// taken along. Returns what failed.
-#[must_use]
-pub fn undo_own() -> Vec<String> {
-    let Ok(this) = Owner::this() else {
-        return Vec::new();
-    };
-    let name = this.file_name();
-    let mut report = RestoreReport::default();
-    for path in folders().iter().map(|folder| folder.join(&name)).filter(|path| path.exists()) {
-        restore_one(&path, &name, false, Some(&this), &mut report);
-    }
-    report.failed
-}
-
 /// [`restore`] for one folder.
 ///
 /// # Errors
@@ -75,19 +58,13 @@ pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
     names.sort();
     let mut report = RestoreReport::default();
     for name in names {
-        restore_one(&folder.join(&name), &name, dry_run, None, &mut report);
+        restore_one(&folder.join(&name), &name, dry_run, &mut report);
     }
     Ok(report)
 }
 
-/// A journal whose owner lives is left to it, unless that is `this` process.
-fn restore_one(
-    path: &Path,
-    name: &str,
-    dry_run: bool,
-    this: Option<&Owner>,
-    report: &mut RestoreReport,
-) {
+/// A journal whose owner lives is left to it.
+fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreReport) {
     let (file, text) = match locked(path) {
         Ok(Some(content)) => content,
         Ok(None) => {
@@ -102,7 +79,7 @@ fn restore_one(
         }
     };
     let mut lines = text.lines().enumerate().peekable();
-    let header = lines.peek().and_then(|(_, line)| json::read::<Owner>(line.as_bytes()).ok());
+    let header = lines.peek().and_then(|(_, line)| serde_json::from_str::<Owner>(line).ok());
     let Some(owner) = header.clone().or_else(|| Owner::from_name(name)) else {
         let text = format!("{}: not a journal of punctual", path.display());
         return report.failed.push(text);
@@ -110,14 +87,12 @@ fn restore_one(
     if header.is_some() {
         lines.next();
     }
-    if this != Some(&owner)
-        && let Some(reason) = reason_to_keep(&owner)
-    {
+    if let Some(reason) = reason_to_keep(&owner) {
         return report.kept.push(format!("{}: {reason}", path.display()));
     }
     let mut entries = Vec::new();
     for (number, line) in lines {
-        match json::read::<Entry>(line.as_bytes()) {
+        match serde_json::from_str::<Entry>(line) {
             Ok(entry) => entries.push(entry),
             Err(error) => report.failed.push(format!(
                 "{} line {} cannot be read ({error}): {line}",
