@@ -127,11 +127,12 @@ mod tests {
         }
     }
 
+    /// What the document shows as a plan file is one.
     #[test]
-    fn the_plan_file_of_the_readme_can_be_read() {
-        let readme = include_str!("../../../README.md");
-        let (_, behind) = readme.split_once("```toml\n").unwrap();
-        let (text, _) = behind.split_once("```").unwrap();
+    fn the_plan_file_of_the_document_can_be_read() {
+        let document = include_str!("../../../docs/command-line.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
         let plan = Plan::from_toml_variant(text, Some("short")).unwrap();
         assert_eq!((plan.cells.len(), plan.cells[0].duration_ns), (2, 5 * SECOND_NS));
     }
