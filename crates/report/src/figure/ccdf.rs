@@ -145,7 +145,7 @@ fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
     let missed: u64 = subjects.iter().map(|s| s.latency.stats.missed).sum();
     format!(
         "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
-         {} missed periods count as late as they were.",
+         {} missed periods are counted with their actual delay.",
         labels.join("; "),
         grouped(missed)
     )

@@ -31,7 +31,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
 
 fn warmup(run: &Run) -> Option<String> {
     let maxima = run.cells.iter().filter_map(|cell| cell.latency()?.warmup_max_ns);
-    let text = |max| format!("warm-up, outside all numbers: max {}", human_ns(max));
+    let text = |max| format!("warm-up, excluded from all results: max {}", human_ns(max));
     maxima.max().map(text)
 }
 
