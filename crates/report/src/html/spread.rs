@@ -1,5 +1,5 @@
 //! The report of kernels with replicates: a verdict, a row and a figure for each
-//! kernel, and the runs one by one only where they are looked up.
+//! kernel; single runs only in a section for reference.
 
 use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
@@ -106,7 +106,7 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
     }
 }
 
-/// Every condition once, with the runs that it holds for where it is not all.
+/// Every condition once, with the runs that it applies to, if not all.
 fn conditions(kernels: &Kernels<'_>) -> Markup {
     let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
     for (number, run) in kernels.runs.iter().enumerate() {

@@ -79,7 +79,7 @@ const COLUMNS: [(&str, Align); 10] = [
 const NAME_WIDTH: std::ops::RangeInclusive<usize> = 10..=22;
 
 /// The table with names as long as `width` allows; a name that is shortened
-/// stands in full below its row.
+/// is written in full below its row.
 fn fitting_table(run: &Run, width: usize) -> Table {
     NAME_WIDTH
         .rev()
