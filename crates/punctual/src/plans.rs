@@ -7,7 +7,7 @@ use punctual_core::plan::Plan;
 
 /// A plan that comes with punctual.
 pub struct BuiltIn {
-    /// Its name behind `--plan`.
+    /// Its name, as given to `--plan`.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
@@ -27,7 +27,7 @@ pub static PLANS: &[BuiltIn] = &[
     },
     BuiltIn {
         name: "extended",
-        summary: "25 hours: evidence for rare misses, one in ten million",
+        summary: "25 hours: evidence for rare misses, down to one in ten million",
         text: include_str!("../../../plans/extended.toml"),
     },
     BuiltIn {
@@ -37,7 +37,7 @@ pub static PLANS: &[BuiltIn] = &[
     },
     BuiltIn {
         name: "koolwal-geode",
-        summary: "two days: clock, wake-ups and parallel port, as the Geode paper",
+        summary: "two days: clock, wake-ups and parallel port, as in the Geode paper",
         text: include_str!("../../../plans/koolwal-geode.toml"),
     },
     BuiltIn {

@@ -6,8 +6,8 @@
 //! writes a dozen words and moves `head` with Release. The collector reads with
 //! Acquire, clears the slot, and gives it back by moving `tail`. Counters are
 //! plain loads and stores: with one writer a read-modify-write would only cost a
-//! locked instruction (on aarch64 a call). Each side keeps its own cursor and
-//! hands it in: neither ever loads the word that it stores.
+//! locked instruction (on aarch64 a call). Each side passes in its own
+//! cursor, so it never reads back the word it publishes.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
