@@ -149,7 +149,7 @@ fn show() -> Command {
 fn list() -> Command {
     Command::new("list")
         .about("List probes, loads, plans or runs, or explain one of them")
-        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list runs --json")
+        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list --planned\n  punctual list runs --json")
         .arg(
             Arg::new("what")
                 .value_name("WHAT")
@@ -158,7 +158,7 @@ fn list() -> Command {
         .arg(
             Arg::new("planned")
                 .long("planned")
-                .help("Only the probes and loads that a later version brings")
+                .help("List only probes and loads that are planned for a later version")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("what"),
         )

@@ -149,7 +149,8 @@ pub(super) fn probe_option(option: &ProbeOption) -> Arg {
     if let Some(first) = help.get(..1).map(str::to_uppercase) {
         help.replace_range(..1, &first);
     }
-    arg.value_name(param.kind.placeholder()).help(format!("{help}{} [default: {}]", option.note, param.default))
+    arg.value_name(param.kind.placeholder())
+        .help(format!("{help}{} [default: {}]", option.note, param.default))
 }
 
 fn how() -> Vec<Arg> {
