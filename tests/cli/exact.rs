@@ -96,14 +96,14 @@ fn other_boards_are_refused() {
     assert_eq!(
         stdout(&output),
         "refused: the runs need not be identical\n  qemu: 7.2.22 against 8.0\n  phase_ns: 0 \
-         against 7\n  ! b need not repeat exactly: a peer outside\n"
+         against 7\n  ! b may not repeat exactly: a peer outside\n"
     );
     assert_eq!(output.status.code(), Some(4));
     edit(&scratch.path("a"), |run| {
         run["board"]["kind"] = json!("local");
         run["board"]["lab"] = json!(null);
     });
-    says(&scratch.punctual("compare a b --exact"), 4, "  a is of a local board: only a virtual");
+    says(&scratch.punctual("compare a b --exact"), 4, "  a is from a local board: only a virtual");
     let refused = json(&scratch.punctual("compare a b --exact --json"));
     assert_eq!(refused["outcome"], "refused");
     assert_eq!(refused["pairs"][0]["refused"].as_array().unwrap().len(), 1);
@@ -185,19 +185,23 @@ fn a_set_stands_for_its_runs() {
 }
 
 #[test]
-fn a_guest_that_ran_freely_is_shown_and_neither_judged_nor_compared() {
+fn a_guest_without_instruction_counting_is_shown_and_neither_judged_nor_compared() {
     let scratch = pair("plumbing");
     let judged = scratch.punctual("show b --deadline 25us");
     says(&judged, 0, "deterministic: every run of this board");
     make_virtual(&scratch.path("b"), false);
-    let words = "plumbing, not a measurement: the guest ran freely";
+    let words = "not a measurement: the guest ran without instruction counting";
     let refused = scratch.punctual("compare a b -o x.html");
     says(&refused, 4, words);
     assert_eq!(stdout(&refused), "");
     assert!(!scratch.path("x.html").exists());
     let refused = json(&scratch.punctual("compare a b --json"));
     assert_eq!(refused["refused"].as_array().unwrap().len(), 1);
-    says(&scratch.punctual("compare a b --exact"), 4, "b is of a virtual board that ran freely");
+    says(
+        &scratch.punctual("compare a b --exact"),
+        4,
+        "b is from a virtual board without instruction counting",
+    );
     for deadline in ["25us", "1us"] {
         says(&scratch.punctual(&format!("show b --deadline {deadline}")), 3, words);
     }

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::support::{Scratch, json, stderr, stdout};
 
-/// 900 starts 10 us late, then one 100 ms late: measurement.md, 2.
+/// 900 starts 10 us late, then one 100 ms late: the example of METHODOLOGY.md, "Corrected
+/// distribution".
 const STALL: &str = "run sim:dist=list,values=10us*900/100ms -D 1 --no-report --out r --json";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Runs side by side: what they measured, in what else they differ, and what
-//! may not be concluded.
+//! Runs side by side: what they measured, what else differs, and what may not be
+//! concluded.
 //!
 //! The unit of replication is the run, never the sample: a kernel that was
 //! booted once has been seen once, however many million samples that boot gave.

@@ -138,8 +138,8 @@ impl Histogram {
     }
 
     /// Adds `times` times the values `latency - period, latency - 2 period, …` of
-    /// `missed` releases: what those that passed behind a late start would have
-    /// seen (measurement.md, 2). Counts bin by bin, so that its cost does not
+    /// `missed` releases: what the releases that passed after a late start would
+    /// have seen (METHODOLOGY.md, "Corrected distribution"). Counts bin by bin, so that its cost does not
     /// grow with the number of missed periods.
     pub fn expand_late(&mut self, latency: u64, period: u64, missed: u64, times: u64) {
         let count = missed.min(missed_behind(latency, period));

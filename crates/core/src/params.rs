@@ -5,12 +5,12 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A name with its parameters, as `wakeup:timer=posix,interval=500us`.
+/// A name with its parameters, such as `wakeup:timer=posix,interval=500us`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
     /// The name before the colon.
     pub name: String,
-    /// The parameters behind it.
+    /// Its parameters.
     pub params: BTreeMap<String, String>,
 }
 
@@ -29,12 +29,12 @@ pub enum ParamError {
 }
 
 impl Named {
-    /// Reads `name` or `name:key=value,…`. A bare first word behind the colon is
-    /// the value of `main_key`, as in `hackbench:4`; in `cmd:COMMAND` all that is
-    /// behind the colon is the command.
+    /// Reads `name` or `name:key=value,…`. A bare first word after the colon is the
+    /// value of `main_key`, as in `hackbench:4`; in `cmd:COMMAND` everything after the
+    /// colon is the command.
     ///
     /// # Errors
-    /// [`ParamError`] where the text has not that form.
+    /// [`ParamError`] if the text does not have this form.
     pub fn parse(text: &str, main_key: &str) -> Result<Self, ParamError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
@@ -75,7 +75,7 @@ impl fmt::Display for Named {
 
 /// Splits a list of cells at `,` but not inside the parameters of a name:
 /// `none,hackbench:groups=4,loops=20+flood` has two elements. A comma belongs to the
-/// parameters where what follows it is `key=value`; all behind `cmd:` is one command.
+/// parameters if `key=value` follows it; everything after `cmd:` is one command.
 #[must_use]
 pub fn split_list(text: &str) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();

@@ -15,29 +15,29 @@ pub const DEFAULT_PROBABILITY: f64 = 1e-4;
 /// The cells to run and how to judge them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Name of the plan, as `standard`; with a variant `NAME, variant VARIANT`.
+    /// Name of the plan, such as `standard`; with a variant, `NAME, variant VARIANT`.
     pub name: String,
-    /// The variant that was picked.
+    /// The selected variant.
     #[serde(default)]
     pub variant: Option<String>,
-    /// What the plan follows, where it follows a publication.
+    /// The publication that the plan follows, if any.
     #[serde(default)]
     pub citation: Option<String>,
     /// Preemption models to compare: advice for whoever boots kernels. A run measures the
-    /// kernel that is there and only records this.
+    /// booted kernel and only records this.
     #[serde(default)]
     pub kernels: Vec<Model>,
-    /// Deadline, ns; none: nothing is judged.
+    /// Deadline, ns. None: nothing is judged.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
     /// Soft deadline: the probability of an exceedance that is tolerated.
     #[serde(default)]
     pub tolerate: Option<f64>,
-    /// A PASS needs an upper bound of P(exceed) of at most this.
+    /// PASS requires an upper bound on P(exceed) of at most this.
     pub probability: f64,
     /// Confidence of the bounds, one-sided.
     pub confidence: f64,
-    /// Warm-up before each cell, ns, outside all numbers; 0 for none.
+    /// Warm-up before each cell, ns, excluded from all results; 0 for none.
     pub warmup_ns: u64,
     /// The cells, in order.
     pub cells: Vec<CellPlan>,
@@ -49,14 +49,14 @@ pub struct CellPlan {
     /// What is measured.
     #[serde(flatten)]
     pub subject: Subject,
-    /// Its parameters that are not left to their defaults.
+    /// Those of its parameters that do not have their default values.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
-    /// The load, `a+b` where loads run together.
+    /// The load; `a+b` if loads run together.
     pub load: String,
     /// How long to measure, ns.
     pub duration_ns: u64,
-    /// End after this many samples a thread, where that comes first.
+    /// End after this many samples per thread, if that comes first.
     #[serde(default)]
     pub samples: Option<u64>,
 }
@@ -184,7 +184,7 @@ impl Plan {
         }
     }
 
-    /// Reads a plan file, as it is without a variant.
+    /// Reads a plan file, without any variant.
     ///
     /// # Errors
     /// [`PlanError`] names the key and what it must be.
@@ -192,8 +192,8 @@ impl Plan {
         Self::from_toml_variant(text, None)
     }
 
-    /// Reads a plan file and lets `[variant.NAME]` replace what it says. Cells that a
-    /// common duration makes equal are one cell.
+    /// Reads a plan file and applies what `[variant.NAME]` replaces. Cells that become
+    /// equal by a common duration are merged.
     ///
     /// # Errors
     /// [`PlanError`] names the key and what it must be, or the variants there are.
@@ -224,7 +224,7 @@ impl Plan {
     /// The names of the variants of a plan file, in order of the alphabet.
     ///
     /// # Errors
-    /// [`PlanError::Toml`] where it is no plan file.
+    /// [`PlanError::Toml`] if it is not a plan file.
     pub fn variants(text: &str) -> Result<Vec<String>, PlanError> {
         let file: PlanFile = toml::from_str(text)?;
         Ok(file.variant.into_keys().collect())
@@ -357,8 +357,8 @@ impl CellPlan {
         key
     }
 
-    /// A folder name for the cell: its key with everything but letters, digits
-    /// and `.=-` replaced, at most 80 bytes, numbered so that no two are alike.
+    /// A folder name for the cell: its key with everything except letters, digits
+    /// and `.=-` replaced, at most 80 bytes, numbered to make it unique.
     #[must_use]
     pub fn dir(&self, number: usize) -> String {
         let mut name: String = self

@@ -11,10 +11,10 @@ pub enum UnitError {
     /// Not a number followed by a unit.
     #[error("\"{0}\" is not a time; write a number and a unit, as in 200us, 1ms, 24h")]
     Malformed(String),
-    /// A bare number where the unit must be said.
+    /// A bare number, although a unit is required.
     #[error("\"{0}\" has no unit; write for example {0}us or {0}ms")]
     UnitMissing(String),
-    /// `m` where a minute makes no sense.
+    /// `m`, although a minute makes no sense.
     #[error("\"{0}\": m is a minute, which makes no sense here; ms is a millisecond")]
     Minute(String),
     /// More than u64 nanoseconds (584 years).
@@ -25,11 +25,11 @@ pub enum UnitError {
 /// What a bare number means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareNumber {
-    /// Microseconds, as cyclictest's `-i` and `-b`. Minutes are refused.
+    /// Microseconds, as for cyclictest's `-i` and `-b`. Minutes are refused.
     Microseconds,
-    /// Seconds, as cyclictest's `-D`. `m` is a minute.
+    /// Seconds, as for cyclictest's `-D`. `m` is a minute.
     Seconds,
-    /// An error: the unit must be said. Minutes are refused.
+    /// An error: a unit is required. Minutes are refused.
     Refused,
 }
 
@@ -105,7 +105,7 @@ pub fn exact_duration(ns: u64) -> String {
     if ns == 0 {
         return "0s".to_owned();
     }
-    // Minutes and hours only where they are short: 90 s reads better than 1.5 min.
+    // Minutes and hours only if they are short: 90 s reads better than 1.5 min.
     let (unit, name) =
         UNITS.into_iter().find(|(unit, _)| ns.is_multiple_of(*unit)).unwrap_or((1, "ns"));
     format!("{}{name}", ns / unit)
@@ -142,7 +142,7 @@ fn decimal(value: u64, unit: u64, places: u32) -> String {
 /// A date and time of day, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
-    /// Year, as 2026.
+    /// Year, such as 2026.
     pub year: u64,
     /// Month, 1 to 12.
     pub month: u64,
@@ -194,7 +194,7 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
-/// A time for names, as `20261120T170000Z`, from nanoseconds since 1970.
+/// A time for names, such as `20261120T170000Z`, from nanoseconds since 1970.
 #[must_use]
 pub fn utc(realtime_ns: u64) -> String {
     let Civil { year, month, day, hour, minute, second } = civil(realtime_ns);

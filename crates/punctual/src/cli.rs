@@ -3,6 +3,8 @@
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
+use crate::output;
+
 mod args;
 mod lab;
 mod run;
@@ -13,8 +15,12 @@ pub use run::PROBE_OPTIONS;
 /// The command that a load's supervisor is started with; no part of the interface.
 pub const LOAD_SUPERVISOR: &str = "__load";
 
-/// Columns that help is wrapped at where the terminal is wider.
+/// Columns that help is wrapped at on a wider terminal.
 const HELP_WIDTH: usize = 100;
+
+/// Columns that help is laid out for at least. Examples are written for this width: wrapped
+/// by clap they could no longer be pasted; wrapped by the terminal they can.
+const LEAST_HELP_WIDTH: usize = 80;
 
 /// The whole command line.
 pub fn command() -> Command {
@@ -25,7 +31,7 @@ pub fn command() -> Command {
             "A first look, in about a minute:  sudo punctual run\n\
              All options of a command:         punctual run --help",
         )
-        .max_term_width(HELP_WIDTH)
+        .term_width(output::width().clamp(LEAST_HELP_WIDTH, HELP_WIDTH))
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run::command())
@@ -40,12 +46,12 @@ pub fn command() -> Command {
         .subcommand(man())
 }
 
-const RUN_HELP: &str = "A run directory; or a run below ./punctual-runs by its name, the \
-beginning of its name where only one run has it, or \"last\"";
+const RUN_HELP: &str = "A run directory; or a run in ./punctual-runs, by its name, by an \
+unambiguous prefix of it, or as \"last\"";
 
-const RUNS_HELP: &str = "A run directory; or a run below ./punctual-runs by its name, the \
-beginning of its name where only one run has it, or \"last\"; or a set: a folder that holds run \
-directories, which stands for all of them";
+const RUNS_HELP: &str = "A run directory; or a run in ./punctual-runs, by its name, by an \
+unambiguous prefix of it, or as \"last\"; or a set: a folder of run directories, which stands for \
+all of them";
 
 fn runs(help: &'static str, least: usize) -> Arg {
     Arg::new("runs")
@@ -72,9 +78,9 @@ fn html(help: &'static str) -> Arg {
 
 fn report() -> Command {
     Command::new("report")
-        .about("Make one HTML file of one or more runs: verdict, tables, figures, conditions")
+        .about("Write one HTML file about one or more runs: verdict, tables, figures, conditions")
         .arg(runs(RUNS_HELP, 1))
-        .arg(html("The HTML file; it needs no other file and no network").required(true))
+        .arg(html("The HTML file, which is self-contained and works offline").required(true))
         .arg(
             Arg::new("figures")
                 .long("figures")
@@ -89,27 +95,27 @@ fn report() -> Command {
 
 fn compare() -> Command {
     Command::new("compare")
-        .about("Put runs side by side: ratios, in what else they differ, what may not be concluded")
+        .about("Compare runs: ratios, what else differs, and what may not be concluded")
         .after_help(
-            "Cells are matched by probe, parameters, load and duration; the first run is what the \
-             others are divided by.\n\
-             With --exact the measured parts are compared: the files of all cells, their entries in \
-             run.json, and the interrupts meanwhile. Both must be of one virtual board with counted \
-             instructions, one plan and one phase. Of two sets the runs of equal names are \
-             compared.\n\
-             Exit status: 0; 2 where a run cannot be read; 4 where a run is no measurement (a guest \
-             that ran freely), so that nothing is compared.\n\
-             Exit status with --exact: 0 identical, 1 not identical, 4 refused since the boards, \
-             plans or names of runs differ, 2 where a run cannot be read; of several pairs the \
-             worst, in the order 2, 1, 4, 0.",
+            "Cells are matched by probe, parameters, load and duration. Ratios are relative to the \
+             first run.\n\
+             --exact compares the measured parts: the files of all cells, their entries in \
+             run.json, and the interrupts counted meanwhile. Both runs must come from the same \
+             virtual board with counted instructions, the same plan and the same phase. Of two \
+             sets, runs with the same name are compared.\n\n\
+             Exit status: 0; 2 if a run cannot be read; 4 if nothing is compared because a run is \
+             not a measurement (a guest without instruction counting).\n\
+             Exit status with --exact: 0 identical; 1 not identical; 2 a run cannot be read; 4 \
+             refused, because boards, plans or names of runs differ. With several pairs, the worst \
+             counts, in the order 2, 1, 4, 0.",
         )
         .arg(runs(RUNS_HELP, 1))
         .arg(
             Arg::new("exact")
                 .long("exact")
                 .help(
-                    "Say whether two runs of a virtual board, or two sets of them, are identical \
-                     byte for byte, and where they first differ",
+                    "Check whether two runs of a virtual board, or two sets of them, are \
+                     identical byte for byte; if not, show the first difference",
                 )
                 .action(ArgAction::SetTrue)
                 .conflicts_with("output"),
@@ -122,17 +128,17 @@ fn show() -> Command {
     Command::new("show")
         .about("Show one run: conditions, table, verdict")
         .after_help(
-            "A run that was killed is rebuilt from what was recorded up to then: counts, minimum, \
-             average and maximum are exact, quantiles within 25 %.\n\
-             Exit status: 0, or 2 where the run cannot be read; with a judgement asked for here, \
-             that of the judgement, as for `punctual run`.",
+            "A run that was killed is recovered up to its last finished second: counts, minimum, \
+             average and maximum are exact, quantiles are at most 25 % too high.\n\n\
+             Exit status: 0, or 2 if the run cannot be read. If an option above asks for a new \
+             judgement: that of the verdict, as for `punctual run`.",
         )
         .arg(runs(RUN_HELP, 1).num_args(1))
-        .arg(json("Print run.json as it stands, or as it is judged here"))
+        .arg(json("Print run.json as recorded, or with the new judgement"))
         .arg(
             Arg::new("all")
                 .long("all")
-                .help("Also every cell in detail, its worst samples, and all facts")
+                .help("Also show every cell in detail, its worst samples, and all facts")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("json"),
         )
@@ -142,8 +148,8 @@ fn show() -> Command {
 
 fn list() -> Command {
     Command::new("list")
-        .about("List probes, loads, plans or runs; or explain one of them")
-        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list runs --json")
+        .about("List probes, loads, plans or runs, or explain one of them")
+        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list --planned\n  punctual list runs --json")
         .arg(
             Arg::new("what")
                 .value_name("WHAT")
@@ -152,7 +158,7 @@ fn list() -> Command {
         .arg(
             Arg::new("planned")
                 .long("planned")
-                .help("Only the probes and loads that a later version brings")
+                .help("List only probes and loads that are planned for a later version")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("what"),
         )
@@ -161,15 +167,15 @@ fn list() -> Command {
 
 fn load() -> Command {
     Command::new("load")
-        .about("Run only the load, and print the work that it does each second")
+        .about("Run only a load, and print the work it does each second")
         .after_help(
-            "Examples:\n  punctual load paper -D 1m\n  punctual load hackbench:groups=4+flood -D 10\n\
-             Exit status: 0, 2 where a load died, 4 where it could not start, 130 interrupted.",
+            "Examples:\n  punctual load paper -D 1m\n  punctual load hackbench:groups=4+flood -D 10\n\n\
+             Exit status: 0; 2 if a load died; 4 if it could not start; 130 if interrupted.",
         )
         .arg(
             Arg::new("load")
                 .value_name("LOAD")
-                .help("The load; + joins loads that run together, parameters ride on the name")
+                .help("The load. + joins loads that run together; parameters follow the name, as in hackbench:groups=4")
                 .required(true),
         )
         .arg(
@@ -177,21 +183,20 @@ fn load() -> Command {
                 .short('D')
                 .long("duration")
                 .value_name("TIME")
-                .help("How long; a bare number is seconds [default: 10s]")
+                .help("How long to run; a bare number is in seconds")
                 .default_value("10s")
-                .hide_default_value(true)
                 .value_parser(args::positive_seconds),
         )
-        .arg(json("Print the work as JSON at the end, and nothing else"))
+        .arg(json("Print only the work, as JSON, at the end"))
 }
 
 fn restore() -> Command {
     Command::new("restore")
-        .about("Undo what a killed punctual has left: settings, folders, control groups")
+        .about("Undo what a killed run left behind: settings, folders, control groups")
         .arg(
             Arg::new("dry-run")
                 .long("dry-run")
-                .help("Say what would be undone, and undo nothing")
+                .help("Show what would be undone, and undo nothing")
                 .action(ArgAction::SetTrue),
         )
         .arg(json("Print what was done as JSON"))
@@ -200,7 +205,10 @@ fn restore() -> Command {
 fn completions() -> Command {
     Command::new("completions")
         .about("Print completions for a shell")
-        .after_help("Example: punctual completions bash > /etc/bash_completion.d/punctual")
+        .after_help(
+            "Examples:\n  punctual completions bash > /etc/bash_completion.d/punctual\n  \
+             punctual completions fish > ~/.config/fish/completions/punctual.fish",
+        )
         .arg(
             Arg::new("shell")
                 .value_name("SHELL")
@@ -210,19 +218,14 @@ fn completions() -> Command {
 }
 
 fn man() -> Command {
-    Command::new("man").about("Write the man pages to a folder, or print that of punctual(1)").arg(
+    Command::new("man").about("Write all man pages to a folder, or print punctual(1)").arg(
         Arg::new("dir")
             .value_name("DIR")
-            .help("Folder that the pages of all commands are written to")
+            .help("Folder to write the pages of all commands to")
             .value_parser(clap::value_parser!(std::path::PathBuf))
             .value_hint(ValueHint::DirPath),
     )
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn definitions_hold_together() {
-        super::command().debug_assert();
-    }
-}
+mod tests;

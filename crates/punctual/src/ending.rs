@@ -12,24 +12,24 @@ pub enum Ending {
     Done,
     /// Judged.
     Judged(Outcome),
-    /// Two runs that were to be identical are not.
+    /// Two runs that should be identical are not.
     Different,
-    /// Runs that may not be compared were to be; which and why has been said.
+    /// The runs cannot be compared; which and why has been reported.
     Refused,
     /// A sample was above the break value.
     Broken,
-    /// Ended by an error, which has been said; what was measured is kept.
+    /// Ended by an error, which has been reported; what was measured is kept.
     Failed,
     /// A virtual board failed.
     GuestFailed,
-    /// A kernel that was to be judged for a bisection cannot be.
+    /// A kernel cannot be judged for a bisection.
     NotJudged,
     /// Ended by a signal.
     Interrupted,
 }
 
-/// The exit status of a command line that cannot be read, where `status` is the usual one:
-/// what judges for `git bisect run` must not say by it that a kernel is bad.
+/// The exit status of a command line that cannot be read; `status` is the usual one. The
+/// command that judges for `git bisect run` must not call a kernel bad by it.
 pub fn of_usage(arguments: &[String], status: u8) -> u8 {
     match arguments {
         [_, lab, check, ..] if status != 0 && lab == "lab" && check == "check" => {
@@ -40,7 +40,7 @@ pub fn of_usage(arguments: &[String], status: u8) -> u8 {
 }
 
 impl Ending {
-    /// The exit status; the help of `run` lists them.
+    /// The exit status; docs/command-line.md lists them all.
     pub fn status(self) -> u8 {
         match self {
             Self::Done | Self::Judged(Outcome::None | Outcome::Pass) => 0,
@@ -54,9 +54,9 @@ impl Ending {
         }
     }
 
-    /// The ending of a run that came to `run`: a signal goes before all, since
-    /// the plan was not executed; an error before the judgement, since its
-    /// evidence may be incomplete.
+    /// The ending of a run that left the record `run`. A signal takes precedence, since
+    /// the plan was not completed; then an error, since the evidence of the judgement may
+    /// be incomplete.
     pub fn of(run: &Run, by_signal: bool, written: bool) -> Self {
         match run.state {
             _ if by_signal => Self::Interrupted,
@@ -81,5 +81,62 @@ mod tests {
         assert_eq!(status("punctual lab check --help", 0), 0);
         assert_eq!(status("punctual lab run check", ERROR), ERROR);
         assert_eq!(status("punctual", ERROR), ERROR);
+    }
+
+    /// The table of exit statuses in the document: status and text.
+    fn documented() -> Vec<(u8, &'static str)> {
+        let text = include_str!("../../../docs/command-line.md");
+        let (_, section) = text.split_once("## Exit status").unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
+        let cells = rows.filter_map(|row| row.split_once(" | "));
+        cells.filter_map(|(status, text)| Some((status.parse().ok()?, text))).collect()
+    }
+
+    /// Each ending with words that tell it in the document.
+    const ENDINGS: &[(Ending, &str)] = &[
+        (Ending::Done, "nothing to judge"),
+        (Ending::Judged(Outcome::None), "nothing to judge"),
+        (Ending::Judged(Outcome::Pass), "PASS"),
+        (Ending::Judged(Outcome::Fail), "FAIL"),
+        (Ending::Different, "not identical"),
+        (Ending::Broken, "break value"),
+        (Ending::Failed, "error of punctual"),
+        (Ending::Judged(Outcome::Inconclusive), "INCONCLUSIVE"),
+        (Ending::Judged(Outcome::Skipped), "SKIPPED"),
+        (Ending::Refused, "refused"),
+        (Ending::GuestFailed, "guest failed"),
+        (Ending::NotJudged, "cannot be judged"),
+        (Ending::Interrupted, "interrupted"),
+    ];
+
+    #[test]
+    fn the_document_lists_every_exit_status_and_no_other() {
+        for (ending, words) in ENDINGS {
+            let row = documented().into_iter().find(|(status, _)| *status == ending.status());
+            let (_, text) = row.unwrap_or_else(|| panic!("{ending:?} is not in the document"));
+            assert!(text.contains(words), "{ending:?}: {words:?} is not in {text:?}");
+        }
+        for (status, text) in documented() {
+            let known = ENDINGS.iter().any(|(ending, _)| ending.status() == status);
+            assert!(known, "nothing ends with {status}: {text}");
+        }
+    }
+
+    /// The lists in help are excerpts of the document's.
+    #[test]
+    fn statuses_in_help_are_documented() {
+        let mut command = crate::cli::command();
+        command.build();
+        for path in [&["run"][..], &["lab", "run"], &["lab", "check"]] {
+            let found = path.iter().try_fold(&mut command, |c, name| c.find_subcommand_mut(name));
+            let help = found.unwrap().render_long_help().to_string();
+            let (_, list) = help.split_once("Exit status").unwrap();
+            let rows = list.lines().filter_map(|line| line.trim().split_once("  "));
+            let listed: Vec<u8> = rows.filter_map(|(status, _)| status.parse().ok()).collect();
+            assert!(listed.len() > 3 && listed.is_sorted(), "{path:?}: {listed:?}");
+            for status in listed {
+                assert!(documented().iter().any(|(known, _)| *known == status), "{status}");
+            }
+        }
     }
 }

@@ -42,8 +42,7 @@ fn start() -> ExitCode {
     let ending = match cli::command().try_get_matches() {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {
-            // Nowhere to say that neither stdout nor stderr can be written to.
-            let _ = error.print();
+            output::explain(&error);
             let status = u8::try_from(error.exit_code()).unwrap_or(ending::ERROR);
             return ExitCode::from(ending::of_usage(&arguments, status));
         }

@@ -5,14 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-/// Columns that texts are laid out for where there is no terminal.
+/// Columns that texts are laid out for without a terminal.
 const DEFAULT_WIDTH: usize = 100;
 
 /// Writes to stdout. A reader that went away (`| head`) has seen what it wanted:
-/// that is no error and changes no exit status.
+/// that is not an error and does not change the exit status.
 ///
 /// # Errors
-/// Where the text cannot be written for another reason, as a full disk.
+/// If the text cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -21,10 +21,21 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says what went wrong on stderr, behind the program's name. A stderr that cannot
-/// be written to (its reader went away) leaves nobody to tell: not a reason to panic.
+/// Says what went wrong on stderr, after the program's name. If stderr cannot be written
+/// to (its reader went away), nobody is left to tell: no reason to panic.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "punctual: {text}");
+}
+
+/// Prints what clap made of the arguments: help and version as they are, an error under the
+/// program's name, as every other error.
+pub fn explain(error: &clap::Error) {
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(text) => complain(text.trim_end()),
+        // If neither stdout nor stderr can be written to, nobody can be told.
+        None => _ = error.print(),
+    }
 }
 
 /// Writes a value as JSON, indented, to stdout.

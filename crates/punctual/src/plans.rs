@@ -7,7 +7,7 @@ use punctual_core::plan::Plan;
 
 /// A plan that comes with punctual.
 pub struct BuiltIn {
-    /// Its name behind `--plan`.
+    /// Its name, as given to `--plan`.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
@@ -27,7 +27,7 @@ pub static PLANS: &[BuiltIn] = &[
     },
     BuiltIn {
         name: "extended",
-        summary: "25 hours: evidence for rare misses, one in ten million",
+        summary: "25 hours: evidence for rare misses, down to one in ten million",
         text: include_str!("../../../plans/extended.toml"),
     },
     BuiltIn {
@@ -37,7 +37,7 @@ pub static PLANS: &[BuiltIn] = &[
     },
     BuiltIn {
         name: "koolwal-geode",
-        summary: "two days: clock, wake-ups and parallel port, as the Geode paper",
+        summary: "two days: clock, wake-ups and parallel port, as in the Geode paper",
         text: include_str!("../../../plans/koolwal-geode.toml"),
     },
     BuiltIn {
@@ -127,11 +127,12 @@ mod tests {
         }
     }
 
+    /// What the document shows as a plan file is one.
     #[test]
-    fn the_plan_file_of_the_readme_can_be_read() {
-        let readme = include_str!("../../../README.md");
-        let (_, behind) = readme.split_once("```toml\n").unwrap();
-        let (text, _) = behind.split_once("```").unwrap();
+    fn the_plan_file_of_the_document_can_be_read() {
+        let document = include_str!("../../../docs/command-line.md");
+        let (_, rest) = document.split_once("```toml\n").unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
         let plan = Plan::from_toml_variant(text, Some("short")).unwrap();
         assert_eq!((plan.cells.len(), plan.cells[0].duration_ns), (2, 5 * SECOND_NS));
     }

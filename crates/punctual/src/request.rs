@@ -16,7 +16,7 @@ use crate::cli::{self, PROBE_OPTIONS};
 use crate::plans;
 
 /// How long a cell of the command line is measured unless told otherwise, ns.
-const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
+pub const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
 
 /// What a command measures where it is not told.
 #[derive(Debug, Clone, Copy)]

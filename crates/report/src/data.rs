@@ -11,7 +11,7 @@ use punctual_core::stats::behind_of;
 /// The distribution of a cell over all of its threads.
 #[derive(Debug, Clone, Default)]
 pub struct Bins {
-    /// Bins that hold something, ascending; the outer ends are the exact extremes.
+    /// Non-empty bins, ascending; the outer ends are the exact extremes.
     pub bins: Vec<SignedBin>,
     /// Whether the bins are those of blocks (under 25 % wide), for want of the histogram.
     pub coarse: bool,
@@ -88,7 +88,7 @@ fn coarse_bins(data: &CellData) -> Vec<SignedBin> {
     bins.collect()
 }
 
-/// The cells of a run with their recordings; an empty recording where there is none.
+/// The cells of a run with their recordings; an empty recording if there is none.
 pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
     const NOTHING: &CellData = &CellData {
         threads: Vec::new(),

@@ -1,4 +1,4 @@
-//! What a run recorded beside its numbers, as texts for tables and lists.
+//! What a run recorded besides its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Placement, What};
@@ -21,7 +21,7 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
         parts.push(format!("steal {:.2} %", steal * 100.0));
     }
     if let Some(warmup) = cell.latency().and_then(|latency| latency.warmup_max_ns) {
-        parts.push(format!("warm-up max {} (outside the numbers)", human_ns(warmup)));
+        parts.push(format!("warm-up max {} (excluded)", human_ns(warmup)));
     }
     parts.extend(sides(&cell.what));
     let said = |name: &str| name == "interval" && cell.interval_ns().is_some();
@@ -60,7 +60,7 @@ pub fn policy(placement: &Placement) -> String {
 }
 
 /// The worst samples of the primary series of a cell over its threads, the worst first: latency (ns),
-/// instant (ns after the cell's start), CPU.
+/// time (ns after the cell's start), CPU.
 #[must_use]
 pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64, String)> {
     let mut all: Vec<_> = data
@@ -112,7 +112,7 @@ fn yes_no(so: bool) -> String {
     if so { "yes" } else { "no" }.to_owned()
 }
 
-/// The facts of a run, one `group.key.key` and value each.
+/// The facts of a run, each as `group.key.key` and value.
 #[must_use]
 pub fn flat_facts(run: &LoadedRun) -> Vec<(String, String)> {
     let mut out = Vec::new();

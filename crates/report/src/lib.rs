@@ -1,10 +1,10 @@
-//! Runs in; HTML, SVG and text out.
+//! Turns runs into HTML, SVG and text.
 //!
-//! Every output is one module with one function of runs that returns text:
+//! Every output is one module with one function that takes runs and returns text:
 //! [`html::page`] the report, [`figure::files`] the figures as files, [`text`] what
-//! the terminal shows. Another format is another such module; it takes names and
-//! words from [`words`] and distributions from [`data`], so that all outputs call
-//! the same thing by the same name.
+//! the terminal shows. Another format is another such module. All take names and
+//! words from [`words`] and distributions from [`data`], so every output calls the same
+//! thing by the same name.
 //!
 //! Architecture invariant: no I/O and no clock. The same runs give the same bytes.
 #![forbid(unsafe_code)]

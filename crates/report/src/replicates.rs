@@ -31,7 +31,7 @@ struct Pooled {
 }
 
 impl<'a> Kernels<'a> {
-    /// None where every run is to be shown for itself.
+    /// None if every run is to be shown individually.
     pub fn of(runs: &'a [LoadedRun]) -> Option<Self> {
         if runs.len() < 3 {
             return None;
@@ -134,7 +134,7 @@ fn recorded<'a>(
         .filter(|(cell, _)| cell.samples() > 0)
 }
 
-/// One cell that holds the samples of all. Its statistics are those of the samples
+/// One cell with the samples of all. Its statistics are those of the pooled samples;
 /// together, and its threads are those of all; what else a cell says is that of the first.
 fn pool(cells: &[(&Cell, &CellData)]) -> Option<(Cell, CellData)> {
     let (first, _) = cells.first()?;
@@ -194,7 +194,7 @@ fn merged(recordings: &[Recording<'_>]) -> SeriesData {
         primaries().filter_map(|s| s.histogram.as_ref()).for_each(|one| histogram.merge(one));
         all.histogram = Some(histogram);
     } else {
-        // A run that was cut short has its blocks alone: so have all of them.
+        // A run that was cut short has only its blocks: so only blocks are pooled.
         all.blocks = primaries().flat_map(|series| series.blocks.iter().cloned()).collect();
     }
     all

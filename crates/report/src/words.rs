@@ -1,4 +1,4 @@
-//! How runs, cells, threads and numbers are called in every output.
+//! What runs, cells, threads and numbers are called in every output.
 
 mod clean;
 mod costs;

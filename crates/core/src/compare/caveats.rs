@@ -18,14 +18,14 @@ pub(super) fn confounded(differences: &[Difference]) -> Option<String> {
     }
     (!what.is_empty()).then(|| {
         format!(
-            "the runs differ in more than their kernels ({}): a difference of the results need \
-             not come from the kernels",
+            "the runs differ in more than the kernel ({}), so differences in results may have \
+             other causes",
             what.join(", ")
         )
     })
 }
 
-/// By how much sample counts may differ before it is said, as a share.
+/// By what share sample counts may differ before a caveat says so.
 const SAMPLES_APART: f64 = 0.01;
 
 pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
@@ -42,7 +42,7 @@ pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
         #[allow(clippy::cast_precision_loss, reason = "a share of counts")]
         if (high - low) as f64 > SAMPLES_APART * high as f64 {
             found.push(format!(
-                "{}: {} to {} samples: the more samples, the larger the maximum, by chance alone",
+                "{}: {} to {} samples; more samples give a larger maximum by chance alone",
                 cell.key,
                 grouped(low),
                 grouped(high)
@@ -66,7 +66,9 @@ pub(super) fn troubles(runs: &[LoadedRun]) -> Vec<String> {
             RunState::Interrupted => Some("was interrupted"),
             RunState::Failed => Some("ended by an error"),
         };
-        found.extend(how.map(|how| format!("{id} {how}: its cells hold what was measured")));
+        found.extend(
+            how.map(|how| format!("{id} {how}: its cells contain what was measured until then")),
+        );
         found.extend(loaded.damage.iter().map(|what| format!("{id}: {what}")));
     }
     found

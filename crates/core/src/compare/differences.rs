@@ -1,4 +1,4 @@
-//! In what runs differ beside their results.
+//! What differs between runs besides their results.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::units::exact_duration;
 /// One thing in which the runs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What differs, as `kernel release` or `load work`.
+    /// What differs, such as `kernel release` or `load work`.
     pub what: String,
-    /// Whether it is what is compared, or stands in the way of comparing.
+    /// Whether it is what is compared, or a confounder.
     pub role: Bearing,
-    /// The cell, where it concerns one.
+    /// The cell, if it concerns one.
     pub cell: Option<String>,
-    /// Its value in each run, in their order; `-` where a run has none.
+    /// Its value in each run, in their order; `-` if a run has none.
     pub values: Vec<String>,
 }
 
@@ -31,9 +31,9 @@ pub enum Bearing {
     Confounder,
 }
 
-/// By what factor the work of a load may differ before the load counts as
-/// another one. A matter of judgement: loads drive themselves, and so do
-/// somewhat less on a kernel that costs throughput.
+/// By what factor the work of a load may differ before it counts as a different
+/// load. A matter of judgement: loads drive themselves, so they do somewhat less
+/// on a kernel that costs throughput.
 const WORK_APART: f64 = 1.25;
 
 const NONE: &str = "-";
@@ -138,8 +138,8 @@ fn interval(latency: &Latency) -> String {
     latency.interval_ns.map_or_else(|| NONE.to_owned(), exact_duration)
 }
 
-/// The first counter of the load whose rates lie too far apart. A load that one
-/// of the measured cells lacks did nothing there.
+/// The first counter of the load whose rates differ too much. A load that one of
+/// the measured cells lacks did nothing there.
 fn work(runs: usize, found: &Match<'_>) -> Option<Vec<Option<String>>> {
     let measured = || {
         let cells = found.cells.iter();
@@ -161,7 +161,7 @@ fn work(runs: usize, found: &Match<'_>) -> Option<Vec<Option<String>>> {
     })
 }
 
-/// What the parts of a cell's load count, by name.
+/// The names of what the parts of a cell's load count.
 fn counters(cell: &Cell) -> impl Iterator<Item = (&str, &str)> {
     cell.load_work.iter().flat_map(|work| {
         let counters = work.counters.iter();
@@ -169,7 +169,7 @@ fn counters(cell: &Cell) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What all parts of a load counted under one name, a second.
+/// What all parts of a load counted under one name, per second.
 fn rate(cell: &Cell, load: &str, counter: &str) -> f64 {
     let parts = cell.load_work.iter().filter(|work| work.load == load);
     parts

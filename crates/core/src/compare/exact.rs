@@ -1,9 +1,9 @@
 //! Whether two runs of a virtual board are the same, byte for byte, and if not,
 //! where they first differ.
 //!
-//! On a board whose time is counted in instructions a repeated run gives the
-//! same nanoseconds. That can be said only of equal boards with equal plans, so
-//! that everything else is refused rather than compared.
+//! On a board whose time is counted in instructions, a repeated run gives the same
+//! nanoseconds. This is true only for equal boards with equal plans, so everything
+//! else is refused rather than compared.
 
 mod records;
 
@@ -16,17 +16,17 @@ use crate::schema::{Cell, Lab, Run, RunState};
 /// One of the two runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
-    /// What it is called in the result; run ids of equal runs can be equal.
+    /// Its name in the result; IDs of equal runs can be equal.
     pub name: &'a str,
-    /// `run.json`, and neither repaired nor judged again.
+    /// `run.json`, neither repaired nor judged again.
     pub run: &'a Run,
-    /// The same as it was read, with keys that this version does not know.
+    /// The same as it was read, including keys that this version does not know.
     pub json: &'a Value,
     /// The files of `run.cells`, in the same order.
     pub files: &'a [Files],
 }
 
-/// The bytes of a cell's files; none where there is no such file.
+/// The bytes of a cell's files; none for a missing file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     /// `blocks`.
@@ -48,7 +48,7 @@ impl Files {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Sameness {
@@ -69,25 +69,26 @@ pub enum Sameness {
 /// Two runs, compared exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exact {
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub outcome: Sameness,
-    /// Cells of the first run; this and the counts below are 0 where it was refused.
+    /// Cells of the first run; this and the counts below are 0 if it was refused.
     pub cells: usize,
-    /// Those of them that are the same in the second one.
+    /// How many of them are the same in the second one.
     pub cells_identical: usize,
     /// Bytes in the files of the first run's cells.
     pub bytes: usize,
-    /// Those of them in files that are the same in the second one.
+    /// How many of them are in files that are the same in the second one.
     pub bytes_identical: usize,
-    /// What else is to be known, one sentence each.
+    /// Notes, one sentence each.
     pub notes: Vec<String>,
 }
 
 /// The first difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct First {
-    /// Key of the cell, with a number where the plan holds it several times; none where it is of the whole run.
+    /// Key of the cell, with a number if the plan contains it several times; none for the
+    /// whole run.
     pub cell: Option<String>,
     /// `blocks`, `histograms` or `run.json`.
     pub file: &'static str,
@@ -96,8 +97,8 @@ pub struct First {
 }
 
 /// Compares what two runs measured: the files of their cells, the entries of
-/// the cells in `run.json`, and the interrupts meanwhile where both have them.
-/// Refuses runs that need not be the same.
+/// the cells in `run.json`, and the interrupts meanwhile if both have them.
+/// Refuses runs that are not expected to be the same.
 #[must_use]
 pub fn compare(a: Candidate<'_>, b: Candidate<'_>) -> Exact {
     let mut exact = Exact {
@@ -160,7 +161,7 @@ fn compare_cells<'a>(
     found.extend(difference.map(|what| first(layout::RUN_JSON, what)));
 }
 
-/// The key of a cell; a number follows where a plan holds the same cell several times.
+/// The key of a cell; a number follows if a plan contains the same cell several times.
 fn numbered_key(cells: &[Cell], number: usize) -> Option<String> {
     let (cell, before) = cells.get(..=number)?.split_last()?;
     Some(match before.iter().filter(|other| other.key == cell.key).count() {
@@ -169,7 +170,7 @@ fn numbered_key(cells: &[Cell], number: usize) -> Option<String> {
     })
 }
 
-/// Everything that stands in the way of two runs being the same.
+/// Every reason why two runs are not expected to be the same.
 fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     let (Some(of_a), Some(of_b)) = (counted(a), counted(b)) else {
         return [a, b].into_iter().filter(|side| counted(*side).is_none()).map(not_exact).collect();
@@ -193,19 +194,19 @@ fn counted(side: Candidate<'_>) -> Option<&Lab> {
 fn not_exact(side: Candidate<'_>) -> String {
     let board = &side.run.board;
     let what = if board.is_plumbing() {
-        "of a virtual board that ran freely".to_owned()
+        "a virtual board without instruction counting".to_owned()
     } else {
-        format!("of a {} board", board.kind.name())
+        format!("a {} board", board.kind.name())
     };
     format!(
-        "{} is {what}: only a virtual board with counted instructions repeats exactly",
+        "{} is from {what}: only a virtual board with counted instructions repeats exactly",
         side.name
     )
 }
 
 type LabField = (&'static str, fn(&Lab) -> String);
 
-/// What the numbers of a virtual board follow from, as `board.lab` has it.
+/// What determines the numbers of a virtual board, from `board.lab`.
 const BOARD: &[LabField] = &[
     ("qemu", |lab| lab.qemu.clone()),
     ("options", |lab| lab.options.join(" ")),
@@ -234,9 +235,9 @@ fn notes(side: Candidate<'_>) -> Vec<String> {
         RunState::Interrupted => Some("was interrupted"),
         RunState::Failed => Some("ended by an error"),
     };
-    let how = how.map(|how| format!("{name} {how}: what it holds is compared"));
+    let how = how.map(|how| format!("{name} {how}: what it contains is compared"));
     let why = side.run.board.lab.iter().flat_map(|lab| &lab.not_exact);
-    how.into_iter().chain(why.map(|why| format!("{name} need not repeat exactly: {why}"))).collect()
+    how.into_iter().chain(why.map(|why| format!("{name} may not repeat exactly: {why}"))).collect()
 }
 
 fn interrupts<'a>(a: &'a Value, b: &'a Value) -> Option<First> {
@@ -260,7 +261,7 @@ fn json_difference(path: &str, a: Option<&Value>, b: Option<&Value>) -> Option<S
     }
 }
 
-/// Characters of a value that are shown; whole objects can be long.
+/// How many characters of a value are shown; whole objects can be long.
 const SHOWN: usize = 80;
 
 fn shown(value: Option<&Value>) -> String {

@@ -17,8 +17,8 @@ pub struct KernelRuns {
 }
 
 /// The runs by kernel (release, version, preemption model and command line), in
-/// the order of their first runs. A run that is there already counts once; where
-/// that does not show in its name, a sentence says so.
+/// the order of their first runs. A run that was given twice counts once; if its name
+/// does not show that, a sentence says so.
 pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
     let identity = |run: &Run| {
         let kernel = &run.kernel;

@@ -1,4 +1,4 @@
-//! Several runs of each kernel: how much longer one is late than the first.
+//! Several runs of each kernel: estimates of how much later one is than the first.
 
 use serde::Serialize;
 
@@ -21,17 +21,17 @@ const SEED: u64 = 0x5EED;
 pub struct Replicates {
     /// The kernel of the first run.
     pub base: KernelRuns,
-    /// The kernel it is compared with, where there is one only; with several
-    /// each estimate says of which it is.
+    /// The kernel it is compared with, if there is only one; with several, each
+    /// estimate says which one it is about.
     pub other: Option<KernelRuns>,
     /// Confidence of every interval and bound.
     pub confidence: f64,
-    /// For each matched cell and each kernel but the first that has several runs:
-    /// the 99.9 % quantile and the maximum.
+    /// For each matched cell and each kernel except the first that has several
+    /// runs: the 99.9 % quantile and the maximum.
     pub estimates: Vec<Estimate>,
 }
 
-/// What of a run is compared.
+/// Which quantity of a run is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -65,8 +65,8 @@ pub struct Estimate {
     pub runs: [usize; 2],
     /// Hodges-Lehmann estimate: the median of the ratios of all pairs of runs.
     pub ratio: Option<f64>,
-    /// Wilcoxon (rank sum) interval of the ratio, exact; none where too few runs
-    /// could ever give one.
+    /// Wilcoxon (rank sum) interval of the ratio, exact; none if there are too few
+    /// runs for one.
     pub interval: Option<[f64; 2]>,
     /// Upper bound of the ratio by the same method, one-sided.
     pub upper: Option<f64>,
@@ -89,7 +89,7 @@ impl Estimate {
     }
 }
 
-/// The estimates, where the runs allow them, and what to say of them.
+/// The estimates, if the runs allow them, and notes on them.
 pub(super) fn estimate(
     runs: &[&Run],
     groups: &[KernelRuns],
@@ -121,7 +121,7 @@ pub(super) fn estimate(
     let mut notes = Vec::new();
     if estimates.iter().any(|e| e.interval.is_none()) {
         notes.push(
-            "too few runs for an interval at 95 % in some cells: 4 of each kernel are enough"
+            "some cells have too few runs for a 95 % interval: 4 of each kernel are enough"
                 .to_owned(),
         );
     } else {
@@ -129,8 +129,8 @@ pub(super) fn estimate(
     }
     for side in others.iter().filter(|side| side.runs.len() == 1) {
         notes.push(format!(
-            "one run of Linux {} ({}): it can be seen beside the others, but no estimate can be \
-             made of it",
+            "only one run of Linux {} ({}): it is shown next to the others, but nothing can be \
+             estimated from it",
             side.kernel, side.preemption
         ));
     }
@@ -138,7 +138,7 @@ pub(super) fn estimate(
     (Some(Replicates { base: base.clone(), other, confidence: CONFIDENCE, estimates }), notes)
 }
 
-/// Whether no p could come below the level, whatever the runs had measured.
+/// Says so if no p could reach the level, whatever the runs had measured.
 fn no_small_p(estimates: &[Estimate]) -> Option<String> {
     #[allow(clippy::cast_precision_loss, reason = "cells and kernels are few")]
     let family = (estimates.len() / Measure::ALL.len()) as f64;
@@ -149,12 +149,12 @@ fn no_small_p(estimates: &[Estimate]) -> Option<String> {
     }
     let enough = (2..64).find(|n| is_small(*n, *n))?;
     Some(format!(
-        "with so few runs no p of {family} comparisons can be below {level:.2} after Holm's \
-         correction: {enough} of each kernel are enough"
+        "with so few runs, none of {family} comparisons can reach p < {level:.2} after Holm's \
+         correction: {enough} runs of each kernel are enough"
     ))
 }
 
-/// The p of runs of two kernels that do not overlap: twice one arrangement in all.
+/// The p of runs of two kernels that do not overlap: twice one of all arrangements.
 #[allow(clippy::cast_precision_loss, reason = "runs are few")]
 fn least_p(m: usize, n: usize) -> f64 {
     (1..=n).fold(2.0, |p, i| p * i as f64 / (m + i) as f64)
@@ -164,22 +164,24 @@ fn one_kernel(runs: &[&Run]) -> String {
     if runs.len() == 1 {
         "one run: there is nothing to compare it with".to_owned()
     } else {
-        "runs of one kernel: how far they lie apart is how far two runs of different kernels \
-         lie apart by chance"
-            .to_owned()
+        let all = if runs.len() == 2 { "both" } else { "all" };
+        format!(
+            "{all} runs are of the same kernel; their spread is the noise floor for comparing \
+             kernels"
+        )
     }
 }
 
 fn one_pair(runs: &[&Run]) -> String {
     if runs.iter().all(|run| run.board.is_deterministic()) {
         return "deterministic virtual boards: one run is the whole population of its phase, so \
-                that the figures differ for certain, but another phase may turn them round; vary \
-                the phase or the seed for replicates"
+                the figures do differ, but another phase may reverse their order; for replicates, \
+                vary the phase or the seed"
             .to_owned();
     }
-    "one run of a kernel: the samples differ, and one pair proves nothing about the kernels; the \
-     run, not the sample, is what must be repeated: at least 4 runs of each, in turn (ABBA), \
-     rebooted in between where possible"
+    "one run of a kernel: one pair proves nothing about the kernels, however many samples it has; \
+     repeat the run, not the sample: at least 4 runs of each kernel, in turn (ABBA), with a reboot \
+     in between if possible"
         .to_owned()
 }
 
@@ -217,7 +219,7 @@ fn of_cell(
     shifts.sort_unstable_by(f64::total_cmp);
     let cdf = rank_sum_cdf(a.len(), b.len());
     let alpha = 1.0 - CONFIDENCE;
-    // As many shifts as this lie outside the interval at each end.
+    // How many shifts lie outside the interval at each end.
     let outside = |tail: f64| cdf.iter().take_while(|p| **p <= tail).count();
     let last = shifts.len();
     estimate.ratio = Some(median(&shifts).exp());

@@ -25,17 +25,17 @@ pub struct Comparison {
     pub costs: Vec<MatchedCost>,
     /// The cells that only one run has.
     pub unmatched: Vec<Unmatched>,
-    /// In what the runs differ beside their results.
+    /// What differs between the runs besides their results.
     pub differences: Vec<Difference>,
-    /// Estimates over replicates, where the first kernel and another one have
-    /// several runs.
+    /// Estimates over replicates, if the first kernel and another one have several
+    /// runs.
     pub replicates: Option<Replicates>,
     /// What may not be concluded, one sentence each, the most important first.
     pub caveats: Vec<String>,
 }
 
 impl Comparison {
-    /// Whether the runs are to be read by kernel, as replicates, and not one by one.
+    /// Whether the runs are shown by kernel, as replicates, rather than one by one.
     #[must_use]
     pub fn is_replicated(&self) -> bool {
         self.runs.len() > 2 && self.groups.iter().any(|group| group.runs.len() > 1)
@@ -62,7 +62,7 @@ pub struct RunLabel {
 /// One cell as several runs measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MatchedCell {
-    /// What the cells were matched by; a number follows where a plan holds the
+    /// What the cells were matched by; a number follows if a plan contains the
     /// same cell several times.
     pub key: String,
     /// One row for each run that has the cell, in their order.

@@ -1,4 +1,4 @@
-//! A cell of one run, as it is set beside the others.
+//! A cell of one run, as it is set next to the others.
 
 use serde::Serialize;
 
@@ -34,8 +34,8 @@ pub struct Row {
     pub ratio: Ratios,
 }
 
-/// A row divided by the first row of its cell; absent where one of the two is
-/// absent or not above zero.
+/// A row divided by the first row of its cell; absent if one of the two is absent
+/// or not above zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Ratios {
     /// Of the largest samples.

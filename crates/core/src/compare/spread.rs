@@ -1,13 +1,13 @@
-//! How far the runs of one kernel lie apart.
+//! How much the runs of one kernel differ.
 
 use serde::Serialize;
 
 use super::groups::KernelRuns;
 use super::row::{Ratios, Row, ratio};
 
-/// What the runs of one kernel measured in a cell. A quantity is absent where one
-/// of the runs that measured the cell lacks it: a median over those that have it
-/// would leave out the shortest runs.
+/// What the runs of one kernel measured in a cell. A quantity is absent if one of
+/// the runs that measured the cell lacks it: a median over the others would leave
+/// out the shortest runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spread {
     /// The kernel: an index into [`super::Comparison::groups`].
@@ -35,14 +35,14 @@ pub struct Spread {
 pub struct Span<T> {
     /// The lowest of the runs' values.
     pub lowest: T,
-    /// The median; of an even number of runs the mean of the middle two.
+    /// The median; for an even number of runs, the mean of the middle two.
     pub median: f64,
     /// The highest of the runs' values.
     pub highest: T,
 }
 
 impl<T: Copy> Span<T> {
-    /// None without values, or where one is missing. `real` is a value as a float.
+    /// None without values, or if one is missing. `real` is a value as a float.
     fn of(values: impl Iterator<Item = Option<T>>, real: impl Fn(T) -> f64) -> Option<Self> {
         let mut values = values.collect::<Option<Vec<T>>>()?;
         values.sort_by(|a, b| real(*a).total_cmp(&real(*b)));

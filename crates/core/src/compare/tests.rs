@@ -204,7 +204,7 @@ fn every_confounder_is_found() {
         assert_eq!(found, [what]);
         assert_eq!(comparison.differences[0].role, Bearing::Confounder);
         assert_ne!(comparison.differences[0].values[0], comparison.differences[0].values[1]);
-        assert!(has(&comparison, &format!("more than their kernels ({what})")));
+        assert!(has(&comparison, &format!("more than the kernel ({what})")));
     }
 }
 

@@ -46,8 +46,8 @@ fn turning_point(low: f64, high: f64, beyond: impl Fn(f64) -> bool) -> f64 {
     }
 }
 
-/// The first of `low..=high` for which `reached` holds, which it does from
-/// there on; none where it holds for none.
+/// The first of `low..=high` for which `reached` is true, as it must be for all after
+/// it; none if it is never true.
 fn first(low: u64, high: u64, reached: impl Fn(u64) -> bool) -> Option<u64> {
     if low > high || !reached(high) {
         return None;
@@ -64,10 +64,10 @@ fn first(low: u64, high: u64, reached: impl Fn(u64) -> bool) -> Option<u64> {
     Some(high)
 }
 
-/// Upper bound of the probability of an exceedance after `k` of them in `n`
+/// Upper bound on the probability of an exceedance after `k` of them in `n`
 /// releases: `beta.ppf(confidence, k + 1, n - k)`, and `1 - a^(1/n)` for k = 0,
-/// where a = 1 - `confidence`. 1 where nothing was measured or everything
-/// exceeded. `confidence` lies between 0 and 1, both excluded.
+/// where a = 1 - `confidence`. 1 if nothing was measured or everything exceeded.
+/// `confidence` is between 0 and 1, both excluded.
 ///
 /// C. J. Clopper, E. S. Pearson, Biometrika 26 (1934), one-sided.
 #[must_use]
@@ -82,7 +82,7 @@ pub fn clopper_pearson_upper(k: u64, n: u64, confidence: f64) -> f64 {
     turning_point(real(k) / real(n), 1.0, |p| binomial_cdf(k, n, p) <= alpha)
 }
 
-/// Lower bound of the probability of an exceedance after `k` of them in `n`
+/// Lower bound on the probability of an exceedance after `k` of them in `n`
 /// releases: `beta.ppf(1 - confidence, k, n - k + 1)`; 0 for k = 0. The mirror
 /// of [`clopper_pearson_upper`].
 #[must_use]
@@ -92,12 +92,12 @@ pub fn clopper_pearson_lower(k: u64, n: u64, confidence: f64) -> f64 {
         return 0.0;
     }
     let k = k.min(n);
-    // P(X >= k) is at least p^k and at most (n p)^k: the bound lies above alpha^(1/k) / n.
+    // P(X >= k) is at least p^k and at most (n p)^k: the bound is above alpha^(1/k) / n.
     let low = (alpha.ln() / real(k)).exp() / real(n) / 2.0;
     turning_point(low, 1.0, |p| binomial_reaches(k, n, p) >= alpha)
 }
 
-/// Upper bound of the rate of exceedances, per second, after `k` of them in
+/// Upper bound on the rate of exceedances, per second, after `k` of them in
 /// `seconds` (above 0): `chi2.ppf(confidence, 2 (k + 1)) / 2 / seconds`.
 ///
 /// F. Garwood, Biometrika 28 (1936), one-sided.
@@ -119,12 +119,12 @@ pub fn exceedance_rate_upper(k: u64, seconds: f64, confidence: f64) -> f64 {
     turning_point(real(k), high, beyond) / seconds
 }
 
-/// The smallest rank r (from 1, ascending) of `n` samples of which it can be
-/// said at `confidence` that at most a share `exceed` of all latencies lies
-/// above the sample at that rank: the upper tolerance limit. In the usual form,
-/// with p = 1 - `exceed`: the smallest r with `binom.cdf(r - 1, n, p) >=
-/// confidence`. None where `n` samples do not support it at all. `exceed` is
-/// asked for rather than p, since 1 - p of a p near 1 has lost its digits.
+/// The smallest rank r (from 1, ascending) of `n` samples such that, at
+/// `confidence`, at most a share `exceed` of all latencies is above the sample at
+/// that rank: the upper tolerance limit. In the usual form, with p = 1 - `exceed`:
+/// the smallest r with `binom.cdf(r - 1, n, p) >= confidence`. None if `n` samples
+/// do not support one. The argument is `exceed` rather than p, since 1 - p loses
+/// digits for a p near 1.
 ///
 /// S. S. Wilks, Annals of Mathematical Statistics 12 (1941).
 #[must_use]
@@ -136,16 +136,16 @@ pub fn wilks_rank(n: u64, exceed: f64, confidence: f64) -> Option<u64> {
 }
 
 /// How many samples make their maximum an upper tolerance limit: at most a
-/// share `exceed` of all latencies lies above it, at `confidence`. 59 for 5 %
-/// and 95 %. None where that passes u64. See [`wilks_rank`].
+/// share `exceed` of all latencies is above it, at `confidence`. 59 for 5 % and
+/// 95 %. None if that exceeds u64. See [`wilks_rank`].
 #[must_use]
 pub fn wilks_samples(exceed: f64, confidence: f64) -> Option<u64> {
     samples_needed(exceed, 0, confidence)
 }
 
-/// The least number of releases of which `k` may exceed the deadline and
-/// [`clopper_pearson_upper`] still is at most `probability`. None where that
-/// passes u64, or `probability` or `confidence` is not between 0 and 1.
+/// The least number of releases of which `k` may exceed the deadline while
+/// [`clopper_pearson_upper`] is still at most `probability`. None if that exceeds
+/// u64, or if `probability` or `confidence` is not between 0 and 1.
 #[must_use]
 pub fn samples_needed(probability: f64, k: u64, confidence: f64) -> Option<u64> {
     let inside = |p: f64| p > 0.0 && p < 1.0;
@@ -171,7 +171,7 @@ pub fn samples_needed(probability: f64, k: u64, confidence: f64) -> Option<u64> 
 
 /// The ranks (from 1, ascending) whose samples enclose the quantile `q` of all
 /// latencies at `confidence`, two-sided: `binom.ppf(a/2, n, q)` and
-/// `binom.ppf(1 - a/2, n, q) + 1`. None where one of them lies outside the
+/// `binom.ppf(1 - a/2, n, q) + 1`. None if one of them is outside the
 /// `n` samples. p99 of 1000: 983 and 997.
 ///
 /// H. A. David, H. N. Nagaraja, Order Statistics (2003), section 7.1.
@@ -185,7 +185,7 @@ pub fn quantile_ranks(n: u64, q: Quantile, confidence: f64) -> Option<(u64, u64)
 }
 
 /// The probability that the maximum of the next `m` samples exceeds that of
-/// the past `n`, where all are exchangeable: `m / (n + m)` (L0). 1 without past
+/// the past `n`, if all are exchangeable: `m / (n + m)` (L0). 1 without past
 /// samples.
 #[must_use]
 pub fn beaten_within(n: u64, m: u64) -> f64 {
@@ -195,17 +195,17 @@ pub fn beaten_within(n: u64, m: u64) -> f64 {
 /// What exceedances that come in clusters support.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterBound {
-    /// Extremal index: clusters an exceedance, above 0 and at most 1; its
+    /// Extremal index: clusters per exceedance, above 0 and at most 1; its
     /// inverse is the mean size of a cluster. None without exceedances.
     pub theta: Option<f64>,
-    /// Upper bound of the rate of clusters, per second, one-sided.
+    /// Upper bound on the rate of clusters, per second, one-sided.
     pub rate_upper: f64,
 }
 
 /// The bound that remains when exceedances come in clusters: `clusters` is the
-/// number of seconds that held any of the `exceedances`, in `seconds` of
-/// exposure. A bound that counts each exceedance takes them for independent,
-/// and one stall of many releases is not; the clusters nearly are.
+/// number of seconds that contain any of the `exceedances`, in `seconds` of
+/// exposure. A bound that counts each exceedance assumes that they are independent.
+/// Those of one stall are not; clusters nearly are.
 ///
 /// Blocks estimator of the extremal index: P. Embrechts et al., Modelling
 /// Extremal Events (1997), section 8.1.

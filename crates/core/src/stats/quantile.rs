@@ -5,8 +5,8 @@ use crate::histogram::{Histogram, SignedBin, SignedHistogram};
 
 const MILLION: u128 = 1_000_000;
 
-/// A quantile in parts per million, above 0 and below one million, so that
-/// ranks are exact: 0.999 is not a binary fraction.
+/// A quantile in parts per million, above 0 and below one million. This makes ranks
+/// exact: 0.999 is not a binary fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantile(u32);
 
@@ -136,14 +136,14 @@ impl Distribution {
         (rank > 0).then_some(bin.high)
     }
 
-    /// The quantile `q`, ns: the value at rank `ceil(q N)` of the N values, where
+    /// The quantile `q`, ns: the value at rank `ceil(q N)` of the N values, if
     /// `releases (1 - q) >= 1`, else none.
     ///
-    /// What carries a quantile is counted in releases that were due, not in the
-    /// samples that they left: 901 samples and 99 missed periods are a thousand
-    /// releases and have a 99.9 % quantile, which is their maximum. Without
-    /// missed periods the two counts are one. So the raw and the corrected
-    /// distribution of a thread have the same quantiles, or none of them.
+    /// Whether there is enough evidence for a quantile is counted in releases that
+    /// were due, not in samples: 901 samples and 99 missed periods are a thousand
+    /// releases and have a 99.9 % quantile, which is their maximum. Without missed
+    /// periods the two counts are equal. So either both the raw and the corrected
+    /// distribution of a thread have a quantile, or neither does.
     #[must_use]
     pub fn quantile(&self, q: Quantile, releases: u64) -> Option<i64> {
         q.is_carried_by(releases).then(|| self.at_rank(q.rank(self.total)))?

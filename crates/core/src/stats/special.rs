@@ -1,17 +1,17 @@
 //! Tails of the beta and the gamma distribution with integer parameters.
 //!
-//! Written here since the crates at hand lose what this project lives on:
+//! Our own since the available crates lose the digits that this project needs:
 //! statrs 0.19 forms the prefactor from differences of `ln_gamma`, which leaves
 //! 3 digits at N = 10^11, and ends its continued fraction after 140 terms,
-//! where k = 10^6 takes thousands. The prefactor below is the saddle-point form
+//! although k = 10^6 takes thousands. The prefactor below is the saddle-point form
 //! of C. Loader, "Fast and Accurate Computation of Binomial Probabilities"
 //! (2000), as in R's `dbinom`, which subtracts nothing large.
 
 use std::f64::consts::TAU;
 
-/// Terms after which a continued fraction is taken as it is, so that the loop
-/// has a bound. At the mean of the distribution, where it is slowest, 10^6 of
-/// 10^9 took 900 terms and 10^14 of 2 * 10^14 took 250,000.
+/// Terms after which a continued fraction is cut off, to bound the loop. At the mean of the
+/// distribution, where it is slowest, 10^6 of 10^9 took 900 terms and 10^14 of 2 * 10^14
+/// took 250,000.
 const MAX_TERMS: u32 = 10_000_000;
 
 /// Relative size of a term that no longer matters.

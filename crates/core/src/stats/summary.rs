@@ -57,8 +57,8 @@ impl<'a> Recorded<'a> {
 ///
 /// Quantiles follow [`Distribution::quantile`], and are none above the exact
 /// maximum. Those of the corrected distribution (samples and what the missed
-/// releases would have seen) are absent where releases were missed and how late
-/// they were is not known.
+/// releases would have seen) are absent if releases were missed and their delay is
+/// not known.
 #[must_use]
 pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
     let mut moments = Moments::EMPTY;
@@ -73,8 +73,8 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
     }
     let any = moments.count > 0;
     let scheduled = moments.count.saturating_add(moments.missed);
-    // A bin's end can lie above the maximum. Where the counts differ, a file was
-    // damaged, and the maximum that is left need not be that of the samples.
+    // A bin's end can be above the maximum. If the counts differ, a file was damaged,
+    // and the remaining maximum may not be that of the samples.
     let limit = if raw.total() == moments.count { moments.max } else { i64::MAX };
     let four = |values: &Distribution, releases| {
         [Quantile::P50, Quantile::P99, Quantile::P999, Quantile::P9999]
@@ -109,9 +109,9 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
 }
 
 /// Releases later than the deadline: samples, and missed periods whose
-/// corrected latency exceeds it. A bin of missed periods that the deadline cuts
-/// counts as a whole: under 0.8 % too many, and only behind a sample that itself
-/// was later than the deadline.
+/// corrected latency exceeds it. A bin of missed periods that contains the deadline
+/// counts as a whole: under 0.8 % too many, and only after a sample that was itself
+/// later than the deadline.
 #[must_use]
 pub fn exceedances(moments: &Moments, behind: Option<&Histogram>, deadline_ns: u64) -> u64 {
     let missed = behind.into_iter().flat_map(Histogram::iter);
@@ -120,7 +120,7 @@ pub fn exceedances(moments: &Moments, behind: Option<&Histogram>, deadline_ns: u
         .fold(moments.exceeded, |sum, (_, n)| sum.saturating_add(n))
 }
 
-/// Seconds that held a sample later than the deadline: the clusters of
+/// Seconds that contain a sample later than the deadline: the clusters of
 /// exceedances.
 #[must_use]
 pub fn clusters(blocks: &[Block]) -> u64 {

@@ -6,10 +6,10 @@ use crate::schema::{Cell, CellState, Counter, Outcome, Thread, Verdict};
 use crate::units::grouped;
 
 /// Judges a cell by its threads' verdicts: the outcome, bound and reasons of the
-/// worst, the exceedances of all. SKIPPED if a precondition was missing;
+/// worst, the exceedances of all. SKIPPED if a prerequisite was missing;
 /// INCONCLUSIVE if there is a deadline and nothing was measured, or if a counter says that
 /// something went wrong and nothing else says worse; costs are not judged. A cell that was
-/// cut short is judged by what it measured, and says so.
+/// cut short is judged on what it measured, and says so.
 #[must_use]
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     let reason = cell.reason.as_deref().unwrap_or("no reason was recorded");
@@ -35,7 +35,7 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
         _ => [&against, &worst.because[..]].concat(),
     };
     if judged > 1 && !rule.plumbing {
-        because.push(format!("the worst of {judged} judgements, one a thread: {}", name(thread)));
+        because.push(format!("the worst of {judged} threads: {}", name(thread)));
     }
     because.extend(cut_short(cell));
     let exceedances = threads().fold(0, |sum: u64, t| sum.saturating_add(t.verdict.exceedances));
@@ -55,7 +55,7 @@ fn not_measured(cell: &Cell, rule: &Rule) -> Verdict {
     }
     let why = match (&cell.reason, cell.state) {
         (Some(reason), _) => reason.as_str(),
-        (None, CellState::Pending) => "the run ended before it",
+        (None, CellState::Pending) => "the run ended before this cell",
         (None, _) => "no samples",
     };
     let plumbing = rule.plumbing.then(|| PLUMBING.to_owned());
@@ -72,7 +72,7 @@ fn cut_short(cell: &Cell) -> Option<String> {
     };
     let reason = cell.reason.as_ref();
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-    Some(format!("the cell was {how}{reason}: judged by what was measured"))
+    Some(format!("the cell was {how}{reason}: judged on what was measured"))
 }
 
 /// Judges a run by its cells' verdicts, in the order FAIL, INCONCLUSIVE,
@@ -92,8 +92,8 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
     }
     if bounds > 1 {
         because.push(format!(
-            "{bounds} judgements, one a thread and cell, each at {} confidence; \
-             no correction for their number",
+            "{bounds} tests (one per thread and cell), each at {}; not corrected for multiple \
+             comparisons",
             words::confidence(worst.confidence)
         ));
     }
@@ -110,8 +110,8 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
     }
 }
 
-/// The worst verdict and whose it is: among equal ones that of the largest sample, so that
-/// the maximum in its reasons is the maximum of all; then the first.
+/// The worst verdict and whose it is. Of equal verdicts the one with the largest sample is
+/// taken, so that its reasons name the maximum of all; then the first.
 fn worst<'a, T>(
     all: impl Iterator<Item = (&'a Verdict, Option<i64>, T)>,
 ) -> Option<(&'a Verdict, T)> {

@@ -6,7 +6,7 @@ use crate::schema::{Board, Outcome, Verdict};
 /// How to judge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// Deadline, ns; none: nothing is judged.
+    /// Deadline, ns. None: nothing is judged.
     pub deadline_ns: Option<u64>,
     /// Soft deadline: the probability of an exceedance that is tolerated,
     /// between 0 and 1. None: the deadline is hard, one exceedance fails.
@@ -16,16 +16,16 @@ pub struct Rule {
     pub probability: f64,
     /// Confidence of the bounds, one-sided, between 0 and 1.
     pub confidence: f64,
-    /// The board is a deterministic virtual one: its runs are the whole
-    /// population, and a bound would claim chance where there is none.
+    /// The board is a deterministic virtual one: a run is the whole population,
+    /// and a bound would claim chance that does not exist.
     pub deterministic: bool,
-    /// The board is a virtual one that ran freely: nothing is judged, since its
-    /// latencies are those of the host.
+    /// The board is a virtual one without instruction counting: nothing is judged,
+    /// since its latencies are those of the host.
     pub plumbing: bool,
 }
 
-pub(super) const PLUMBING: &str = "plumbing, not a measurement: the guest ran freely, and its latencies are \
-the host's noise";
+pub(super) const PLUMBING: &str = "not a measurement: the guest ran without instruction \
+counting, so its latencies are host noise";
 
 impl Rule {
     /// The rule of a plan on a board.
@@ -48,8 +48,8 @@ impl Rule {
         Self { deterministic: counted, plumbing: !counted, ..self }
     }
 
-    /// The rule for each of `judgements`, at which all of them hold together at
-    /// the confidence asked for (Bonferroni).
+    /// The rule for each of `judgements` so that all of them are right together at
+    /// the requested confidence (Bonferroni).
     #[must_use]
     pub fn for_all_of(self, judgements: u64) -> Self {
         #[allow(clippy::cast_precision_loss, reason = "judgements are few")]

@@ -60,9 +60,10 @@ fn enough_releases_without_an_exceedance_pass() {
     assert_eq!(
         verdict.because,
         [
-            "no activation was later than 200 us; at most 1 in 10,016 is, at 95 % confidence \
-             (one-sided), under this load",
-            "a max found in 30.0 s (104.1 us) has an even chance to be beaten in the next 30.0 s",
+            "no activation was later than 200 us; at 95 % confidence (one-sided), at most 1 in \
+             10,016 is later under this load",
+            "a maximum seen in 30.0 s (104.1 us) has a 50 % chance of being exceeded in the next \
+             30.0 s",
         ]
     );
     assert!(verdict.upper_bound.unwrap() <= 1e-4);
@@ -76,7 +77,7 @@ fn the_first_release_too_few_is_inconclusive() {
     assert!(verdict.upper_bound.is_some());
     assert_eq!(
         judge(9_956, 0, &hard()).because[1],
-        "not enough evidence for P <= 1e-4: needs 29,956 releases: 20.0 s more at this interval"
+        "not enough evidence for P <= 1e-4: needs 29,956 releases, 20.0 s more at this interval"
     );
 }
 
@@ -87,8 +88,8 @@ fn one_exceedance_fails_a_hard_deadline_however_long_the_run() {
     assert_eq!(verdict.exceedances, 1);
     assert_eq!(
         verdict.because[0],
-        "1 of 100,000,000 activations was later than 200 us, 1.204 ms at worst; at most 1 in \
-         21,079,860 is, at 95 % confidence (one-sided), under this load"
+        "1 of 100,000,000 activations was later than 200 us, 1.204 ms at worst; at 95 % \
+         confidence (one-sided), at most 1 in 21,079,860 is later under this load"
     );
 }
 
@@ -106,19 +107,21 @@ fn a_soft_deadline_weighs_both_bounds() {
     }
     let verdict = judge(5_000, 3, &soft(1e-3));
     assert!(verdict.because[1].contains("needs 7,752 releases"), "{:?}", verdict.because);
-    assert!(verdict.because[1].ends_with("if no other is late"));
+    assert!(verdict.because[1].ends_with("if no more are late"));
 }
 
 #[test]
-fn clusters_are_judged_beside_the_exceedances() {
+fn bursts_are_counted_besides_the_exceedances() {
     let verdict = judged_thread(&stats(100_000, 900_000), 200, 2, &hard());
     assert_eq!(
         verdict.because[1],
-        "they cluster: 2 seconds held all 200 (extremal index 0.01); counted by clusters, at most \
-         one in 15.9 s, at 95 % confidence (one-sided)"
+        "the misses are bursty: all 200 fall into 2 one-second blocks (extremal index 0.01); \
+         counting bursts, at most one every 15.9 s (95 %, one-sided)"
     );
+    let once = judged_thread(&stats(100_000, 900_000), 200, 1, &hard());
+    assert!(once.because[1].contains("fall into 1 one-second block ("), "{:?}", once.because);
     let apart = judged_thread(&stats(100_000, 900_000), 2, 2, &hard());
-    assert!(!apart.because.iter().any(|s| s.contains("cluster")));
+    assert!(!apart.because.iter().any(|s| s.contains("bursty")));
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn without_a_deadline_the_maximum_is_put_in_its_place() {
     let rule = Rule { deadline_ns: None, ..hard() };
     let verdict = judge(1_000, 0, &rule);
     assert_eq!(verdict.outcome, Outcome::None);
-    assert!(verdict.because[0].contains("even chance"));
+    assert!(verdict.because[0].contains("50 % chance"));
 }
 
 #[test]
@@ -149,7 +152,7 @@ fn the_rule_is_that_of_the_board() {
 }
 
 #[test]
-fn a_guest_that_ran_freely_is_not_judged() {
+fn a_guest_without_instruction_counting_is_not_judged() {
     let plan = Plan { deadline_ns: Some(200_000), ..Plan::new("test") };
     let rule = Rule::of(&plan, &virtual_board(false));
     let threads = vec![judge(100_000, 0, &rule), judge(100_000, 7, &rule)];
@@ -166,10 +169,10 @@ fn a_guest_that_ran_freely_is_not_judged() {
         assert_eq!(verdict.outcome, Outcome::Inconclusive);
         assert_eq!(
             verdict.because[0],
-            "plumbing, not a measurement: the guest ran freely, and its latencies are the host's \
-             noise"
+            "not a measurement: the guest ran without instruction counting, so its latencies are \
+             host noise"
         );
-        assert!(!verdict.because.iter().any(|s| s.contains("judgements")), "{verdict:?}");
+        assert!(!verdict.because.iter().any(|s| s.contains(" threads: ")), "{verdict:?}");
     }
     let open = judge(1_000, 0, &Rule { deadline_ns: None, ..rule });
     assert_eq!((open.outcome, &open.because[..]), (Outcome::None, &[][..]));
@@ -233,10 +236,7 @@ fn a_cell_is_its_worst_thread() {
     let verdict = judged(CellState::Complete, threads).verdict;
     assert_eq!(verdict.outcome, Outcome::Fail);
     assert_eq!((verdict.exceedances, verdict.upper_bound), (5, upper));
-    assert_eq!(
-        verdict.because.last().unwrap(),
-        "the worst of 4 judgements, one a thread: thread 2 on CPU 2"
-    );
+    assert_eq!(verdict.because.last().unwrap(), "the worst of 4 threads: thread 2 on CPU 2");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_cell_that_was_not_measured_does_not_pass() {
     assert_eq!(skipped.verdict.because, ["skipped: needs an invariant TSC (x86)"]);
     let pending = judged(CellState::Pending, vec![]);
     assert_eq!(pending.verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(pending.verdict.because, ["not measured: the run ended before it"]);
+    assert_eq!(pending.verdict.because, ["not measured: the run ended before this cell"]);
     let cost = Cell { what: What::Cost(Cost::default()), ..cell(CellState::Complete, vec![]) };
     assert_eq!(judge_cell(&cost, &hard()), hard().verdict(Outcome::None, vec![]));
 }
@@ -282,7 +282,7 @@ fn a_run_is_its_worst_cell() {
     let run = judge_run(&[pass(), fail(), skipped()]);
     assert_eq!(run.exceedances, 1);
     assert!(run.because.iter().any(|s| s == "the worst of 3 cells: wakeup @ none @ 30s"));
-    assert!(run.because.iter().any(|s| s.starts_with("3 judgements, one a thread and cell")));
+    assert!(run.because.iter().any(|s| s.starts_with("3 tests (one per thread and cell)")));
     assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
 }
 

@@ -14,9 +14,9 @@ pub struct Evidence<'a> {
     /// Its releases later than the deadline, missed ones included
     /// ([`crate::stats::exceedances`]).
     pub exceedances: u64,
-    /// Seconds that held any of those ([`crate::stats::clusters`]).
+    /// Seconds that contain any of those ([`crate::stats::clusters`]).
     pub clusters: u64,
-    /// Its period, ns, if it has one: by it releases become time.
+    /// Its period, ns, if it has one, which turns releases into time.
     pub interval_ns: Option<u64>,
     /// What its samples are called.
     pub primary: &'a Quantity,
@@ -41,13 +41,13 @@ pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
 /// Hard deadline: FAIL at any exceedance; else PASS if the upper bound is at most
 /// `rule.probability`. Soft: FAIL if the lower bound is above `rule.tolerate`, PASS if the
 /// upper bound is at most that. Otherwise INCONCLUSIVE, with how much longer to run. A guest
-/// that ran freely is INCONCLUSIVE whatever it did.
+/// without instruction counting is INCONCLUSIVE whatever it did.
 #[must_use]
 pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     let (n, k) = (evidence.stats.scheduled, evidence.exceedances);
     let (stats, nouns) = (evidence.stats, &evidence.primary.nouns);
     let interval_ns = evidence.interval_ns.filter(|interval| *interval > 0);
-    // What the next releases do is a matter of chance on neither kind of virtual board.
+    // On neither kind of virtual board is the next release a matter of chance.
     let by_chance = !rule.deterministic && !rule.plumbing;
     let maximum =
         stats.max.filter(|_| by_chance).map(|max| words::maximum(max, n, interval_ns, nouns));
@@ -82,7 +82,7 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     let mut because = vec![seen_and_bound(evidence, &deadline, upper, rule.confidence)];
     if let (Some(tolerated), Outcome::Fail) = (rule.tolerate, outcome) {
         because.push(format!(
-            "more than the tolerated {} at {} confidence (one-sided)",
+            "this is more than the tolerated {}, at {} confidence (one-sided)",
             words::probability(tolerated),
             words::confidence(rule.confidence),
         ));
@@ -98,10 +98,10 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
 /// What was seen and what it bounds, in one sentence.
 fn seen_and_bound(evidence: &Evidence<'_>, deadline: &str, upper: f64, confidence: f64) -> String {
     format!(
-        "{}; {} is, at {} confidence (one-sided), under this load",
+        "{}; at {} confidence (one-sided), {} is later under this load",
         seen(evidence, deadline),
-        words::at_most(upper),
         words::confidence(confidence),
+        words::at_most(upper),
     )
 }
 
@@ -120,7 +120,7 @@ fn seen(evidence: &Evidence<'_>, deadline: &str) -> String {
     )
 }
 
-/// The bound by clusters, where exceedances came in fewer seconds than they are.
+/// The bound on bursts, if exceedances fall into fewer seconds than there are exceedances.
 fn clustering(
     clusters: u64,
     k: u64,
@@ -142,10 +142,11 @@ fn clustering(
     )]
     let apart = (SECOND_NS as f64 / bound.rate_upper) as u128;
     Some(format!(
-        "they cluster: {} seconds held all {} (extremal index {:.2}); counted by clusters, \
-         at most one in {}, at {} confidence (one-sided)",
-        grouped(clusters),
+        "the misses are bursty: all {} fall into {} one-second block{} (extremal index {:.2}); \
+         counting bursts, at most one every {} ({}, one-sided)",
         grouped(k),
+        grouped(clusters),
+        if clusters == 1 { "" } else { "s" },
         bound.theta?,
         words::stretch(apart),
         words::confidence(confidence),
@@ -162,7 +163,7 @@ fn deterministic(evidence: &Evidence<'_>, deadline: &str, rule: &Rule) -> Verdic
     let because = vec![
         seen(evidence, deadline),
         "deterministic: every run of this board with this phase gives these figures, \
-         so that no bound is given; vary the phase for replicates"
+         so no bound is given; for replicates, vary the phase"
             .to_owned(),
     ];
     Verdict { exceedances: k, ..rule.verdict(outcome, because) }

@@ -1,4 +1,4 @@
-//! Numbers as the sentences of a verdict say them.
+//! Numbers as the sentences of a verdict print them.
 
 use crate::stats::samples_needed;
 use crate::units::{SECOND_NS, exact_duration, grouped, human_ns};
@@ -10,7 +10,7 @@ pub(super) fn deadline(ns: u64) -> String {
     format!("{} {}", &exact[..unit], &exact[unit..])
 }
 
-/// A stretch of time in the unit that people count it in: `20.0 s`, `34.7 days`.
+/// A time in the unit that people would use for it: `20.0 s`, `34.7 days`.
 #[allow(
     clippy::cast_precision_loss,
     reason = "one decimal is shown of what may be thousands of years"
@@ -36,7 +36,7 @@ pub(super) fn at_most(bound: f64) -> String {
     }
 }
 
-/// The n of "1 in n", rounded down; none where half of all or more exceed.
+/// The n of "1 in n", rounded down; none if half or more exceed.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn one_in(bound: f64) -> Option<u64> {
     // Exactly 1/n must not become n - 1.
@@ -56,7 +56,7 @@ pub(super) fn confidence(c: f64) -> String {
     format!("{percent} %")
 }
 
-/// How much longer to run until `k` exceedances in all leave an upper bound of
+/// How much longer to run until `k` exceedances in total leave an upper bound of
 /// at most `target`.
 pub(super) fn needs(
     target: f64,
@@ -68,7 +68,7 @@ pub(super) fn needs(
 ) -> String {
     let asked = format!("not enough evidence for P <= {}", probability(target));
     let Some(needed) = samples_needed(target, k, level) else {
-        return format!("{asked}: no number of releases that could be counted is enough");
+        return format!("{asked}: no practical number of releases is enough");
     };
     let more = needed.saturating_sub(scheduled);
     let longer = match interval_ns {
@@ -79,12 +79,12 @@ pub(super) fn needs(
         None => format!("{} more", grouped(more)),
     };
     let what = if interval_ns.is_some() { "releases" } else { nouns };
-    let calm = if k > 0 { ", if no other is late" } else { "" };
-    format!("{asked}: needs {} {what}: {longer}{calm}", grouped(needed))
+    let calm = if k > 0 { ", if no more are late" } else { "" };
+    format!("{asked}: needs {} {what}, {longer}{calm}", grouped(needed))
 }
 
 /// What the maximum is worth (L0): as many releases again exceed it with
-/// probability n / (n + n), where they are exchangeable with the past ones.
+/// probability n / (n + n), if they are exchangeable with the past ones.
 pub(super) fn maximum(
     max_ns: i64,
     scheduled: u64,
@@ -96,13 +96,15 @@ pub(super) fn maximum(
         Some(interval) => {
             let time = stretch(u128::from(scheduled) * u128::from(interval));
             format!(
-                "a max found in {time} ({max}) has an even chance to be beaten in the next {time}"
+                "a maximum seen in {time} ({max}) has a 50 % chance of being exceeded in the next \
+                 {time}"
             )
         }
         None => {
             let n = grouped(scheduled);
             format!(
-                "a max found in {n} {nouns} ({max}) has an even chance to be beaten in the next {n}"
+                "a maximum seen in {n} {nouns} ({max}) has a 50 % chance of being exceeded in the \
+                 next {n}"
             )
         }
     }
@@ -134,23 +136,23 @@ mod tests {
     fn what_is_missing_is_said_in_releases_and_time() {
         assert_eq!(
             needs(1e-4, 0, 9_956, Some(1_000_000), "hand-overs", 0.95),
-            "not enough evidence for P <= 1e-4: needs 29,956 releases: 20.0 s more at this interval"
+            "not enough evidence for P <= 1e-4: needs 29,956 releases, 20.0 s more at this interval"
         );
         assert_eq!(
             needs(1e-9, 0, 0, Some(1_000_000), "hand-overs", 0.95),
-            "not enough evidence for P <= 1e-9: needs 2,995,732,273 releases: 34.7 days more at this interval"
+            "not enough evidence for P <= 1e-9: needs 2,995,732,273 releases, 34.7 days more at this interval"
         );
         assert_eq!(
             needs(1e-2, 3, 500, None, "hand-overs", 0.95),
-            "not enough evidence for P <= 0.01: needs 773 hand-overs: 273 more, if no other is late"
+            "not enough evidence for P <= 0.01: needs 773 hand-overs, 273 more, if no more are late"
         );
     }
 
     #[test]
-    fn a_maximum_says_how_long_it_was_sought() {
+    fn a_maximum_says_how_long_it_took_to_find() {
         assert_eq!(
             maximum(104_100, 30_000, Some(1_000_000), "hand-overs"),
-            "a max found in 30.0 s (104.1 us) has an even chance to be beaten in the next 30.0 s"
+            "a maximum seen in 30.0 s (104.1 us) has a 50 % chance of being exceeded in the next 30.0 s"
         );
     }
 

@@ -1,9 +1,10 @@
 //! Values of options, and the options that several commands have.
 
 use clap::Arg;
+use punctual_core::plan::Plan;
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
-/// A duration where a bare number means `bare`, ns.
+/// A parser of durations in which a bare number means `bare`, ns.
 pub fn duration(
     bare: BareNumber,
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
@@ -18,7 +19,7 @@ pub fn positive_seconds(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A deadline: its unit must be said. ns.
+/// A deadline, which must have a unit. ns.
 fn deadline(text: &str) -> Result<u64, String> {
     // Nothing is above zero in any unit: not one to be told to write one.
     let bare_zero = text.trim() == "0";
@@ -33,38 +34,45 @@ fn deadline(text: &str) -> Result<u64, String> {
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
-        _ => Err("must be a number between 0 and 1, as 1e-4".to_owned()),
+        _ => Err("must be a number between 0 and 1, such as 1e-4".to_owned()),
     }
 }
 
 /// How a run is judged.
 pub fn judgement() -> [Arg; 4] {
-    let probability_of = |id: &'static str, help: &'static str| {
+    let probability_of = |id: &'static str, help: String| {
         Arg::new(id).long(id).value_name("P").help(help).value_parser(probability)
     };
+    let default = Plan::new("");
     [
         Arg::new("deadline")
             .long("deadline")
             .value_name("TIME")
             .help(
-                "Latest start of the work after its release; the unit must be said, as in 200us. \
-                 One later activation is a FAIL",
+                "Maximum allowed latency, with a unit (e.g. 200us). A single later activation is a \
+                 FAIL",
             )
             .value_parser(deadline),
         probability_of(
             "tolerate",
-            "Soft deadline: the probability of a later activation that is tolerated",
+            "Make the deadline soft: tolerate later activations up to this probability".to_owned(),
         ),
         probability_of(
             "probability",
-            "A PASS of a hard deadline needs evidence that a later activation is at most this \
-             likely [default: 1e-4]",
+            format!(
+                "PASS requires the upper bound on P(latency > deadline) to be at most P \
+                 [default: {:e}]",
+                default.probability
+            ),
         ),
-        probability_of("confidence", "Confidence of that evidence, one-sided [default: 0.95]"),
+        probability_of(
+            "confidence",
+            format!("Confidence of that bound, one-sided [default: {}]", default.confidence),
+        ),
     ]
 }
 
-/// An option as it is written: its short form where it has one.
+/// An option as it is written: its short form if it has one.
 pub fn spelled(arg: &Arg) -> String {
     match (arg.get_short(), arg.get_long()) {
         (Some(short), _) => format!("-{short}"),

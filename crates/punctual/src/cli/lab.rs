@@ -15,46 +15,52 @@ Exit status:
     0  pass, or nothing to judge
     1  a deadline was missed
     2  usage error: nothing was booted
-    3  inconclusive; 4  something asked for was SKIPPED
-   69  a guest failed (panic, hang, module that does not load): its console is in its run
-       directory, and the other guests went on
+    3  inconclusive: not enough evidence either way
+    4  something was SKIPPED because a prerequisite is missing
+   69  a guest failed (panic, hang, module that does not load): its console is in
+       its run directory, and the other guests went on
   130  interrupted; what was measured is kept
-Over runs the worst counts.";
+The worst run counts.";
 
-const RUN_EXAMPLES: &str = "\
-Examples:
+const RUN_EXAMPLES: &str = r"Examples:
   punctual lab run
       four preemption models of Debian's kernel, idle and under two loads
-  punctual lab run --kernel debian:none,debian:rt wakeup --load none,hackbench -D 2s --replicates 8
-      two kernels, eight boots each, and what may be said of them
-  punctual lab run --board aarch64 --cpus 2 --kernel debian:rt wakeup -t per-cpu -D 1s
+  punctual lab run --kernel debian:none,debian:rt --replicates 8 \
+      wakeup --load none,hackbench -D 2s
+      two kernels, eight boots each, and what can be concluded from them
+  punctual lab run --board aarch64 --cpus 2 --kernel debian:rt \
+      wakeup -t per-cpu -D 1s
   punctual lab run --kernel ~/linux --plan koolwal-geode
-      a kernel build tree under the plan of a paper";
+      a kernel build tree, measured by the plan of a paper";
 
-const CHECK_EXAMPLES: &str = "\
-Examples:
-  punctual lab check --kernel debian:rt wakeup --load hackbench -D 2s --max 100us
-  git bisect run sh -c 'make -j2 && punctual lab check --kernel . wakeup --load hackbench -D 2s --max 100us'
-      docs/bisect.md has the whole of it
+const CHECK_EXAMPLES: &str = r#"Examples:
+  punctual lab check --kernel debian:rt wakeup --load hackbench \
+      -D 2s --max 100us
+  git bisect run sh -c '
+      make olddefconfig >/dev/null && make -j"$(nproc)" vmlinux || exit 125
+      punctual lab check --kernel . wakeup --load hackbench \
+          -D 2s --max 100us
+  '
+      in a kernel tree, after `git bisect start BAD GOOD`: see docs/bisect.md
 
-Exit status, as `git bisect run` wants it:
-    0  every sample of every boot was at most --max
-    1  some sample was above it
-  125  it cannot be judged: the kernel cannot be had or does not boot, a guest failed, a cell was
-       SKIPPED, or the command line is wrong
-  130  interrupted (which ends a bisection)";
+Exit status, as `git bisect run` expects it:
+    0  good: every sample of every boot was at most --max
+    1  bad: at least one sample was above it
+  125  skip: no judgement, because the kernel was not found or does not boot, a
+       guest failed, a cell was SKIPPED, or the command line is wrong
+  130  interrupted, which ends the bisection"#;
 
 /// The command `lab`.
 pub fn command() -> Command {
     Command::new("lab")
-        .about("Boot kernels on virtual boards that give the same nanoseconds on every run")
+        .about("Boot kernels on virtual boards, with results that repeat to the nanosecond")
         .long_about(
-            "Boot kernels on virtual boards that give the same nanoseconds on every run.\n\n\
+            "Boot kernels on virtual boards, with results that repeat to the nanosecond.\n\n\
              A virtual board is QEMU with its time counted in executed instructions: the same \
              kernel, plan and seed give the same figures on every host, however busy. Latencies \
-             are lengths of code paths, without caches, buses and devices' delays: what they are \
-             for is comparing kernels. QEMU is needed, and no privileges. Of a plan that has a \
-             variant \"virtual\" that one is run, unless --variant names another.",
+             reflect instruction counts only (no caches, buses or device delays): use them to \
+             compare kernels, not to predict a board. The lab needs QEMU but no privileges. If a \
+             plan has a variant \"virtual\", that one runs unless --variant names another.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -66,11 +72,11 @@ pub fn command() -> Command {
 
 fn run() -> Command {
     Command::new("run")
-        .about("Boot each kernel, measure in the guest, compare and report")
+        .about("Boot kernels, measure in the guests, compare and report")
         .after_help(format!("{RUN_EXAMPLES}\n\n{EXIT_STATUS}"))
         .next_help_heading("What to boot")
         .arg(kernel().help(
-            "Kernels, with commas between them: debian:none|voluntary|full|rt, an exact one as \
+            "Kernels, separated by commas: debian:none|voluntary|full|rt, an exact version such as \
              debian:6.1.0-47-rt, a kernel image, or a kernel build tree [default: those of the \
              plan, else the four models]",
         ))
@@ -85,22 +91,24 @@ fn run() -> Command {
         .args(judgement())
         .next_help_heading("Output")
         .arg(
-            value("out", "DIR", "Folder of the experiment, which must not exist; each guest's run is a folder in it [default: punctual-runs/<UTC time>-lab]")
+            value("out", "DIR", "Folder for the experiment, which must not exist yet; each guest's run becomes a folder in it [default: punctual-runs/<UTC time>-lab]")
                 .value_parser(clap::value_parser!(PathBuf))
                 .value_hint(ValueHint::DirPath),
         )
-        .arg(value("group", "NAME", "Name of the experiment in its runs [default: made of what it boots and measures]"))
-        .arg(flag("json", "Print the comparison as JSON, and nothing else"))
-        .arg(flag("quiet", "No progress").short('q'))
+        .arg(value("group", "NAME", "Name of the experiment, recorded in its runs [default: derived from what it boots and measures]"))
+        .arg(flag("json", "Print only the comparison, as JSON"))
+        .arg(flag("quiet", "Show no progress").short('q'))
         .arg(flag("no-report", "Do not write report.html"))
 }
 
 fn check() -> Command {
     Command::new("check")
-        .about("Say by exit status whether a kernel keeps a latency: for `git bisect run`")
+        .about(
+            "Check a kernel against a latency limit and report by exit status, for `git bisect run`",
+        )
         .after_help(CHECK_EXAMPLES)
         .arg(
-            value("max", "TIME", "Largest latency that is good; the unit must be said")
+            value("max", "TIME", "Largest latency of a good kernel, with a unit (e.g. 100us)")
                 .required(true)
                 .value_parser(duration(BareNumber::Refused)),
         )
@@ -118,13 +126,13 @@ fn check() -> Command {
             value(
                 "out",
                 "DIR",
-                "Keep the runs in this folder, which must not exist [default: they are not kept]",
+                "Keep the runs in this folder, which must not exist yet [default: they are not kept]",
             )
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
         )
         .arg(flag("json", "Print the judgement as JSON"))
-        .arg(flag("quiet", "No progress").short('q'))
+        .arg(flag("quiet", "Show no progress").short('q'))
 }
 
 fn kernels() -> Command {
@@ -136,7 +144,7 @@ fn kernels() -> Command {
 
 fn fetch() -> Command {
     Command::new("fetch")
-        .about("Download kernels into the cache: unpacked, never installed")
+        .about("Download kernels to the cache; they are unpacked, never installed")
         .after_help(
             "The cache is $PUNCTUAL_CACHE, else $XDG_CACHE_HOME/punctual, else ~/.cache/punctual.\n\
              Examples:\n  punctual lab fetch debian:none debian:rt\n  \
@@ -150,8 +158,8 @@ fn fetch() -> Command {
                 .num_args(1..),
         )
         .arg(board_name())
-        .arg(flag("json", "Print what was fetched as JSON, and no progress"))
-        .arg(flag("quiet", "Say nothing where it succeeds").short('q'))
+        .arg(flag("json", "Print only what was fetched, as JSON"))
+        .arg(flag("quiet", "Print nothing on success").short('q'))
 }
 
 fn kernel() -> Arg {
@@ -165,11 +173,10 @@ fn kernel() -> Arg {
 }
 
 fn board_name() -> Arg {
-    value("board", "BOARD", "The virtual board: x86_64 or aarch64 [default: x86_64]")
+    value("board", "BOARD", "The virtual board: x86_64 or aarch64")
         .value_parser(["x86_64", "aarch64"])
         .hide_possible_values(true)
         .default_value("x86_64")
-        .hide_default_value(true)
 }
 
 fn board() -> Vec<Arg> {
@@ -178,58 +185,56 @@ fn board() -> Vec<Arg> {
     let count = clap::value_parser!(u32);
     vec![
         board_name(),
-        value("cpus", "N", "CPUs: 1 on x86_64 (a second one does not start under counted time), 1 to 4 on aarch64 [default: 1]")
+        value("cpus", "N", "CPUs: 1 on x86_64 (a second CPU does not start when instructions are counted), 1 to 4 on aarch64")
             .value_parser(count)
-            .default_value("1")
-            .hide_default_value(true),
+            .default_value("1"),
         value("memory", "MIB", "Memory")
             .help(format!("Memory in MiB [default: {DEFAULT_MEMORY_MIB}]"))
             .value_parser(count),
         value("mips", "N", "")
             .help(format!(
-                "Instructions that take a microsecond of the board's time: {} [default: {DEFAULT_MIPS}]",
+                "Instructions per microsecond of the board's time: {} [default: {DEFAULT_MIPS}]",
                 rates.join(", ")
             ))
             .value_parser(count),
         value("device", "NAME", "")
-            .help(format!("Devices beside the board's own: {}; runs with virtio-disk need not repeat exactly", devices.join(", ")))
+            .help(format!("Devices besides the board's own: {}; runs with virtio-disk may not repeat exactly", devices.join(", ")))
             .value_delimiter(',')
             .action(ArgAction::Append),
-        value("module", "NAME", "Load this kernel module too, with what it depends on; parameters behind its name, as in \"loop max_loop=1\"")
+        value("module", "NAME", "Load this kernel module and its dependencies; parameters follow the name, as in \"loop max_loop=1\"")
             .action(ArgAction::Append),
-        value("modules", "DIR", "Where the modules of a kernel image are, as /lib/modules/RELEASE")
+        value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
-        value("append", "TEXT", "Parameters behind the kernel's command line").allow_hyphen_values(true),
-        flag("free-running", "Do not count time: quick, on all CPUs, and labelled plumbing, not a measurement"),
-        value("program", "FILE", "The punctual that the board starts: a static executable for it [default: this one, or punctual-BOARD beside it]")
+        value("append", "TEXT", "Parameters to append to the kernel's command line").allow_hyphen_values(true),
+        flag("free-running", "Do not count instructions: fast, on all CPUs, and labelled \"not a measurement\""),
+        value("program", "FILE", "The punctual that the board runs: a static executable [default: this one, or punctual-BOARD next to it]")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath),
-        flag("offline", "Do not download kernels that are not in the cache"),
-        value("jobs", "N", "Guests at a time [default: one a CPU of this host]")
+        flag("offline", "Use only kernels that are in the cache; download nothing"),
+        value("jobs", "N", "Guests to run at the same time [default: one per CPU of this host]")
             .value_parser(clap::value_parser!(u32).range(1..)),
-        value("patience", "TIME", "A guest that gives no sign of life for so long, of this host's time, is ended [default: 2min]")
+        value("patience", "TIME", "Terminate a guest that shows no sign of life for this long, in the host's time")
             .value_parser(positive_seconds)
-            .default_value("120")
-            .hide_default_value(true),
+            .default_value("2min"),
     ]
 }
 
 fn replicates(default: &'static str) -> Arg {
-    value("replicates", "N", "")
-        .help(format!(
-            "Boots of each kernel, each with another seed and phase: what is said of kernels rests \
-             on them [default: {default}]"
-        ))
-        .value_parser(clap::value_parser!(u32).range(1..=1000))
-        .default_value(default)
-        .hide_default_value(true)
+    value(
+        "replicates",
+        "N",
+        "Boots of each kernel, each with its own seed and phase; conclusions about kernels rest on \
+         them",
+    )
+    .value_parser(clap::value_parser!(u32).range(1..=1000))
+    .default_value(default)
 }
 
 fn warmup() -> [Arg; 2] {
     [
-        value("warmup", "TIME", "Before each cell, outside all its numbers; a bare number is seconds [default: that of the plan; 200ms for probes]")
+        value("warmup", "TIME", "Warm-up before each cell, excluded from all results; a bare number is in seconds [default: that of the plan; 200ms for probes]")
             .value_parser(duration(BareNumber::Seconds)),
-        flag("no-warmup", "No warm-up").conflicts_with("warmup"),
+        flag("no-warmup", "Skip the warm-up").conflicts_with("warmup"),
     ]
 }

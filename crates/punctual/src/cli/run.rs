@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
-use punctual_core::units::BareNumber;
-use punctual_suite::{loads, probes};
+use punctual_core::plan::Plan;
+use punctual_core::units::{BareNumber, exact_duration};
 use punctual_suite::registry::Param;
+use punctual_suite::{loads, probes};
 
 use super::args::{duration, judgement, positive_seconds};
 use crate::plans::PLANS;
+use crate::request::DEFAULT_DURATION_NS;
 
-/// An option that is a parameter of the probes given.
+/// An option that sets a parameter of the probes given.
 pub struct ProbeOption {
     /// The parameter, and the long name of the option.
     pub name: &'static str,
@@ -27,11 +29,11 @@ const fn option(name: &'static str, short: Option<char>, note: &'static str) -> 
 pub static PROBE_OPTIONS: &[ProbeOption] = &[
     option("threads", Some('t'), ""),
     option("priority", Some('p'), ""),
-    option("interval", Some('i'), "; a bare number is microseconds"),
+    option("interval", Some('i'), "; a bare number is in microseconds"),
     option("affinity", Some('a'), ""),
     option("policy", None, ""),
     option("timer", None, ""),
-    option("aligned", None, "; a bare number is microseconds"),
+    option("aligned", None, "; a bare number is in microseconds"),
 ];
 
 const EXIT_STATUS: &str = "\
@@ -40,34 +42,34 @@ Exit status:
     1  a deadline was missed, or a sample was above the break value
     2  usage error, or an error of punctual or of the board
     3  inconclusive: not enough evidence either way
-    4  something asked for was SKIPPED for a missing precondition
+    4  something was SKIPPED because a prerequisite is missing
   130  interrupted; what was measured is kept and reported
-Over cells the worst counts: FAIL, then INCONCLUSIVE, SKIPPED, PASS.";
+The worst cell counts, in the order FAIL, INCONCLUSIVE, SKIPPED, PASS.";
 
-const EXAMPLES: &str = "\
-Examples:
+const EXAMPLES: &str = r"Examples:
   sudo punctual run
       the standard plan, about a minute
   sudo punctual run --deadline 200us
       the same, judged against 200 us
-  sudo punctual run wakeup -t per-cpu -i 250 -D 1h --load none,hackbench+flood --deadline 100us
+  sudo punctual run wakeup -t per-cpu -i 250 -D 1h --deadline 100us \
+      --load none,hackbench+flood
       two cells, an hour each: idle, and under two loads together
-  sudo punctual run wakeup:timer=posix wakeup clock:clock=tsc -D 1m --load paper
-      three cells under the papers' load, the first with POSIX timers
+  sudo punctual run wakeup:timer=posix wakeup -D 1m --load paper
+      two cells under the papers' load, the first with POSIX timers
   punctual run sim:stall=3ms,stall-every=5000 -D 1h --deadline 1ms
-      in simulated time: shows what a result looks like, measures nothing";
+      simulated time: shows what a result looks like, measures nothing";
 
 /// The command `run`.
 pub fn command() -> Command {
     Command::new("run")
-        .about("Measure this machine: idle and under load, to a verdict with its evidence")
+        .about("Measure this machine, idle and under load, and judge it against a deadline")
         .long_about(
-            "Measure this machine: idle and under load, to a verdict with its evidence.\n\n\
-             Every probe given is run under every load given: each pair is a cell. Without \
-             probes the standard plan is run. What was measured is kept in a new run directory, \
-             summarised on stdout and drawn in report.html.\n\n\
-             -t, -p, -i, -a, --policy, --timer and --aligned become parameters of every probe \
-             given that has them; a parameter on a probe's own name goes before the option.",
+            "Measure this machine, idle and under load, and judge it against a deadline.\n\n\
+             Every probe runs under every load; each pair is a cell. If no probe is given, the \
+             standard plan runs. Results are kept in a new run directory, summarised on stdout \
+             and drawn in report.html.\n\n\
+             -t, -p, -i, -a, --policy, --timer and --aligned set parameters of every probe given \
+             that has them. A parameter after a probe's own name takes precedence.",
         )
         .after_help(format!("{EXAMPLES}\n\n{EXIT_STATUS}\n\nEverything on one page: --help"))
         .after_long_help(format!("{}\n\n{EXIT_STATUS}\n\n{EXAMPLES}", registries()))
@@ -76,7 +78,8 @@ pub fn command() -> Command {
         .next_help_heading("Threads and releases (parameters of the probes given)")
         .args(PROBE_OPTIONS.iter().map(probe_option))
         .arg(
-            flag("mlockall", "Lock memory: always done, accepted for cyclictest's sake").short('m'),
+            flag("mlockall", "Lock memory: always done, accepted because cyclictest has it")
+                .short('m'),
         )
         .next_help_heading("Judgement")
         .args(judgement())
@@ -99,31 +102,35 @@ pub(super) fn what() -> Vec<Arg> {
     vec![
         Arg::new("probes")
             .value_name("PROBE")
-            .help("Probes, with parameters on the name: wakeup, clock:clock=tsc")
+            .help("Probes, with parameters after the name: wakeup, clock:clock=tsc")
             .num_args(0..),
         Arg::new("plan")
             .long("plan")
             .value_name("FILE|NAME")
             .help(format!(
-                "The cells of a plan, before those of the probes given: a TOML file, or one of {}",
+                "Run the cells of a plan, before those of any probes given: a TOML file, or one of {}",
                 plans.join(", ")
             ))
             .value_hint(ValueHint::FilePath),
-        value("variant", "NAME", "A variant of the plan, which replaces its durations; `punctual list PLAN` names them")
+        value("variant", "NAME", "A variant of the plan, with other durations; `punctual list PLAN` names them")
             .requires("plan"),
-        value("load", "LIST", "Loads: , separates cells, + joins loads that run together [default: none]")
-            .default_value("none")
-        .hide_default_value(true),
-        value("duration", "TIME", "How long each cell is measured; a bare number is seconds [default: 10s; with -l long enough for its samples]")
+        value("load", "LIST", "Loads: , separates cells, + joins loads that run together")
+            .default_value("none"),
+        value("duration", "TIME", "")
+            .help(format!(
+                "How long to measure each cell; a bare number is in seconds [default: {}; with \
+                 -l, long enough for its samples]",
+                exact_duration(DEFAULT_DURATION_NS)
+            ))
             .short('D')
             .value_parser(positive_seconds),
-        value("loops", "N", "End a cell after N samples a thread, or after -D, whichever comes first")
+        value("loops", "N", "End a cell after N samples per thread, or after -D, whichever comes first")
             .short('l')
             .value_parser(clap::value_parser!(u64).range(1..)),
     ]
 }
 
-/// The parameter behind an option, of the first probe that has it.
+/// The parameter that an option sets, as the first probe that has it defines it.
 fn param(name: &str) -> Option<Param> {
     let params = probes::there().flat_map(|probe| probe.all_params());
     params.into_iter().find(|param| param.name == name)
@@ -142,29 +149,33 @@ pub(super) fn probe_option(option: &ProbeOption) -> Arg {
     if let Some(first) = help.get(..1).map(str::to_uppercase) {
         help.replace_range(..1, &first);
     }
-    arg.value_name(param.kind.placeholder()).help(format!("{help}{} [default: {}]", option.note, param.default))
+    arg.value_name(param.kind.placeholder())
+        .help(format!("{help}{} [default: {}]", option.note, param.default))
 }
 
 fn how() -> Vec<Arg> {
     vec![
-        value("break", "TIME", "End the run at a sample above this; a bare number is microseconds")
+        value("break", "TIME", "End the run at the first sample above this; a bare number is in microseconds")
             .short('b')
             .value_parser(duration(BareNumber::Microseconds)),
-        value("warmup", "TIME", "Before each cell, outside all its numbers; a bare number is seconds [default: 1s]")
+        value("warmup", "TIME", "")
+            .help(format!(
+                "Warm-up before each cell, excluded from all results; a bare number is in \
+                 seconds [default: {}]",
+                exact_duration(Plan::new("").warmup_ns)
+            ))
             .value_parser(duration(BareNumber::Seconds)),
-        flag("no-warmup", "No warm-up").conflicts_with("warmup"),
-        value("dma-latency", "none|US", "Hold /dev/cpu_dma_latency at this many microseconds, which keeps CPUs from deep idle states, or leave it alone [default: 0]")
+        flag("no-warmup", "Skip the warm-up").conflicts_with("warmup"),
+        value("dma-latency", "none|US", "Hold /dev/cpu_dma_latency at this many microseconds, which keeps CPUs out of deep idle states; none leaves it alone")
             .default_value("0")
-        .hide_default_value(true)
             .value_parser(dma_latency),
-        value("keep-above", "TIME", "Keep every sample above this with its time, not only the 64 worst; the unit must be said")
+        value("keep-above", "TIME", "Keep every sample above this (with a unit), with its time stamp, and not only the 64 worst")
             .value_parser(duration(BareNumber::Refused)),
-        value("sync", "WHEN", "When records are forced to the disk: cell (a power cut costs the current cell) or block (every second, which disturbs the measurement) [default: cell]")
+        value("sync", "WHEN", "When to force records to disk: cell (a power cut costs the current cell) or block (every second, which disturbs the measurement)")
             .value_parser(["cell", "block"])
             .hide_possible_values(true)
-            .default_value("cell")
-        .hide_default_value(true),
-        flag("force", "Allow priority 99, at which the kernel's own threads run"),
+            .default_value("cell"),
+        flag("force", "Allow priority 99, which the kernel uses for its own threads"),
     ]
 }
 
@@ -180,17 +191,17 @@ fn dma_latency(text: &str) -> Result<Option<u32>, String> {
 
 fn output() -> Vec<Arg> {
     vec![
-        value("out", "DIR", "The run directory, which must not exist [default: punctual-runs/<UTC time>-<board>-<kernel>]")
+        value("out", "DIR", "The run directory, which must not exist yet [default: punctual-runs/<UTC time>-<board>-<kernel>]")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
-        flag("json", "Print run.json on stdout, and nothing else"),
-        flag("quiet", "No progress line").short('q'),
+        flag("json", "Print only run.json on stdout"),
+        flag("quiet", "Show no progress").short('q'),
         flag("no-report", "Do not write report.html"),
         value("board-name", "NAME", "Name of the board [default: the host name]"),
-        value("group", "NAME", "Name of the experiment that this run is a replicate of"),
-        value("replicate", "N", "Number of this run within its group, from 0")
+        value("group", "NAME", "Name of the experiment that this run belongs to"),
+        value("replicate", "N", "Number of this run in its group, counted from 0")
             .value_parser(clap::value_parser!(u32)),
-        value("phase", "TIME", "Delay before the first release, to vary between replicates; the unit must be said")
+        value("phase", "TIME", "Delay before the first release, with a unit, to be varied between replicates")
             .value_parser(duration(BareNumber::Refused)),
     ]
 }
@@ -209,5 +220,5 @@ fn registries() -> String {
     for load in loads::there() {
         text.push_str(&format!("\n  {:9} {}", load.name, load.summary));
     }
-    text + "\n\n`punctual list NAME` explains a probe or a load with all of its parameters."
+    text + "\n\n`punctual list NAME` explains a probe or load and all its parameters."
 }

@@ -46,8 +46,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 fn no_measurement(loaded: &LoadedRun) -> Option<String> {
     loaded.run.board.is_plumbing().then(|| {
         format!(
-            "{}: plumbing, not a measurement: the guest ran freely, and its latencies are the \
-             host's noise: not compared; punctual show shows them",
+            "{}: not a measurement: the guest ran without instruction counting, so its latencies \
+             are host noise; it is not compared, but `punctual show` shows it",
             words::clean(&loaded.run.run_id)
         )
     })

@@ -29,7 +29,7 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
 
 fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
     let mut frame = Frame::standard(ROW * subjects.len() as f64 + 30.0);
-    // No name of a vertical axis stands above.
+    // There is no name of a vertical axis above.
     frame.top -= 22.0;
     frame.bottom -= 22.0;
     frame.left = 14.0;

@@ -21,7 +21,7 @@ const DASHES: [&str; 5] = ["none", "7 3", "2 2", "10 3 2 3", "14 5"];
 const COLOURS: usize = 8;
 const LEGEND_ROW: f64 = 24.0;
 
-/// How a curve is told from the others.
+/// How a curve is distinguished from the others.
 struct Look {
     mark: String,
     label: String,
@@ -57,7 +57,7 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
     cells.filter_map(|cell| of_kernels(cell, kernels, range)).collect()
 }
 
-/// The figure; none where no cell has a distribution. With several runs the
+/// The figure; none if no cell has a distribution. With several runs the
 /// colour stands for the cell and the dashes for the run.
 fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
     let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
@@ -145,7 +145,7 @@ fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
     let missed: u64 = subjects.iter().map(|s| s.latency.stats.missed).sum();
     format!(
         "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
-         {} missed periods count as late as they were.",
+         {} missed periods are counted with their actual delay.",
         labels.join("; "),
         grouped(missed)
     )
@@ -188,7 +188,7 @@ fn line(curve: &Curve, axis: &Axis, shares: &Scale) -> Markup {
     }
 }
 
-/// Letters at the ends of the curves, moved apart where they would overlap.
+/// Letters at the ends of the curves, moved apart if they would overlap.
 fn marks(curves: &[Curve], frame: Frame, axis: &Axis, shares: &Scale) -> Markup {
     const ROOM: (f64, f64) = (16.0, 18.0);
     let mut placed: Vec<(f64, f64)> = Vec::new();

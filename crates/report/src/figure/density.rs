@@ -96,7 +96,7 @@ fn row_of(share: f64, rows: usize) -> usize {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the share lies between 0 and 1"
+    reason = "the share is between 0 and 1"
 )]
 fn level(count: u64, most: u64) -> u8 {
     let share = if most > 1 { (count.max(1) as f64).ln() / (most as f64).ln() } else { 0.0 };

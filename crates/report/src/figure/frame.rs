@@ -65,8 +65,8 @@ impl Frame {
         }
     }
 
-    /// A remark above the right end, beside the name of the vertical axis, cut to
-    /// what there is room for in the large type of narrow screens.
+    /// A remark above the right end, next to the name of the vertical axis, cut to
+    /// what fits in the large type of narrow screens.
     pub fn note(&self, text: &str) -> Markup {
         html! {
             text class="soft" x=(n(self.right)) y=(n(self.top - 10.0)) text-anchor="end" { (shortened(text, 64)) }
@@ -74,7 +74,7 @@ impl Frame {
     }
 
     /// A vertical line with its label on its right, away from the samples, or on
-    /// its left where the right has no room. `row` keeps labels of several lines apart.
+    /// its left if there is no room on the right. `row` keeps labels of several lines apart.
     pub fn vertical(&self, x: f64, class: &str, label: &str, row: f64) -> Markup {
         let (anchor, shift) =
             if x + LABEL_ROOM > self.right { ("end", -5.0) } else { ("start", 5.0) };

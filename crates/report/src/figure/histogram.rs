@@ -15,8 +15,8 @@ use crate::subject::Subject;
 
 /// Width that a bar should have at least, units of the figure.
 const BAR: f64 = 5.0;
-/// Recorded bins that a bar of a logarithmic axis holds at least: with fewer,
-/// neighbours that hold one more or one less would make a comb of a smooth distribution.
+/// Least number of recorded bins in a bar of a logarithmic axis. With fewer, neighbours
+/// with one bin more or less would make a smooth distribution look like a comb.
 const BINS_IN_BAR: f64 = 4.0;
 /// Relative width of a recorded bin of the histogram and of the blocks.
 const FINE: f64 = 1.0 / 128.0;
@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry { place: Place::Histograms, draw };
 
 fn draw(material: &Material<'_>) -> Vec<Figure> {
     let Material { subjects, range, kernels, .. } = material;
-    // Kernels lie apart by factors: a linear axis would squeeze the best of them.
+    // Kernels differ by factors: a linear axis would squeeze the best of them.
     figures(subjects, |from, to| match kernels {
         Some(_) => range.log_axis(from, to),
         None => range.fitting_axis(from, to),
@@ -49,7 +49,7 @@ fn figures(subjects: &[Subject<'_>], axis: impl Fn(f64, f64) -> Axis) -> Vec<Fig
     let bars: Vec<_> =
         subjects.iter().map(|s| rebinned(&Bins::of_samples(s.latency, s.data), &axis)).collect();
     let most = bars.iter().flatten().map(|bar| bar.count).max().unwrap_or(1);
-    // From one half, so that a bar of a single sample has a height.
+    // From one half: a bar of a single sample must have a height.
     let counts = Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top);
     subjects
         .iter()
@@ -119,7 +119,7 @@ fn outline(bars: &[Bar], frame: Frame, counts: &Scale) -> String {
 #[derive(Debug, Clone, Copy)]
 enum Slots {
     /// A power of two of nanoseconds. Recorded bins are powers of two wide and
-    /// lie at multiples of their width, so that none is cut by a bar.
+    /// start at multiples of their width, so no bar cuts one.
     Linear { ns: i64 },
     /// A width on paper. A recorded bin belongs to the bar that its low end is in.
     Log { width: f64 },
@@ -156,7 +156,7 @@ impl Slots {
                 Bar { slot, from, to, count }
             }
             Self::Log { width } => {
-                // A bin holds whole nanoseconds: it ends where the next one begins.
+                // A bin contains whole nanoseconds: it ends where the next one begins.
                 let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
                 let slot = (low / width).floor();
                 let wide = end - low > width;
@@ -168,8 +168,8 @@ impl Slots {
     }
 }
 
-/// Puts recorded bins together to bars. No recorded bin is cut, so that every
-/// bar is a true count.
+/// Combines recorded bins into bars. No recorded bin is cut, so every bar is a true
+/// count.
 fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
     let slots = Slots::of(axis, distribution.coarse);
     let mut bars: Vec<Bar> = Vec::new();

@@ -59,8 +59,8 @@ impl Range {
         self.high.is_none()
     }
 
-    /// A logarithmic axis from one place to another. Where there are latencies
-    /// of zero and below, a band at its start stands for all of them.
+    /// A logarithmic axis from one place to another. If there are latencies of zero
+    /// and below, a band at its start stands for all of them.
     #[must_use]
     pub fn log_axis(&self, from: f64, to: f64) -> Axis {
         let low = self.smallest_positive.unwrap_or(1);
@@ -74,7 +74,7 @@ impl Range {
         }
     }
 
-    /// A logarithmic axis where the latencies span more than two decades, else
+    /// A logarithmic axis if the latencies span more than two decades, else
     /// a linear one. One choice for the whole report.
     #[must_use]
     pub fn fitting_axis(&self, from: f64, to: f64) -> Axis {
@@ -95,7 +95,7 @@ const HEADROOM: f64 = 1.1;
 /// Length of the band for latencies of zero and below, units of the figure.
 const EARLY_BAND: f64 = 44.0;
 
-/// A latency axis: a scale in nanoseconds, with a band for what it cannot hold.
+/// A latency axis: a scale in nanoseconds, with a band for values that it cannot show.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     scale: Scale,
@@ -113,13 +113,13 @@ impl Axis {
         }
     }
 
-    /// The early band, as its two ends, where there is one.
+    /// The two ends of the early band, if there is one.
     #[must_use]
     pub fn early(&self) -> Option<(f64, f64)> {
         self.early_from.map(|from| (from, self.start()))
     }
 
-    /// The scale beside the early band.
+    /// The scale next to the early band.
     #[must_use]
     pub fn scale(&self) -> &Scale {
         &self.scale

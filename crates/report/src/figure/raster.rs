@@ -2,12 +2,12 @@
 
 use std::io;
 
-/// Levels of the palette; level 0 is transparent, so that an empty place shows
-/// the page, dark or light.
+/// Levels of the palette. Level 0 is transparent: an empty place shows the page, dark or
+/// light.
 pub const LEVELS: u8 = 64;
 
-/// Colours from the lowest count to the highest. All have a middle lightness,
-/// so that a single sample is seen on white paper as on a dark screen.
+/// Colours from the lowest count to the highest. All have a medium lightness, which
+/// makes a single sample visible on white paper and on a dark screen.
 const STOPS: [[f64; 3]; 4] =
     [[66.0, 133.0, 214.0], [140.0, 96.0, 214.0], [214.0, 74.0, 130.0], [240.0, 138.0, 44.0]];
 
@@ -32,7 +32,7 @@ pub fn colour(level: u8) -> [u8; 3] {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "`as` saturates, and colours lie within a byte"
+    reason = "`as` saturates, and colours fit in a byte"
 )]
 fn byte(value: f64) -> u8 {
     value.round() as u8

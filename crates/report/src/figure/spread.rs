@@ -27,7 +27,7 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
     kernels.filter_map(|kernels| figure(kernels, &material.range)).collect()
 }
 
-/// The figure; none where no cell has samples.
+/// The figure; none if no cell has samples.
 fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
     let cells: Vec<&MatchedCell> =
         kernels.comparison.cells.iter().filter(|cell| kernels.has_samples(cell)).collect();
@@ -38,7 +38,7 @@ fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
     let cell_height = HEAD + ROW * kernels.names.len() as f64;
     let above = DEADLINES * deadlines.len() as f64;
     let mut frame = Frame::standard(above + cell_height * cells.len() as f64 + 8.0);
-    // No name of a vertical axis stands above.
+    // There is no name of a vertical axis above.
     frame.top -= 22.0;
     frame.bottom -= 22.0;
     frame.left = 34.0;
@@ -100,7 +100,7 @@ fn kernel(
         let mine = cell.rows.iter().filter(|row| members.is_some_and(|m| m.contains(&row.run)));
         mine.filter(|row| row.samples > 0).enumerate()
     };
-    // Equal values lie above each other, or they could not be counted.
+    // Equal values are drawn above each other: otherwise they could not be counted.
     let height = |i: usize| middle + [0.0, -4.0, 4.0, -2.0, 2.0][i % 5];
     let x = |ns: f64| n(axis.map(ns));
     let title = |run: usize| format!("{name}, run {}", words::letter(run));

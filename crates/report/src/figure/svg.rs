@@ -25,13 +25,13 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure for a page that holds the style sheet already.
+    /// The figure for a page that already contains the style sheet.
     #[must_use]
     pub fn inline(&self) -> Markup {
         self.svg(None)
     }
 
-    /// The figure as a file of its own: style sheet and background included.
+    /// The figure as a separate file: style sheet and background included.
     #[must_use]
     pub fn file(&self) -> String {
         format!(

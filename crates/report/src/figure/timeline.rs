@@ -18,8 +18,8 @@ use crate::describe::worst_samples;
 use crate::subject::Subject;
 use crate::words;
 
-/// Columns of the image: as many as the figure is wide, so that none is lost
-/// when it is drawn.
+/// Columns of the image: as many as the figure is wide, so none is lost when it is
+/// drawn.
 const COLUMNS: u64 = 600;
 const ROWS: usize = 200;
 /// How many of the worst samples are drawn as points.
@@ -31,7 +31,7 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
     material.single.iter().filter_map(|subject| figure(subject, &material.range)).collect()
 }
 
-/// The timeline of a cell; none where no block was recorded.
+/// The timeline of a cell; none if no block was recorded.
 fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let Subject { cell, data, .. } = subject;
     if primaries(data).all(|series| series.blocks.is_empty()) {
@@ -98,7 +98,7 @@ fn image(columns: &Columns, axis: &Axis, frame: Frame) -> Markup {
     }
 }
 
-/// The maximum of every column as steps, with gaps where there is no sample.
+/// The maximum of every column as steps, with a gap wherever there is no sample.
 fn maxima(columns: &Columns, axis: &Axis, time: &Scale) -> String {
     let mut path = String::new();
     let mut drawing = false;

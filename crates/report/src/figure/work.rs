@@ -27,7 +27,7 @@ pub struct Strips {
 /// `seconds` is the width of a column of the timeline.
 pub fn strips(cell: &Cell, data: &CellData, top: f64, time: &Scale, seconds: u64) -> Strips {
     let mut parts: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
-    // A second behind the end of the axis is damage, and would make a column of its own.
+    // A second after the end of the axis is damage; it would add a column.
     let within = data.work.iter().filter(|(second, _, _)| *second as f64 <= time.high());
     for (second, part, totals) in within {
         let total = totals.first().copied().unwrap_or(0);

@@ -10,7 +10,7 @@ use super::parts::{mean, ns, number};
 use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_text};
 use crate::words;
 
-/// The comparison of several runs that stand for themselves; nothing for one.
+/// The comparison of several runs that are shown individually; nothing for a single run.
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     if runs.len() < 2 {
         return html! {};

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::figure::{Figure, Place};
 
-/// How the figures are to be read.
+/// How to read the figures.
 pub struct Captions {
     pub overview: &'static str,
     pub histograms: &'static str,
@@ -14,11 +14,11 @@ pub struct Captions {
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
-        its end. Missed periods count as late as they were.",
-    histograms: "Every bar is a true count of the samples in its width. Latencies of zero and below \
-        stand in the band \"early\" where the axis is logarithmic.",
-    timelines: "Colour is the number of samples in a column and a latency bin, logarithmic. Below: \
-        the load's work, so that holes show.",
+        its end. Missed periods are counted with their actual delay.",
+    histograms: "Every bar is the true number of samples in its width. On a logarithmic axis, \
+        latencies of zero and below are in the band \"early\".",
+    timelines: "Colour is the number of samples per column and latency bin, logarithmic. Below: the \
+        load's work, which shows any gaps.",
 };
 
 pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {

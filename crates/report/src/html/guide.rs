@@ -5,36 +5,39 @@ use maud::{Markup, html};
 const WORDS: [(&str, &str); 9] = [
     (
         "latency",
-        "start of the work minus its release, signed. Nothing is clipped, and nothing is subtracted.",
+        "the start of the work minus its release, signed. Nothing is clipped and nothing is subtracted.",
     ),
     (
         "max",
-        "the largest latency seen. It is what a deadline meets, and it grows with time: for like samples, \
-        a maximum found in some time has an even chance to be beaten in the same time again.",
+        "the largest latency seen, the one that has to meet a deadline. It grows with time: if conditions stay the same, \
+        a maximum seen in an hour has a 50 % chance of being exceeded in the next hour.",
     ),
-    ("p99.9", "999 of 1000 samples are at most this. Given where there are samples enough for it."),
+    (
+        "p99.9",
+        "999 of 1000 samples are at most this. Given only if there are enough samples for it.",
+    ),
     (
         "missed",
-        "releases that passed while an earlier one was still waiting. Scheduled releases are samples plus missed periods, always.",
+        "releases that passed while an earlier one was still waiting. Samples plus missed periods are always the scheduled releases.",
     ),
     (
         "corrected",
-        "the distribution in which every missed release counts as late as it was. \
-        One stall of 100 ms at a period of 1 ms is one sample, and 99 missed releases.",
+        "the distribution in which missed releases are counted with their actual delay. \
+        One stall of 100 ms at a period of 1 ms is one sample and 99 missed releases.",
     ),
     ("early", "samples below zero: the work started before its release."),
     (
         "load",
-        "background activity that tries to make the probe late. Its work is listed and drawn: a load that did nothing proves nothing.",
+        "background activity that may delay the probe. Its work is listed and drawn, since a load that did nothing proves nothing.",
     ),
     (
         "verdict",
-        "FAIL: an activation was later than the deadline. PASS: none was, and the bound on how often one can be is low enough. \
-        INCONCLUSIVE: none was, but too few were measured. Bounds are one-sided and hold under the tested load only.",
+        "FAIL: an activation was later than the deadline. PASS: none was, and the bound on how often one may be is low enough. \
+        INCONCLUSIVE: none was, but too few were measured. Bounds are one-sided and hold only under the tested load.",
     ),
     (
         "warm-up",
-        "the time before each cell's measurement. Its maximum is shown apart and is outside all other numbers.",
+        "the time before the measurement of each cell. Its maximum is shown separately and is excluded from all other numbers.",
     ),
 ];
 

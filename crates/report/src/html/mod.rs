@@ -29,9 +29,9 @@ pub struct Options {
     pub title: Option<String>,
 }
 
-/// One report over runs, side by side where there are several, by kernel where
-/// kernels have replicates: verdict, conditions, tables, figures, facts. The text is a complete HTML file that
-/// loads nothing, runs no script, and has light, dark and printed forms.
+/// One report about runs, side by side if there are several, by kernel if kernels have
+/// replicates: verdict, conditions, tables, figures, facts. The text is a complete HTML
+/// file that loads nothing, runs no script, and has light, dark and printed forms.
 #[must_use]
 pub fn page(runs: &[LoadedRun], options: &Options) -> String {
     let kernels = Kernels::of(runs);
@@ -57,7 +57,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
     page.into_string()
 }
 
-/// Runs that stand for themselves.
+/// Runs that are shown individually.
 fn main(runs: &[LoadedRun]) -> Markup {
     let names = words::run_names(runs);
     let named: Vec<_> = runs.iter().zip(names.iter().map(String::as_str)).collect();

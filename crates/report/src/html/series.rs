@@ -40,7 +40,7 @@ fn rows(name: &str, unit: Unit, s: &Stats) -> Markup {
         }
         @if s.missed > 0 || c.from_bins {
             tr {
-                th scope="row" { "corrected: missed releases as late as they were" @if c.from_bins { " (partly from bins)" } }
+                th scope="row" { "corrected: missed releases with their actual delay" @if c.from_bins { " (partly from bins)" } }
                 td {}
                 @for value in [c.p9999, c.p999, c.p99, c.p50] { (number(of(unit, value))) }
                 td {} td {} td {}

@@ -1,5 +1,5 @@
 //! The report of kernels with replicates: a verdict, a row and a figure for each
-//! kernel, and the runs one by one only where they are looked up.
+//! kernel; single runs only in a section for reference.
 
 use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
@@ -16,14 +16,15 @@ use crate::subject::Subject;
 use crate::words;
 
 const CAPTIONS: Captions = Captions {
-    overview: "A dot is one run. In the distributions a curve holds all samples of all runs of a \
-        kernel: it ends at the largest maximum of any. Missed periods count as late as they were.",
-    histograms: "All runs of a kernel together; the line is the largest maximum of any. Every bar is \
-        a true count of the samples in its width. Latencies of zero and below stand in the band \
-        \"early\" where the axis is logarithmic.",
-    timelines: "Of each kernel and cell only the run with the largest maximum. Colour is the number \
-        of samples in a column and a latency bin, logarithmic. Below: the load's work, so that holes \
-        show.",
+    overview: "A dot is one run. In the distributions, a curve contains all samples of all runs of \
+        a kernel: it ends at the largest maximum of any run. Missed periods are counted with their \
+        actual delay.",
+    histograms: "All runs of a kernel together; the line is the largest maximum of any run. Every \
+        bar is the true number of samples in its width. On a logarithmic axis, latencies of zero \
+        and below are in the band \"early\".",
+    timelines: "For each kernel and cell, only the run with the largest maximum. Colour is the \
+        number of samples per column and latency bin, logarithmic. Below: the load's work, which \
+        shows any gaps.",
 };
 
 pub fn main(kernels: &Kernels<'_>) -> Markup {
@@ -105,7 +106,7 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
     }
 }
 
-/// Every condition once, with the runs that it holds for where it is not all.
+/// Every condition once, with the runs that it applies to, if not all.
 fn conditions(kernels: &Kernels<'_>) -> Markup {
     let mut found: Vec<(&str, Vec<usize>)> = Vec::new();
     for (number, run) in kernels.runs.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::words;
 const FEW_RUNS: usize = 2;
 
 /// Runs side by side in the terminal: a row for every cell and run with its ratio
-/// to the first, or for every cell and kernel where kernels have replicates, then
+/// to the first, or for every cell and kernel if kernels have replicates, then
 /// estimates over replicates, what differs, and last what may not be concluded.
 /// `width` and `colour` as for [`super::summary`].
 #[must_use]
@@ -58,8 +58,8 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
     out
 }
 
-/// Whether the runs are too many to be told apart by letters: then kernels stand
-/// for them.
+/// Whether there are too many runs to name them by letters: then kernels stand for
+/// them.
 pub(crate) fn is_by_kernel(comparison: &Comparison) -> bool {
     comparison.is_replicated() && comparison.groups.iter().any(|group| group.runs.len() > FEW_RUNS)
 }
@@ -199,7 +199,7 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
     ]
 }
 
-/// `kernel release: A 6.1.0-rt, B 6.1.0`, or by kernel where runs have no letters.
+/// `kernel release: A 6.1.0-rt, B 6.1.0`, or by kernel if runs have no letters.
 pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) -> String {
     let values = if is_by_kernel(comparison) {
         let names = words::kernel_names(&comparison.groups);

@@ -54,7 +54,7 @@ fn worst(comparison: &Comparison, group: usize) -> Option<(i64, &str)> {
     comparison.runs.get(run).map(|run| (max, run.run_id.as_str()))
 }
 
-/// Which quantities show between what they lie; the others show their medians.
+/// Which quantities show their range; the others show only their medians.
 /// The ratio of the means, which can be seen from them, is left out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {

@@ -26,7 +26,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// With escape sequences where `colour`.
+    /// With escape sequences if `colour`.
     pub fn new(colour: bool) -> Self {
         Self { colour }
     }

@@ -31,7 +31,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
 
 fn warmup(run: &Run) -> Option<String> {
     let maxima = run.cells.iter().filter_map(|cell| cell.latency()?.warmup_max_ns);
-    let text = |max| format!("warm-up, outside all numbers: max {}", human_ns(max));
+    let text = |max| format!("warm-up, excluded from all results: max {}", human_ns(max));
     maxima.max().map(text)
 }
 
@@ -79,7 +79,7 @@ const COLUMNS: [(&str, Align); 10] = [
 const NAME_WIDTH: std::ops::RangeInclusive<usize> = 10..=22;
 
 /// The table with names as long as `width` allows; a name that is shortened
-/// stands in full below its row.
+/// is written in full below its row.
 fn fitting_table(run: &Run, width: usize) -> Table {
     NAME_WIDTH
         .rev()

@@ -45,7 +45,7 @@ impl Table {
         self.rows.push(Row::Note(text));
     }
 
-    /// Adds a line of its own above the rows that follow.
+    /// Adds a separate line above the rows that follow.
     pub fn heading(&mut self, text: String) {
         self.rows.push(Row::Heading(text));
     }
@@ -101,8 +101,8 @@ impl Table {
             }
             let room = widths.get(i).copied().unwrap_or(0);
             let pad = " ".repeat(room.saturating_sub(text.width()));
-            // Padding stays outside the escape sequences, so that nothing is
-            // underlined or cut where a terminal shows them.
+            // Padding stays outside the escape sequences: a terminal would underline it
+            // or cut it off.
             match align {
                 Align::Left => line.push_str(&format!("{}{pad}", paint.apply(text, *style))),
                 Align::Right => line.push_str(&format!("{pad}{}", paint.apply(text, *style))),
@@ -130,8 +130,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Appends a text, wrapped at `width`: `first` stands before its first line, and
-/// `indent` spaces before the others.
+/// Appends a text, wrapped at `width`, with `first` before its first line and `indent`
+/// spaces before the others.
 pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
     for (i, line) in wrap(text, width.saturating_sub(indent).max(20)).iter().enumerate() {
         if i == 0 {

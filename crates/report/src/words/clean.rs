@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Text from a board without control characters: names and command lines come
-/// from elsewhere, and must neither steer a terminal nor break XML.
+/// from elsewhere and must neither control a terminal nor break XML.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     let bad = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');

@@ -33,7 +33,7 @@ pub fn series_name(series: &Series) -> String {
     }
 }
 
-/// The CPU of a thread, or the list of those that it may run on.
+/// The CPU of a thread, or the list of CPUs that it may run on.
 #[must_use]
 pub fn cpu_name(thread: &Thread) -> String {
     thread
@@ -48,7 +48,7 @@ pub fn preemption_name(model: Model) -> &'static str {
     model.option().unwrap_or("preemption model unknown")
 }
 
-/// Board, kernel, CPUs, clock source and what else belongs at the head.
+/// Board, kernel, CPUs, clock source and whatever else belongs in the headline.
 #[must_use]
 pub fn headline(run: &Run) -> Vec<String> {
     let mut parts = vec![
@@ -79,8 +79,8 @@ pub fn headline(run: &Run) -> Vec<String> {
     parts
 }
 
-/// Short names that tell the runs apart: the kernel where that is enough, else
-/// board and kernel, else the run's id.
+/// Short names that tell the runs apart: the kernel if that is enough, else
+/// board and kernel, else the run's ID.
 #[must_use]
 pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
     let kernel = |run: &Run| clean(&run.kernel.release).into_owned();
@@ -100,7 +100,7 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
 }
 
 /// Short names that tell kernels apart: the preemption model, with the release
-/// where two share a model, and a number where they share both.
+/// if two share a model, and a number if they share both.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
     let model = |group: &KernelRuns| group.preemption.to_string();
@@ -136,7 +136,7 @@ pub fn outcomes(comparison: &Comparison, group: &KernelRuns) -> Vec<(Outcome, St
     counts.into_iter().rev().map(text).collect()
 }
 
-/// The outcome as it is printed; nothing was judged without a deadline.
+/// The outcome as it is printed. Without a deadline nothing was judged.
 #[must_use]
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {

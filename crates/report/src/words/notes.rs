@@ -8,12 +8,12 @@ use super::clean::clean;
 use super::names::{cpu_name, probe_name};
 use super::numbers::{instant, rate};
 
-/// How the tables of replicates are to be read.
+/// How to read the tables of replicates.
 pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
-    alone. The median of an even number of runs is the mean of the middle two. Ratio: of the \
-    medians, to the first kernel.";
+    alone. The median of an even number of runs is the mean of the middle two. Ratios compare \
+    medians with the first kernel.";
 
-/// What is to be said of a run that did not end as planned, or was not measured here.
+/// Notes on a run that did not end as planned, or was not measured by punctual.
 #[must_use]
 pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
     let run = &loaded.run;
@@ -22,17 +22,20 @@ pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
         RunState::Complete => {}
         RunState::Running => {
             let what = match run.board.lab {
-                Some(_) => "its guest failed or was ended (console.log is in the run directory)",
+                Some(_) => {
+                    "its guest failed or was terminated (see console.log in the run directory)"
+                }
                 None => "punctual was killed before the run ended",
             };
-            notes.push(format!("cut short: {what}; what was recorded up to then is below"));
+            notes.push(format!("cut short: {what}; these are the results up to then"));
         }
         RunState::Interrupted => notes.push(
-            "interrupted: the plan was not executed to its end; what was measured counts"
-                .to_owned(),
+            "interrupted: the plan was not completed; these are the results up to then".to_owned(),
         ),
         RunState::Failed => {
-            notes.push("failed: an error ended the run; what was measured counts".to_owned());
+            notes.push(
+                "failed: an error ended the run; these are the results up to then".to_owned(),
+            );
         }
     }
     if run.origin == punctual_core::schema::Origin::Imported {
@@ -42,8 +45,8 @@ pub fn run_notes(loaded: &LoadedRun) -> Vec<String> {
     notes
 }
 
-/// What is to be said of a cell beside its numbers: how it ended, what was
-/// missed, early or left out.
+/// Notes on a cell besides its numbers: how it ended, what was missed, early or
+/// left out.
 #[must_use]
 pub fn cell_notes(cell: &Cell) -> Vec<String> {
     let mut notes = Vec::new();
@@ -55,8 +58,7 @@ pub fn cell_notes(cell: &Cell) -> Vec<String> {
         CellState::Interrupted => notes.push(format!("ended early{because}")),
         CellState::Failed => notes.push(format!("ended by an error{because}")),
         CellState::Recovered => notes.push(
-            "recovered from its blocks after a crash: quantiles are within 25 %, \
-             all else is exact"
+            "recovered after a crash: quantiles are at most 25 % too high, all else is exact"
                 .to_owned(),
         ),
     }
@@ -72,7 +74,7 @@ fn latency_notes(latency: &Latency) -> Vec<String> {
     let stats = &latency.stats;
     if stats.missed > 0 {
         let corrected = stats.corrected.p999.map_or_else(String::new, |p999| {
-            format!("; counted as late as they were, p99.9 is {}", human_ns(p999))
+            format!("; counted with their actual delay, p99.9 is {}", human_ns(p999))
         });
         notes.push(format!(
             "{} of {} releases missed{corrected}",
@@ -113,7 +115,7 @@ pub fn counter_notes(cell: &Cell) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why a cell has no numbers; none where it has some.
+/// Why a cell has no numbers; none if it has some.
 #[must_use]
 pub fn absence(cell: &Cell) -> Option<String> {
     let reason = || {
@@ -152,7 +154,7 @@ pub fn work(part: &LoadWork) -> String {
     text
 }
 
-/// Where the largest latency of a run was seen, in words.
+/// Where and when the largest latency of a run was seen.
 #[must_use]
 pub fn worst(run: &Run) -> Option<String> {
     let (cell, max) = run

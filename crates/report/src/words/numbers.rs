@@ -21,8 +21,8 @@ pub fn mean_ends(span: Option<Span<f64>>) -> Ends {
     span.map(|span| [span.lowest, span.median, span.highest])
 }
 
-/// `566.0 (541.0 to 854.0) us`: in one unit where that leaves the lowest its
-/// digits, and the value alone where all runs agree.
+/// `566.0 (541.0 to 854.0) us`: in one unit if that leaves the lowest value its
+/// digits, and a single value if all runs agree.
 #[must_use]
 pub fn span(ends: Ends) -> String {
     let Some([lowest, median, highest]) = ends else {
@@ -66,7 +66,7 @@ pub fn rate(name: &str, per_second: f64) -> String {
     }
 }
 
-/// A mean or a deviation; below a microsecond with a tenth of a nanosecond.
+/// A mean or a deviation; below a microsecond, to a tenth of a nanosecond.
 #[must_use]
 #[allow(
     clippy::cast_possible_truncation,
@@ -76,7 +76,7 @@ pub fn mean_ns(ns: f64) -> String {
     if ns.abs() < 1_000.0 { format!("{ns:.1} ns") } else { human_ns(ns.round() as i64) }
 }
 
-/// An instant of a cell: `4.218 s after the start`.
+/// A time within a cell: `4.218 s`, after its start.
 #[must_use]
 pub fn instant(ns: u64) -> String {
     let seconds = ns / SECOND_NS;
@@ -92,7 +92,7 @@ pub fn instant(ns: u64) -> String {
     }
 }
 
-/// A duration in words where it is a whole number of its unit: `10 s`, `24 h`.
+/// A duration with a space before its unit, if it is a whole number of it: `10 s`, `24 h`.
 #[must_use]
 pub fn duration(ns: u64) -> String {
     let text = exact_duration(ns);
@@ -118,7 +118,7 @@ pub fn ratio(ratio: Option<f64>) -> String {
     )
 }
 
-/// A time since 1970 as `2026-11-20 17:00:03 UTC`; none where it was not recorded.
+/// A time since 1970 as `2026-11-20 17:00:03 UTC`; none if it was not recorded.
 #[must_use]
 pub fn utc(realtime_ns: u64) -> Option<String> {
     if realtime_ns == 0 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_one_unit_where_it_serves_them() {
+    fn spans_have_one_unit_if_it_serves_them() {
         for (ends, text) in [
             ([541e3, 566e3, 854e3], "566.0 (541.0 to 854.0) us"),
             ([905e3, 1.5e6, 12e6], "1.500 (0.905 to 12.000) ms"),

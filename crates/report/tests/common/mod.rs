@@ -338,7 +338,10 @@ fn tool() -> Tool {
 fn conditions() -> Vec<Condition> {
     let condition = |id: &str, text: &str| Condition { id: id.to_owned(), text: text.to_owned() };
     vec![
-        condition("frequency-scaling", "governor \"ondemand\": wake-ups after idle will be late"),
+        condition(
+            "frequency-scaling",
+            "governor \"ondemand\": wake-ups after idle will be late (use \"performance\")",
+        ),
         condition(
             "rt-throttling",
             "sched_rt_runtime_us 950000 of 1000000: real-time threads that spin can be stopped for 50 ms a second",

@@ -178,7 +178,7 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
     }
     run.ended = Some(time_base());
     if environment.hash_at_end {
-        run.tool.sha256 = facts::hash_of_executable().unwrap_or_default();
+        run.tool.sha256 = crate::facts::hash_of_executable().unwrap_or_default();
     }
     let after = Interrupts::read(&FactsRoot::live());
     insert(run, "interrupts_during", &environment.interrupts.until(&after));

@@ -1,5 +1,5 @@
-//! What makes the numbers suspect, each in one line that ends in what it does
-//! to them.
+//! What makes the numbers suspect: each in one line that names the setting, what it
+//! does to the numbers and, if there is one, the remedy.
 
 use punctual_core::channel::VirtualBoard;
 use punctual_core::schema::Condition;
@@ -10,27 +10,27 @@ use super::power::IdleState;
 use super::preemption::boot_parameters;
 use super::snapshot::Facts;
 
-/// How the measurement itself is set up: what the facts of the board do not tell.
+/// How the measurement itself is set up, which the facts of the board do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measurement {
     /// Whether the probe threads have a real-time policy.
     pub privileged: bool,
     /// Whether the memory of the measuring process is locked.
     pub memory_locked: bool,
-    /// Exit latency in us that `/dev/cpu_dma_latency` is held at; `None` where
-    /// it is not held.
+    /// Exit latency in us that `/dev/cpu_dma_latency` is held at; `None` if it is
+    /// not held.
     pub dma_latency_us: Option<u32>,
 }
 
-/// Leaving an idle state of up to 2 us (`C1` on x86, `WFI` on arm64) cannot be
-/// told from the rest of a wake-up.
+/// Leaving an idle state of up to 2 us (`C1` on x86, `WFI` on arm64) is no different
+/// from the rest of a wake-up.
 const SHALLOW_IDLE_US: u64 = 2;
 
-/// A board at rest has less than this share of its CPUs in use.
+/// An idle board uses less than this share of its CPUs.
 const BUSY_LOAD_PER_CPU: f64 = 0.25;
 
-/// Clock sources that a read takes from a register of the CPU, or from a page
-/// that the hypervisor fills.
+/// Clock sources that are read from a CPU register, or from a page that the
+/// hypervisor fills.
 const FAST_CLOCKS: [&str; 10] = [
     "tsc",
     "tsc-early",
@@ -46,7 +46,7 @@ const FAST_CLOCKS: [&str; 10] = [
 
 type Rule = fn(&Facts, &Measurement) -> Option<String>;
 
-/// Every condition, the ones that weigh most first.
+/// Every condition, the most important first.
 const RULES: &[(&str, Rule)] = &[
     ("unprivileged", unprivileged),
     ("virtual-machine", virtual_machine),
@@ -74,25 +74,25 @@ const RULES: &[(&str, Rule)] = &[
     ("tainted", tainted),
 ];
 
-/// What a virtual board's numbers are, and are not.
+/// What the numbers of a virtual board are, and what they are not.
 #[must_use]
 pub fn virtual_board(board: &VirtualBoard) -> Condition {
     let Some(mips) = board.mips else {
         return Condition {
             id: "free-running".to_owned(),
-            text: "plumbing, not a measurement: the guest runs freely, and its latencies are the \
-                   host's noise"
+            text: "not a measurement: the guest runs without instruction counting, so its \
+                   latencies are host noise"
                 .to_owned(),
         };
     };
     let mut text = format!(
-        "a virtual board: time is counted, {mips} instructions a microsecond; latencies are \
-         lengths of code paths, without caches, buses and devices' delays"
+        "virtual board: time is counted in instructions, {mips} per microsecond; latencies \
+         reflect instruction counts only (no caches, buses or device delays)"
     );
     if board.cpus > 1 {
         text.push_str(
-            "; its CPUs take turns, so that under load a latency holds turns of the others, which \
-             are no work of the kernel",
+            "; its CPUs take turns, so under load a latency may include turns of other CPUs, \
+             which is not work of the kernel",
         );
     }
     for reason in &board.not_exact {
@@ -101,7 +101,7 @@ pub fn virtual_board(board: &VirtualBoard) -> Condition {
     Condition { id: "counted-instructions".to_owned(), text }
 }
 
-/// Judges the facts; an unknown fact makes no condition.
+/// Judges the facts. An unknown fact makes no condition.
 #[must_use]
 pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
     RULES
@@ -114,31 +114,34 @@ pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
 
 fn unprivileged(_: &Facts, measurement: &Measurement) -> Option<String> {
     (!measurement.privileged).then(|| {
-        "no real-time policy: every other task may run first, \
-         and these are not real-time figures"
+        "no real-time policy: every other task may run first, so these are not real-time \
+         figures"
             .to_owned()
     })
 }
 
 fn virtual_machine(facts: &Facts, _: &Measurement) -> Option<String> {
     let name = facts.virtualisation.name()?;
-    Some(format!("a virtual machine ({name}): the host's delays are in these figures"))
+    Some(format!("virtual machine ({name}): the host's delays are part of these figures"))
 }
 
 fn container(facts: &Facts, _: &Measurement) -> Option<String> {
     let kind = facts.virtualisation.container.as_deref()?;
     Some(format!(
-        "in a container ({kind}): its limits and its neighbours' work are in these figures"
+        "container ({kind}): its limits and its neighbours' work are part of these figures"
     ))
 }
 
 fn memory_not_locked(_: &Facts, measurement: &Measurement) -> Option<String> {
-    (!measurement.memory_locked)
-        .then(|| "memory is not locked: page faults are in these figures".to_owned())
+    (!measurement.memory_locked).then(|| {
+        "memory is not locked: page faults are part of these figures (raise RLIMIT_MEMLOCK \
+             or grant CAP_IPC_LOCK)"
+            .to_owned()
+    })
 }
 
-/// Since 6.12 the fair server has taken the place of the throttling, which
-/// remains with `RT_GROUP_SCHED` alone.
+/// Since 6.12 the fair server replaces RT throttling, which remains only with
+/// `RT_GROUP_SCHED`.
 const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 
 fn rt_throttling(facts: &Facts, _: &Measurement) -> Option<String> {
@@ -148,11 +151,22 @@ fn rt_throttling(facts: &Facts, _: &Measurement) -> Option<String> {
     let throttles = version(&facts.kernel.release)? < FAIR_SERVER_SINCE || has_rt_groups(facts);
     (throttles && runtime < period).then(|| {
         format!(
-            "real-time work that uses more than {runtime} of {period} us is stopped for the rest: \
-             a thread that spins, or many that are busy, can be {} us late by that",
-            period - runtime
+            "RT throttling is on (sched_rt_runtime_us={runtime}): RT tasks that use more than {} \
+             of any {} are stopped for up to {} (sysctl kernel.sched_rt_runtime_us=-1 turns it off)",
+            whole(runtime),
+            whole(period),
+            whole(period - runtime)
         )
     })
+}
+
+/// Microseconds in the largest unit that they are a whole number of.
+fn whole(us: u64) -> String {
+    match us {
+        us if us > 0 && us.is_multiple_of(1_000_000) => format!("{} s", us / 1_000_000),
+        us if us > 0 && us.is_multiple_of(1_000) => format!("{} ms", us / 1_000),
+        us => format!("{us} us"),
+    }
 }
 
 fn fair_server(facts: &Facts, _: &Measurement) -> Option<String> {
@@ -161,16 +175,17 @@ fn fair_server(facts: &Facts, _: &Measurement) -> Option<String> {
     }
     let servers = facts.scheduler.fair_server.values();
     let strongest = servers.max_by_key(|server| server.runtime_ns);
-    let taken = match strongest {
-        None => "time that the kernel does not let us read".to_owned(),
+    let budget = match strongest {
+        None => "; its budget could not be read (needs debugfs)".to_owned(),
         Some(server) if server.runtime_ns == 0 => return None,
-        Some(server) => {
-            format!("{} of every {} us", server.runtime_ns / 1000, server.period_ns / 1000)
-        }
+        Some(server) => format!(
+            ", for {} of every {} (debugfs: sched/fair_server)",
+            whole(server.runtime_ns / 1_000),
+            whole(server.period_ns / 1_000)
+        ),
     };
     Some(format!(
-        "the fair server may take {taken} from real-time work for tasks that starve: \
-         a thread that spins can be late by that"
+        "the fair (DL) server may preempt RT tasks to run starved SCHED_OTHER tasks{budget}"
     ))
 }
 
@@ -182,13 +197,13 @@ fn has_rt_groups(facts: &Facts) -> bool {
 fn rt_group_sched(facts: &Facts, _: &Measurement) -> Option<String> {
     match facts.scheduler.group_rt_runtime_us {
         Some(0) => Some(
-            "this process's cpu cgroup has no real-time budget (cpu.rt_runtime_us is 0): \
-             real-time policies are refused, even to root"
+            "this process's cpu cgroup has no real-time budget (cpu.rt_runtime_us=0): real-time \
+             policies are refused, even to root"
                 .to_owned(),
         ),
         _ => has_rt_groups(facts).then(|| {
-            "the kernel has RT_GROUP_SCHED: a cgroup's real-time budget can stop its threads, \
-             and every real-time wake-up costs more"
+            "the kernel has RT_GROUP_SCHED: RT tasks can be throttled by their cgroup's budget, \
+             and every RT wake-up costs more"
                 .to_owned()
         }),
     }
@@ -198,8 +213,8 @@ fn clock_source(facts: &Facts, _: &Measurement) -> Option<String> {
     let source = facts.clock.source.as_deref()?;
     (!FAST_CLOCKS.contains(&source)).then(|| {
         format!(
-            "clock source \"{source}\" is read from a device: each time stamp can cost \
-             a microsecond and more, and is as coarse as the device"
+            "clock source \"{source}\" is read from a device: each time stamp may cost a \
+             microsecond or more, and is as coarse as the device"
         )
     })
 }
@@ -207,7 +222,8 @@ fn clock_source(facts: &Facts, _: &Measurement) -> Option<String> {
 fn no_high_res_timers(facts: &Facts, _: &Measurement) -> Option<String> {
     let resolution = facts.clock.timer_resolution_ns.filter(|&resolution| resolution > 1)?;
     Some(format!(
-        "no high-resolution timers: wake-ups come with the tick, up to {} us late",
+        "high-resolution timers are off: wake-ups come with the tick, up to {} us late (needs \
+         CONFIG_HIGH_RES_TIMERS, and no highres=off)",
         resolution / 1000
     ))
 }
@@ -222,7 +238,9 @@ fn frequency_scaling(facts: &Facts, _: &Measurement) -> Option<String> {
     } else {
         String::new()
     };
-    Some(format!("governor \"{governor}\"{on}: wake-ups after idle will be late"))
+    Some(format!(
+        "governor \"{governor}\"{on}: wake-ups after idle will be late (use \"performance\")"
+    ))
 }
 
 fn idle_states(facts: &Facts, measurement: &Measurement) -> Option<String> {
@@ -237,7 +255,8 @@ fn idle_states(facts: &Facts, measurement: &Measurement) -> Option<String> {
         .max_by_key(|state| state.exit_latency_us)
         .filter(|state| state.exit_latency_us > SHALLOW_IDLE_US)?;
     Some(format!(
-        "idle state {} is allowed: wake-ups after idle are up to {} us later",
+        "idle state {} is allowed: wake-ups after idle are up to {} us later (--dma-latency 0 \
+         prevents it)",
         deepest.name, deepest.exit_latency_us
     ))
 }
@@ -245,8 +264,8 @@ fn idle_states(facts: &Facts, measurement: &Measurement) -> Option<String> {
 fn idle_poll(facts: &Facts, _: &Measurement) -> Option<String> {
     let last = boot_parameters(&facts.kernel.command_line, "idle").last()?;
     (last == "poll").then(|| {
-        "idle=poll: CPUs spin while idle, so that wake-ups are earlier and SMT siblings slower \
-         than without it"
+        "idle=poll: CPUs spin while idle, so wake-ups are earlier and SMT siblings slower than \
+         without it"
             .to_owned()
     })
 }
@@ -256,7 +275,7 @@ fn debug_kernel(facts: &Facts, _: &Measurement) -> Option<String> {
     let set: Vec<_> = DEBUG_OPTIONS.into_iter().filter(|option| config.has(option)).collect();
     (!set.is_empty()).then(|| {
         format!(
-            "a kernel for debugging ({}): latencies are longer than this board's",
+            "the kernel has debug options ({}): latencies are longer than with a production kernel",
             set.join(", ")
         )
     })
@@ -266,7 +285,10 @@ fn tracing(facts: &Facts, _: &Measurement) -> Option<String> {
     facts.activity.traces().then(|| {
         let tracer = facts.activity.tracer.as_deref();
         let what = tracer.filter(|name| *name != "nop").unwrap_or("events");
-        format!("tracing is on ({what}): the tracer's own time is in these figures")
+        format!(
+            "tracing is on ({what}): the tracer's own time is part of these figures (write 0 to \
+             tracing_on)"
+        )
     })
 }
 
@@ -275,8 +297,8 @@ fn load_average(facts: &Facts, _: &Measurement) -> Option<String> {
     let cpus = facts.cpu.online_count();
     (minute > f64::from(cpus) * BUSY_LOAD_PER_CPU).then(|| {
         format!(
-            "load average {minute:.2} on {cpus} CPUs before the start: \
-             work that is not of the plan is in these figures"
+            "load average {minute:.2} on {cpus} CPUs before the start: other work than the plan's \
+             is part of these figures"
         )
     })
 }
@@ -286,8 +308,7 @@ fn swap_used(facts: &Facts, _: &Measurement) -> Option<String> {
     let used = memory.swap_total_bytes?.saturating_sub(memory.swap_free_bytes?);
     (used > 0).then(|| {
         format!(
-            "{} MiB of swap in use: loads wait for pages to come back, \
-             and do less than they would",
+            "{} MiB of swap in use: loads wait for pages to be read back, and do less work",
             used.div_ceil(1 << 20)
         )
     })
@@ -295,29 +316,31 @@ fn swap_used(facts: &Facts, _: &Measurement) -> Option<String> {
 
 fn smt(facts: &Facts, _: &Measurement) -> Option<String> {
     (facts.cpu.smt_active == Some(true)).then(|| {
-        "SMT is on: what a core's other thread does slows the measured one down".to_owned()
+        "SMT is on: work on a core's other thread slows the measured one down (write off to \
+         /sys/devices/system/cpu/smt/control)"
+            .to_owned()
     })
 }
 
 fn offline_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let present = facts.cpu.present.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
-    // CPUs that are possible and not there make no difference.
+    // CPUs that are possible but not present make no difference.
     let offline = present.without(online);
     (!offline.is_empty())
-        .then(|| format!("CPU {offline} is offline: with all CPUs these figures would be others"))
+        .then(|| format!("CPU {offline} is offline: results may differ with all CPUs online"))
 }
 
 fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let allowed = facts.cpu.allowed.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
-    // Isolated CPUs are outside every inherited mask, and that is no trouble.
+    // Isolated CPUs are outside every inherited mask, which is as it should be.
     let isolated = facts.cpu.isolated.clone().unwrap_or_default();
     let kept_out = online.without(allowed).without(&isolated);
     (!kept_out.is_empty()).then(|| {
         format!(
-            "affinity or cpuset keeps this process off CPU {kept_out}: \
-             unless -a names them, these figures are of CPU {allowed} alone"
+            "affinity or cpuset keeps this process off CPU {kept_out}: unless -a names them, \
+             these figures are only those of CPU {allowed}"
         )
     })
 }
@@ -327,34 +350,34 @@ fn nohz_full_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
     let in_effect = facts.cpu.nohz_full.as_ref();
     in_effect.is_none_or(CpuSet::is_empty).then(|| {
         format!(
-            "the kernel ignores nohz_full={asked}: \
-             the tick goes on and is in these figures"
+            "the kernel ignores nohz_full={asked}: the tick keeps running and is part of these \
+             figures"
         )
     })
 }
 
 fn isolation_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
     let asked = boot_parameters(&facts.kernel.command_line, "isolcpus").last()?;
-    // With flags alone (as managed_irq) no CPU leaves the load balancing.
+    // With flags alone (such as managed_irq) no CPU leaves load balancing.
     let balanced = asked.contains("managed_irq") && !asked.contains("domain");
     let none = facts.cpu.isolated.as_ref().is_some_and(CpuSet::is_empty);
     (none && !balanced)
-        .then(|| format!("the kernel ignores isolcpus={asked}: other tasks are in these figures"))
+        .then(|| format!("the kernel ignores isolcpus={asked}: other tasks run on these CPUs too"))
 }
 
 fn nohz_off(facts: &Facts, _: &Measurement) -> Option<String> {
     let last = boot_parameters(&facts.kernel.command_line, "nohz").last()?;
     (last == "off").then(|| {
-        "nohz=off: idle CPUs tick too, so that they sleep less deeply \
-         and wake-ups are earlier than without it"
+        "nohz=off: idle CPUs keep ticking and sleep less deeply, so wake-ups are earlier than \
+         without it"
             .to_owned()
     })
 }
 
 fn numa_balancing(facts: &Facts, _: &Measurement) -> Option<String> {
     (facts.memory.numa_balancing? != 0).then(|| {
-        "NUMA balancing is on: it unmaps pages to see who uses them, \
-         and the faults are in these figures"
+        "NUMA balancing is on: it unmaps pages to see who uses them, and these faults are part \
+         of the figures (sysctl kernel.numa_balancing=0)"
             .to_owned()
     })
 }
@@ -373,14 +396,13 @@ fn tainted(facts: &Facts, _: &Measurement) -> Option<String> {
         .collect();
     (!reasons.is_empty()).then(|| {
         format!(
-            "the kernel had trouble since it started ({}): \
-             what it does late may be due to that",
+            "the kernel reported trouble since it was booted ({}), which may make it late",
             reasons.join(", ")
         )
     })
 }
 
-/// Major and minor of a release, as (6, 12) of `6.12.3-rt1`.
+/// Major and minor version of a release: (6, 12) for `6.12.3-rt1`.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let mut next = || numbers.next()?.parse().ok();

@@ -21,7 +21,7 @@ use crate::registry::load::{Form, LoadEntry, PartForm};
 
 /// A leader that failed this often in a row, each time at once, is given up.
 const FAILURES_MAX: u32 = 5;
-/// A leader that lived shorter than this failed at once.
+/// A leader that exits sooner than this counts as an immediate failure.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// Wait before the first restart; doubled with every failure in a row.
 const RESTART_DELAY: Duration = Duration::from_millis(25);

@@ -44,12 +44,12 @@ pub const THREAD_PARAMS: &[Param] = &[
         kind: Kind::Or(
             &[
                 Choice::of("inherited", "those that punctual was started on"),
-                Choice::of("auto", "binds each thread to the next CPU in turn"),
+                Choice::of("auto", "pins threads round-robin"),
             ],
             &Kind::Cpus,
         ),
         default: Default::Value("inherited"),
-        help: "CPUs, as 0-3+8 on a name and 0-3,8 after -a",
+        help: "CPU list such as 0-3,8 (0-3+8 inside PROBE:affinity=)",
     },
 ];
 

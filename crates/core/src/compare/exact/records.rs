@@ -7,14 +7,14 @@ use crate::format::{Part, Reader, Record};
 use crate::histogram::{bin_high, bin_low};
 use crate::units::grouped;
 
-/// The first record that differs, as `thread 0, second 1: largest 21,024 ns
-/// against 21,034 ns`; the first byte, where what differs is not in the records.
+/// The first record that differs, such as `thread 0, second 1: largest 21,024 ns
+/// against 21,034 ns`; the first byte if the difference is not in the records.
 /// The files must differ.
 pub(super) fn first_difference(a: &[u8], b: &[u8]) -> String {
     let (mut left, mut right) = (Reader::new(a), Reader::new(b));
     loop {
         let pair = (left.next(), right.next());
-        // What is behind a damaged stretch has lost its counterpart.
+        // What follows a damaged stretch has lost its counterpart.
         if left.damaged + right.damaged > 0 {
             return byte(a, b);
         }
@@ -38,7 +38,7 @@ fn byte(a: &[u8], b: &[u8]) -> String {
     format!("byte {}: {} against {}", grouped(at as u64), shown(a), shown(b))
 }
 
-/// What a record is of.
+/// What a record is about.
 fn place(record: &Record) -> String {
     let series = |number: &u32| match number {
         0 => String::new(),
@@ -109,7 +109,7 @@ fn between(a: &Record, b: &Record) -> String {
         }
         _ => None,
     };
-    format!("{of_a}: {}", what.unwrap_or_else(|| "recorded in another way".to_owned()))
+    format!("{of_a}: {}", what.unwrap_or_else(|| "recorded differently".to_owned()))
 }
 
 fn blocks(a: &Block, b: &Block) -> Option<String> {

@@ -271,8 +271,8 @@ fn only_counted_virtual_boards_are_compared() {
     assert_eq!(
         refused,
         [
-            "A is of a local board: only a virtual board with counted instructions repeats exactly",
-            "B is of a virtual board that ran freely: only a virtual board with counted \
+            "A is from a local board: only a virtual board with counted instructions repeats exactly",
+            "B is from a virtual board without instruction counting: only a virtual board with counted \
              instructions repeats exactly"
         ]
     );
@@ -289,8 +289,8 @@ fn reasons_to_doubt_are_notes_and_refuse_nothing() {
     assert_eq!(
         exact.notes,
         [
-            "B was interrupted: what it holds is compared",
-            "B need not repeat exactly: a peer outside"
+            "B was interrupted: what it contains is compared",
+            "B may not repeat exactly: a peer outside"
         ]
     );
 }
