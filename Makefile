@@ -1,6 +1,7 @@
 # make run   builds the release binary and measures this machine, in about a minute
 # make demo  compares four preemption models on virtual boards, in some minutes
 # make test  installs what the tests need and runs them all
+# make dist  builds static binaries, Debian packages and checksums into target/dist
 
 ARCH := $(shell uname -m)
 MUSL := $(ARCH)-unknown-linux-musl
@@ -12,7 +13,16 @@ BIN := target/$(TARGET)/release/punctual
 GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
-.PHONY: run demo qemu build guests test check unit loom e2e deps fuzz clean
+# Test programs of the binary (tests/). Some mind no neighbour; the others measure, or watch
+# what is left on the machine.
+PROGRAMS := $(shell sed -n '/^\[\[test\]\]/{n;s/^name = "\(.*\)"/\1/p}' crates/punctual/Cargo.toml)
+ANYTIME := cli page dist
+ALONE := $(filter-out $(ANYTIME),$(PROGRAMS))
+
+# Notes how long it takes; .ci/run prints it.
+STAGE := ./tests/stage
+
+.PHONY: run demo qemu build guests dist test check unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -30,37 +40,57 @@ qemu:
 build:
 	$(STATIC) cargo build --release --target $(TARGET) -p punctual
 
-# The binaries for virtual boards of other architectures. Where rustup cannot have their
-# target, what needs them says so.
-guests: build
-	rustup target add $(GUESTS) || exit 0; cargo build --release $(GUESTS:%=--target %) -p punctual
+# The binaries for virtual boards of other architectures, together with that of this one.
+# If rustup cannot have their target, what needs them says so.
+guests:
+	if rustup target add $(GUESTS) >/dev/null 2>&1; then targets="$(TARGET) $(GUESTS)"; \
+	else targets=$(TARGET); fi; $(STATIC) $(STAGE) release \
+	cargo build --release $$(printf ' --target %s' $$targets) -p punctual
 
-test: deps build check unit loom e2e
+dist: guests
+	./packaging/dist target/dist
+
+# What measures runs last and alone. Before it, two at a time, everything is built and
+# tested that minds no neighbour.
+test:
+	rm -f target/stages
+	$(MAKE) deps
+	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
+	$(MAKE) --jobs=1 $(ALONE:%=test-%)
 
 deps:
-	./tests/install-deps
+	$(STAGE) deps ./tests/install-deps
 
 check:
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	$(STAGE) format cargo fmt --all --check
+	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(STAGE) doc cargo doc --workspace --no-deps --quiet
 
+# The tests of each crate, once. Those of the binary's programs are below (e2e).
 unit:
-	cargo test --workspace --lib --bins
-	cargo test -p punctual-core -p punctual-sys -p punctual-suite -p punctual-report --tests
-	cargo test --workspace --doc
+	$(STAGE) unit-build cargo test --workspace --exclude punctual --no-run
+	$(STAGE) unit cargo test --workspace --exclude punctual
+	$(STAGE) unit-binary cargo test -p punctual --bins
 
 # The rings between probe and collector, in every order of their loads and stores.
 loom:
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p punctual-suite --lib ring::loom_tests
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+	$(STAGE) loom cargo test -p punctual-suite --lib ring::loom_tests
 
-# One after the other: they measure.
-e2e: build guests
-	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --tests -- --test-threads=1 --show-output
+# One after the other.
+e2e:
+	$(MAKE) --jobs=1 $(PROGRAMS:%=test-%)
 
-# Fuzzes every parser of foreign input for a while (nightly features of the installed compiler).
+# One of the test programs: make test-cli, make test-lab, ...
+$(ALONE:%=test-%): THREADS := --test-threads=1
+$(PROGRAMS:%=test-%): test-%: guests
+	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	$(STAGE) $* cargo test -p punctual --test $* -- $(THREADS) --show-output
+
+# Fuzzes every parser of foreign input for a while.
+SECONDS_EACH ?= 2
 fuzz:
-	./fuzz/run $(SECONDS_EACH)
+	$(STAGE) fuzz ./fuzz/run $(SECONDS_EACH)
 
 clean:
 	cargo clean

@@ -1,18 +1,16 @@
 //! Runs that are killed, stopped and interrupted: what they leave, and what reads back.
 
-mod support;
-
 use std::fs;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
-use support::processes::{
+use punctual_harness::processes::{
     age_of_probe, assert_no_load, load_processes, signal, wait_at_most, wait_for_probe,
 };
-use support::{Folder, count, need, release, root, text};
+use punctual_harness::{Folder, Place, count, need, registry, release, root, text};
+use serde_json::Value;
 
 const INTERVAL_NS: u64 = 1_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -30,8 +28,18 @@ const SURVIVAL: Duration = Duration::from_secs(2);
 /// of their parent ends.
 const SETSID: &str = "cmd:setsid sleep 1000 & setsid sh -c 'while :; do :; done' & sleep 0.5";
 
-/// Loads of a run that is killed; the last one leaves a folder for `punctual restore`.
-const LOADS: [&str; 4] = ["hackbench", SETSID, "hackbench+disk:size=4M", SETSID];
+/// Loads of runs that are killed: every one that this machine can run, and one whose
+/// processes escape. Those with a folder leave it for `punctual restore`.
+fn loads() -> Vec<String> {
+    let entries = registry::entries(&Place::of_build(), "loads");
+    let can_run = entries.iter().filter(|load| !registry::unmet(load)).map(registry::name);
+    let called = can_run.map(|name| match name {
+        "cmd" => SETSID.to_owned(),
+        "disk" => "hackbench+disk:size=4M".to_owned(),
+        name => name.to_owned(),
+    });
+    called.collect()
+}
 
 /// A run under a load, in a folder of a test.
 struct Victim<'f> {
@@ -47,9 +55,9 @@ impl<'f> Victim<'f> {
         let line =
             ["run", "wakeup", "-i", "1000", "-D", duration, "--warmup", &warmup, "--out", "r"];
         let output = |name: &str| fs::File::create(folder.path(name)).unwrap();
-        let child = Command::new(binary)
+        let child = folder
+            .command(binary)
             .args([&line, more, &["--load", load]].concat())
-            .current_dir(folder.path(""))
             .env("TMPDIR", folder.path("scratch"))
             .stdin(Stdio::null())
             .stdout(output("stdout"))
@@ -190,11 +198,13 @@ fn killed_at_random_moments() {
     need!(root());
     let mut random = Random::new();
     let mut met = Met::default();
+    let loads = loads();
+    assert!((5..KILLS / 2).contains(&loads.len()), "each is killed twice: {loads:?}");
     for number in 0..KILLS {
         let folder = Folder::new("killed");
-        let load = LOADS[number % LOADS.len()];
-        // Every fifth one dies while it starts.
-        let most = if number % 5 == 0 { 300 } else { 6_000 };
+        let load = &loads[number % loads.len()];
+        // Every fifth one dies while it starts; another load in every round.
+        let most = if (number + number / loads.len()).is_multiple_of(5) { 300 } else { 6_000 };
         let moment = random.up_to(Duration::from_millis(most));
         let what = format!("kill {number} after {moment:?} under {load}");
         let mut victim = Victim::start(&folder, &binary, load, "1h", &["--no-report", "-q"]);

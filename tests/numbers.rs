@@ -1,8 +1,6 @@
 //! The numeric promises of SPECIFICATION.md, measured on the release binary. Each
 //! test prints what it found.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -10,8 +8,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use support::cyclictest::{cyclictest_median, last_cpu, lower_bound_of_median, punctual_median};
-use support::{Folder, count, has_time, megabytes, need, programs, release, root, text, usage};
+use punctual_harness::cyclictest::{
+    cyclictest_median, last_cpu, lower_bound_of_median, punctual_median,
+};
+use punctual_harness::{
+    Folder, count, has_time, megabytes, need, programs, release, root, text, usage,
+};
 
 /// What callgrind prints a count behind.
 const COLLECTED: &str = "Collected : ";

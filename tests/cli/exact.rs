@@ -4,9 +4,9 @@ use std::fs;
 use std::process::{Command, Output};
 
 use punctual_core::format::{Reader, Record, encode};
+use punctual_harness::{edit, make_virtual};
 use serde_json::json;
 
-use crate::lab::{edit, make_virtual};
 use crate::support::{Scratch, json, stderr, stdout};
 
 /// A folder with the run `a` of a virtual board, of two cells, and its copy `b`.

@@ -6,8 +6,6 @@ mod damage;
 mod ends;
 mod exact;
 mod golden;
-#[path = "../support/lab.rs"]
-mod lab;
 mod planned;
 mod simulated;
 mod support;

@@ -1,25 +1,34 @@
-//! What the tests have in common.
+//! The binary of this build, in a folder of a test.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use punctual_harness::{Place, text, until};
 use serde_json::Value;
 
-/// A folder of its own for each test, which goes with everything in it.
-pub struct Scratch(PathBuf);
+pub use punctual_harness::processes::signal;
+
+/// A place for the binary of this build, by paths and outputs.
+pub struct Scratch(Place);
+
+impl Deref for Scratch {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.0
+    }
+}
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Place::with(name, Path::new(env!("CARGO_BIN_EXE_punctual"))))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path.join(name)
     }
 
     /// Runs punctual in the folder.
@@ -32,46 +41,30 @@ impl Scratch {
     }
 
     pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-        command.args(line.split_whitespace()).current_dir(&self.0);
-        command
+        self.0.command(&line.split_whitespace().collect::<Vec<_>>())
     }
 
     /// Waits until a file of the run's only cell has `bytes`.
     pub fn wait_for_blocks(&self, run: &str, bytes: u64) {
-        let limit = Instant::now() + Duration::from_secs(20);
         let cells = self.path(run).join("cells");
         let written = || {
             let cell = fs::read_dir(&cells).ok()?.next()?.ok()?.path();
             Some(fs::metadata(cell.join("blocks")).ok()?.len())
         };
-        while written().unwrap_or(0) < bytes {
-            assert!(Instant::now() < limit, "no blocks in {}", cells.display());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        let there = until(Duration::from_secs(60), || written().unwrap_or(0) >= bytes);
+        assert!(there, "no blocks in {}", cells.display());
     }
 }
 
 pub fn json(output: &Output) -> Value {
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = stdout(output);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 pub fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    text(&output.stdout)
 }
 
 pub fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-pub fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    text(&output.stderr)
 }

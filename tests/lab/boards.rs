@@ -4,28 +4,27 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::thread;
 
-use crate::support::{Ended, Place, Undo, end_of, has_program, released, skip};
+use punctual_harness::{Ended, Place, Undo, end_of, programs, release};
 
-/// Whether x86_64 boards can be had with Debian's kernels; where not, the test is skipped.
-pub fn has_x86_64() -> bool {
+/// Whether x86_64 boards can be had with Debian's kernels.
+pub fn x86_64() -> Result<(), String> {
     static KERNELS: LazyLock<Ended> = LazyLock::new(|| fetch("x86_64", "debian:none debian:rt"));
-    has_program("qemu-system-x86_64") && has_binary("x86_64") && are_here(&KERNELS)
+    programs(&["qemu-system-x86_64"]).and_then(|()| binary("x86_64")).and_then(|()| here(&KERNELS))
 }
 
 /// The same for aarch64 boards.
-pub fn has_aarch64() -> bool {
+pub fn aarch64() -> Result<(), String> {
     static KERNELS: LazyLock<Ended> = LazyLock::new(|| fetch("aarch64", "debian:rt"));
-    has_program("qemu-system-aarch64") && has_binary("aarch64") && are_here(&KERNELS)
+    programs(&["qemu-system-aarch64"])
+        .and_then(|()| binary("aarch64"))
+        .and_then(|()| here(&KERNELS))
 }
 
-fn has_binary(arch: &str) -> bool {
-    let built = released();
+fn binary(arch: &str) -> Result<(), String> {
+    let built = release()?;
     let of_board = format!("{arch}-unknown-linux-musl/release/punctual");
     let found = built.ancestors().nth(3).is_some_and(|target| target.join(&of_board).is_file());
-    if !found {
-        skip(&format!("there is no {of_board}; run make guests"));
-    }
-    found
+    if found { Ok(()) } else { Err(format!("there is no {of_board}; run make guests")) }
 }
 
 /// Into the user's cache, from which the tests boot.
@@ -33,11 +32,11 @@ fn fetch(board: &str, kernels: &str) -> Ended {
     Place::of_build().run(&format!("lab fetch --board {board} {kernels}"))
 }
 
-fn are_here(fetched: &Ended) -> bool {
-    if fetched.status != Some(0) {
-        skip(&format!("no kernels: {}", fetched.stderr));
+fn here(fetched: &Ended) -> Result<(), String> {
+    match fetched.status {
+        Some(0) => Ok(()),
+        _ => Err(format!("no kernels: {}", fetched.stderr)),
     }
-    fetched.status == Some(0)
 }
 
 /// Runs the binary with the words of two lines at the same time.

@@ -1,15 +1,13 @@
 //! `lab check`, as `git bisect run` calls it.
 
-use crate::boards::has_x86_64;
-use crate::support::Place;
+use crate::boards::x86_64;
+use punctual_harness::{Place, need};
 
 const LIMIT: &str = "wakeup --load hackbench -D 2s --max 100us";
 
 #[test]
 fn the_exit_status_tells_good_from_bad_and_from_neither() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let check = |options: &str| {
         let ended = place.run(&format!("lab check -q --offline --jobs 2 {options} {LIMIT}"));

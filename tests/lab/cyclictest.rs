@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,10 +11,10 @@ use punctual_lab::emulator::emulator;
 use punctual_lab::initramfs::Initramfs;
 use punctual_lab::kernel::Kernels;
 
-use crate::boards::has_x86_64;
-use crate::histogram::median;
-use crate::processes::wait_at_most;
-use crate::support::{Place, has_program, released};
+use crate::boards::x86_64;
+use punctual_harness::histogram::median;
+use punctual_harness::processes::wait_at_most;
+use punctual_harness::{Place, need, programs, release};
 
 const SAMPLES: u64 = 1000;
 
@@ -77,7 +76,7 @@ fn initramfs() -> Vec<u8> {
     for path in from_here {
         files.file(path.trim_start_matches('/'), 0o755, &fs::read(&path).unwrap()).unwrap();
     }
-    files.file("punctual", 0o755, &fs::read(released()).unwrap()).unwrap();
+    files.file("punctual", 0o755, &fs::read(release().unwrap()).unwrap()).unwrap();
     let script = SCRIPT.replace("$SAMPLES", &SAMPLES.to_string());
     files.file("init", 0o755, script.as_bytes()).unwrap();
     files.finish()
@@ -112,9 +111,8 @@ fn probe_median(lines: &str) -> u32 {
 
 #[test]
 fn a_wake_up_costs_no_more_than_cyclictests() {
-    if !has_x86_64() || !has_program("cyclictest") || !Path::new("/bin/sh").exists() {
-        return;
-    }
+    need!(x86_64());
+    need!(programs(&["cyclictest", "/bin/sh"]));
     let place = Place::of_build();
     let console = console(&place, &initramfs());
     assert!(console.contains("= end\n"), "{console}");

@@ -1,14 +1,12 @@
 //! Boards with devices.
 
-use crate::boards::{has_x86_64, side_by_side};
-use crate::support::{Place, run_json};
-use crate::validate::validate;
+use crate::boards::{side_by_side, x86_64};
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, need, run_json};
 
 #[test]
 fn boards_with_devices_repeat() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     // A guest without the file of one of its devices does not begin to measure.
     let line = "lab run --offline -q --no-report --kernel debian:rt \
@@ -30,9 +28,7 @@ fn boards_with_devices_repeat() {
 
 #[test]
 fn a_device_that_the_host_serves_is_not_exact() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let why = "virtio-disk completes requests in the host's time";
     place
@@ -53,9 +49,7 @@ fn a_device_that_the_host_serves_is_not_exact() {
 /// Until the probe is there its cell is SKIPPED, on a board that has what it will need.
 #[test]
 fn a_board_has_what_a_probe_measures() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     place
         .run("lab run --offline -q --no-report --kernel debian:rt pulse -D 1s --out r")

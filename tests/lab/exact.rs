@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::boards::{has_aarch64, has_x86_64, hog, side_by_side};
-use crate::support::{Place, run_json};
-use crate::validate::validate;
+use crate::boards::{aarch64, hog, side_by_side, x86_64};
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, need, run_json};
 
 /// Boots the same twice at the same time and compares the two experiments exactly.
 #[track_caller]
@@ -21,9 +21,7 @@ fn same_twice(place: &Place, line: &str, out: [&str; 2]) {
 
 #[test]
 fn models_repeat_on_a_busy_host() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let _hog = hog();
     let kernels = ["none", "voluntary", "full", "rt"].map(|model| format!("debian:{model}"));
@@ -42,9 +40,7 @@ fn models_repeat_on_a_busy_host() {
 
 #[test]
 fn aarch64_repeats_with_one_cpu_and_with_two() {
-    if !has_aarch64() {
-        return;
-    }
+    need!(aarch64());
     let place = Place::of_build();
     let _hog = hog();
     let board = "--board aarch64 --kernel debian:rt";
@@ -74,9 +70,7 @@ fn aarch64_repeats_with_one_cpu_and_with_two() {
 
 #[test]
 fn a_free_running_guest_is_not_a_measurement() {
-    if !has_aarch64() {
-        return;
-    }
+    need!(aarch64());
     let place = Place::of_build();
     place
         .run(

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::boards::has_x86_64;
-use crate::support::{Place, run_json};
-use crate::validate::validate;
+use crate::boards::x86_64;
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, need, run_json};
 
 const REPLICATES: usize = 3;
 
@@ -29,9 +29,7 @@ fn figures(runs: &[Value], load: &str, key: &str) -> [f64; REPLICATES] {
 
 #[test]
 fn the_default_plan_tells_the_models_apart() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let line = format!("lab run --offline --jobs 2 --replicates {REPLICATES} -q --out r");
     place.run(&line).with(0).says(&["PREEMPT_RT", "r/report.html"]);

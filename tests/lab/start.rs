@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::boards::{has_aarch64, has_x86_64, start};
-use crate::processes::{signal, wait_at_most};
-use crate::support::{Place, until};
+use crate::boards::{aarch64, start, x86_64};
+use punctual_harness::processes::{signal, wait_at_most};
+use punctual_harness::{Place, need, until};
 
 /// The machine is shared: what it can do is the best of so many tries.
 const TRIES: usize = 5;
@@ -51,10 +51,8 @@ fn starts_within(board: &str, limit: Duration) {
 
 #[test]
 fn a_guest_measures_soon() {
-    if has_x86_64() {
-        starts_within("x86_64", Duration::from_secs(12));
-    }
-    if has_aarch64() {
-        starts_within("aarch64", Duration::from_secs(6));
-    }
+    need!(x86_64());
+    starts_within("x86_64", Duration::from_secs(12));
+    need!(aarch64());
+    starts_within("aarch64", Duration::from_secs(6));
 }

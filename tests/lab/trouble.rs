@@ -7,9 +7,9 @@ use std::time::Duration;
 use punctual_lab::arch::Arch;
 use punctual_lab::kernel::Kernels;
 
-use crate::boards::{emulators, has_aarch64, has_x86_64, prepared, start};
-use crate::processes::{signal, wait_at_most};
-use crate::support::{Ended, Place, end_of, run_json, until};
+use crate::boards::{aarch64, emulators, prepared, start, x86_64};
+use punctual_harness::processes::{signal, wait_at_most};
+use punctual_harness::{Ended, Place, end_of, need, run_json, until};
 
 const PLAN: &str = "-q --no-report wakeup -D 1s --out r";
 
@@ -25,9 +25,7 @@ fn console(place: &Place, run: &str) -> String {
 
 #[test]
 fn a_guest_with_too_little_memory_is_told_of() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     lab(&place, "--memory 24").with(69).says(&["debian-rt-0: FAILED: ", "too little memory"]);
     // It ends before it has a console.
@@ -37,9 +35,7 @@ fn a_guest_with_too_little_memory_is_told_of() {
 
 #[test]
 fn a_panic_is_shown_and_kept() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let panic = "Kernel panic - not syncing: Attempted to kill init!";
     // The guest's init ends at this word on the kernel's command line.
@@ -54,9 +50,7 @@ fn a_panic_is_shown_and_kept() {
 
 #[test]
 fn a_guest_that_hangs_is_ended() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     // A kernel without init, that stays where it panics.
     let options = ["--patience", "12", "--append", "rdinit=/nothing panic=0"];
@@ -87,9 +81,7 @@ fn kernel_without_init(place: &Place) {
 
 #[test]
 fn a_kernel_that_fails_leaves_the_others_alone() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     kernel_without_init(&place);
     let line = format!("lab run --offline --jobs 2 --kernel broken,debian:rt {PLAN}");
@@ -101,9 +93,8 @@ fn a_kernel_that_fails_leaves_the_others_alone() {
 
 #[test]
 fn what_cannot_be_had_is_refused_before_the_boot() {
-    if !has_x86_64() || !has_aarch64() {
-        return;
-    }
+    need!(x86_64());
+    need!(aarch64());
     let place = Place::of_build();
     for (options, says) in [
         ("--module no_such_module", "module no_such_module is neither in"),
@@ -142,9 +133,7 @@ fn two_guests(place: &Place) -> std::process::Child {
 
 #[test]
 fn no_guest_outlives_an_interrupt() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let mut child = two_guests(&place);
     signal(&child, "INT");
@@ -159,9 +148,7 @@ fn no_guest_outlives_an_interrupt() {
 
 #[test]
 fn no_guest_outlives_a_killed_lab() {
-    if !has_x86_64() {
-        return;
-    }
+    need!(x86_64());
     let place = Place::of_build();
     let mut child = two_guests(&place);
     child.kill().unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::Value;
 
 use crate::picture::{Area, Picture};
-use crate::support::{MARK, Place, end_of};
+use punctual_harness::{MARK, Place, end_of};
 
 /// The window of a browser without a screen is not made narrower than this. px.
 const LEAST_WINDOW: u32 = 500;

@@ -2,8 +2,6 @@
 
 mod browser;
 mod picture;
-#[path = "../support/trouble.rs"]
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +9,7 @@ use std::process::Command;
 
 use browser::{Browser, Sheet};
 use picture::Picture;
-use support::{Place, end_of, has_program, is_root};
+use punctual_harness::{Place, end_of, need, programs, root};
 
 /// The width of a telephone, and that of a desk. px.
 const NARROW: u32 = 390;
@@ -20,9 +18,9 @@ const WIDE: u32 = 1_280;
 /// Each report has more figures than kinds of them.
 const LEAST_FIGURES: usize = 7;
 
-fn has_browser() -> bool {
+fn browser() -> Result<(), String> {
     // Without root a browser in a container has no sandbox of its own.
-    has_program("chromium") && is_root()
+    programs(&["chromium"]).and(root())
 }
 
 /// The kinds of figures that a report has, by the beginning of their titles.
@@ -62,9 +60,7 @@ fn titles(page: &str) -> Vec<&str> {
 
 #[test]
 fn the_report_needs_no_network_and_says_nothing_to_the_console() {
-    if !has_browser() {
-        return;
-    }
+    need!(browser());
     let place = Place::new();
     let browser = Browser::new(&place);
     // What a page that does both looks like: else the test would prove nothing.
@@ -107,9 +103,7 @@ fn figures_are_drawn(sheet: &Sheet, picture: &Picture, form: &str) {
 
 #[test]
 fn every_figure_is_drawn_narrow_and_wide_light_and_dark() {
-    if !has_browser() {
-        return;
-    }
+    need!(browser());
     let place = Place::new();
     let browser = Browser::new(&place);
     // A page that is too wide, with an empty figure.
@@ -152,9 +146,8 @@ fn pages_of(pdf: &Path, place: &Place) -> Vec<Picture> {
 
 #[test]
 fn the_report_prints() {
-    if !has_browser() || !has_program("pdftotext") || !has_program("pdftoppm") {
-        return;
-    }
+    need!(browser());
+    need!(programs(&["pdftotext", "pdftoppm"]));
     let place = Place::new();
     let [page, _] = reports(&place);
     let pdf = Browser::new(&place).print(&page);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Ended, Place, cell_file, end_of, run_json};
+use punctual_harness::{Ended, Place, cell_file, end_of, run_json};
 
 fn recorded(place: &Place) -> PathBuf {
     let line = "run sim:stall=3ms,stall-every=500 -t 2 -D 40 --deadline 5ms --no-report --out r";

@@ -1,15 +1,14 @@
 //! Where a run is written to, and who reads what it prints.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{
-    Place, Undo, cell_file, conditions, end_of, has_program, is_root, run_json, until,
+use punctual_harness::{
+    Place, Tmpfs, Undo, cell_file, conditions, end_of, need, programs, root, run_json, until,
 };
 
 const NOBODY: &[&str] =
@@ -28,9 +27,8 @@ fn a_run_is_never_overwritten() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_refused_before_the_start() {
-    if !is_root() || !has_program("setpriv") {
-        return;
-    }
+    need!(root());
+    need!(programs(&["setpriv"]));
     let place = Place::new();
     let out = place.at("r");
     let ended = end_of(place.through(NOBODY, &["run", "sim", "-D", "1", "--out", &out]));
@@ -42,38 +40,10 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_start() {
     end_of(place.through(NOBODY, &line)).with(2).says(&["s.html", "Permission denied"]);
 }
 
-/// A tmpfs on a folder, gone at the end.
-struct Tmpfs<'a>(&'a Path);
-
-impl<'a> Tmpfs<'a> {
-    fn mount(on: &'a Path, size: &str) -> Self {
-        fs::create_dir(on).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={size}"), "punctual-test"]).arg(on);
-        end_of(mount).with(0);
-        Self(on)
-    }
-
-    /// Leaves not one page.
-    fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
-        while file.write_all(&[0; 4_096]).is_ok() {}
-    }
-}
-
-impl Drop for Tmpfs<'_> {
-    fn drop(&mut self) {
-        let mut unmount = Command::new("umount");
-        unmount.arg(self.0);
-        end_of(unmount);
-    }
-}
-
 #[test]
 fn a_disk_that_fills_up_costs_the_timeline_only() {
-    if !is_root() || !has_program("mount") {
-        return;
-    }
+    need!(root());
+    need!(programs(&["mount"]));
     let place = Place::new();
     let on = place.path.join("small");
     let disk = Tmpfs::mount(&on, "1m");
@@ -120,9 +90,8 @@ fn a_disk_that_fills_up_costs_the_timeline_only() {
 
 #[test]
 fn a_disk_that_is_full_from_the_start_is_refused() {
-    if !is_root() || !has_program("mount") {
-        return;
-    }
+    need!(root());
+    need!(programs(&["mount"]));
     let place = Place::new();
     let on = place.path.join("full");
     let disk = Tmpfs::mount(&on, "64k");

@@ -1,11 +1,10 @@
 //! Loads that cannot start, and loads that die: the measurement goes on and says so.
 
 use std::fs;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Place, end_of, has_program, is_root};
+use punctual_harness::{Place, Tmpfs, need, programs, root};
 
 const SHORT: &[&str] = &["run", "wakeup", "--no-warmup", "--no-report", "--json"];
 
@@ -38,20 +37,11 @@ fn a_load_that_cannot_start_skips_the_cell_with_its_reason() {
 
 #[test]
 fn a_load_without_room_says_how_much_it_lacks() {
-    if !is_root() || !has_program("mount") {
-        return;
-    }
+    need!(root());
+    need!(programs(&["mount"]));
     let place = Place::new();
     let on = place.path.join("small");
-    fs::create_dir(&on).unwrap();
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=1m", "punctual-test"]).arg(&on);
-    end_of(mount).with(0);
-    let _unmounted = crate::support::Undo(|| {
-        let mut unmount = Command::new("umount");
-        unmount.arg(&on);
-        end_of(unmount);
-    });
+    let _disk = Tmpfs::mount(&on, "1m");
     let load = format!("disk:dir={}", on.display());
     let cell =
         &place.words(&[SHORT, &["-D", "1", "--load", &load]].concat()).with(4).json()["cells"][0];

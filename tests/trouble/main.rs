@@ -8,5 +8,3 @@ mod folders;
 mod loads;
 mod requests;
 mod rights;
-#[path = "../support/trouble.rs"]
-mod support;

@@ -1,10 +1,11 @@
 //! What is asked for wrongly, and the exit status of every ending.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Place, end_of, has_program};
+use punctual_harness::Place;
+use punctual_harness::processes::signal;
 
 /// Line, and what the message must name: the thing, the reason, what there is instead.
 const WRONG: &[(&str, &[&str])] = &[
@@ -89,18 +90,13 @@ fn every_ending_has_its_status() {
 
 #[test]
 fn a_signal_ends_with_what_was_measured() {
-    if !has_program("kill") {
-        return;
-    }
     let place = Place::new();
-    for signal in ["INT", "TERM"] {
-        let out = place.at(signal);
+    for name in ["INT", "TERM"] {
+        let out = place.at(name);
         let mut command = place.command(&["run", "wakeup", "-D", "1h", "--json", "--out", &out]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         thread::sleep(Duration::from_millis(2_500));
-        let mut kill = Command::new("kill");
-        kill.args([&format!("-{signal}"), &child.id().to_string()]);
-        end_of(kill).with(0);
+        signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::boards::{removed, within};
-use crate::support::{Ended, Place, conditions, end_of, has_program, is_root, skip};
+use punctual_harness::{Ended, Place, conditions, end_of, need, programs, root};
 
 const NOBODY: &[&str] =
     &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"];
@@ -28,9 +28,8 @@ fn labelled(run: &Value, reasons: &[&str]) {
 
 #[test]
 fn a_run_without_rights_is_labelled_and_judged() {
-    if !is_root() || !has_program("setpriv") {
-        return;
-    }
+    need!(root());
+    need!(programs(&["setpriv"]));
     let place = Place::new();
     let runs = place.open_folder("runs");
     let nobody = |line: &str| -> Ended {
@@ -59,15 +58,16 @@ fn a_run_without_rights_is_labelled_and_judged() {
     nobody(&format!("{short} --policy other")).with(0);
 }
 
+fn has_budgets(controller: &Path) -> Result<(), String> {
+    let there = controller.join("cpu.rt_runtime_us").exists();
+    if there { Ok(()) } else { Err("no cgroup v1 cpu controller with RT_GROUP_SCHED".to_owned()) }
+}
+
 #[test]
 fn a_group_without_real_time_budget_is_named() {
     let parent = Path::new("/sys/fs/cgroup/cpu");
-    if !is_root() {
-        return;
-    }
-    if !parent.join("cpu.rt_runtime_us").exists() {
-        return skip("no cgroup v1 cpu controller with RT_GROUP_SCHED");
-    }
+    need!(root());
+    need!(has_budgets(parent));
     let group = parent.join(format!("punctual-test-{}", std::process::id()));
     fs::create_dir(&group).unwrap();
     let _gone = removed(&group);

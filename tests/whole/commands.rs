@@ -5,14 +5,19 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_harness::processes::signal;
+use punctual_harness::registry::{entries, name};
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, end_of, need, programs, run_json};
+use punctual_suite::loads::LOADS;
+use punctual_suite::probes::PROBES;
+
 use crate::leftovers::Before;
-use crate::support::{Place, end_of, has_program, run_json};
-use crate::validate::validate;
 
 #[test]
 fn runs_are_measured_shown_reported_and_compared() {
-    let place = Place::new();
-    let before = Before::look();
+    let place = Place::apart();
+    let before = Before::look(&place);
     for out in ["r1", "r2"] {
         let line = format!("run wakeup clock --load none,paper -D 2s --deadline 5ms --out {out}");
         let ended = place.run(&line);
@@ -48,9 +53,7 @@ fn runs_are_measured_shown_reported_and_compared() {
 
 #[test]
 fn json_of_a_run_is_for_any_program() {
-    if !has_program("python3") {
-        return;
-    }
+    need!(programs(&["python3"]));
     let place = Place::new();
     let line = ["run", "wakeup", "-t", "per-cpu", "-p", "80", "-i", "1000", "-D", "2s"];
     let more = ["--load", "hackbench", "--json"];
@@ -68,22 +71,14 @@ fn json_of_a_run_is_for_any_program() {
 /// A process that is stopped for a second wakes up to a thousand missed periods.
 #[test]
 fn a_stop_of_one_second_is_a_thousand_missed_periods() {
-    if !has_program("kill") {
-        return;
-    }
     let place = Place::new();
     let line = ["run", "wakeup", "-i", "1000", "-D", "5", "--no-warmup", "--no-report", "--json"];
     let child = place.command(&line).stdout(Stdio::piped()).spawn().unwrap();
-    let signal = |name: &str| {
-        let mut kill = Command::new("kill");
-        kill.args([name, &child.id().to_string()]);
-        end_of(kill).with(0);
-    };
     thread::sleep(Duration::from_millis(2_500));
     let start = Instant::now();
-    signal("-STOP");
+    signal(&child, "STOP");
     thread::sleep(Duration::from_secs(1));
-    signal("-CONT");
+    signal(&child, "CONT");
     let stopped = u64::try_from(start.elapsed().as_millis()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -138,6 +133,31 @@ fn manuals_and_completions_know_every_command() {
             let mut check = Command::new("bash");
             check.args(["-n", &place.at("complete")]);
             end_of(check).with(0);
+        }
+    }
+}
+
+/// Lists for programs have every entry of the registries, and say the same of each.
+#[test]
+fn everything_in_the_registry_is_in_the_json() {
+    let place = Place::new();
+    let probes: Vec<&str> =
+        PROBES.iter().filter(|entry| !entry.is_planned()).map(|entry| entry.name).collect();
+    let loads: Vec<&str> =
+        LOADS.iter().filter(|entry| !entry.is_planned()).map(|entry| entry.name).collect();
+    for (list, names) in [("probes", probes), ("loads", loads)] {
+        let entries = entries(&place, list);
+        assert_eq!(entries.iter().map(name).collect::<Vec<_>>(), names, "{list}");
+        for entry in &entries {
+            for key in ["name", "summary"] {
+                assert!(entry[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {entry}");
+            }
+            assert!(entry["needs"].is_array(), "{entry}");
+            for param in entry["parameters"].as_array().unwrap() {
+                for key in ["name", "default", "help"] {
+                    assert!(param[key].is_string(), "{key}: {param}");
+                }
+            }
         }
     }
 }

@@ -6,17 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::support::{Place, until};
+use punctual_harness::{Place, Tmpfs, root, until};
 
-/// A machine before a test.
+/// What a test may not leave another way than it was: the machine, and the mount namespace
+/// of its place ([`Place::apart`]).
 pub struct Before {
     mounts: BTreeSet<String>,
     settings: BTreeMap<PathBuf, String>,
 }
 
 impl Before {
-    pub fn look() -> Self {
-        Self { mounts: mounts(), settings: settings() }
+    pub fn look(place: &Place) -> Self {
+        Self { mounts: place.mounts().into_iter().collect(), settings: settings() }
     }
 
     /// Checks that a test has left nothing, within two seconds after its end.
@@ -32,19 +33,27 @@ impl Before {
     }
 
     fn left(&self, place: &Place) -> Vec<String> {
-        let mounts = mounts().difference(&self.mounts).cloned().collect::<Vec<_>>();
-        [place.living(), mounts, made(place)].concat()
+        let mounts = place.mounts().into_iter().filter(|mount| !self.mounts.contains(mount));
+        [place.living(), mounts.collect(), made(place)].concat()
     }
 }
 
 /// A check that sees nothing would prove nothing.
 #[test]
 fn what_is_left_is_seen() {
-    let place = Place::new();
-    let before = Before::look();
+    let place = Place::apart();
+    let before = Before::look(&place);
     let mut child = place.through(&["sh", "-c", "exec sleep 60"], &[]).spawn().unwrap();
+    // A neighbour's mount is not seen, one of the place is.
+    let neighbour = root().is_ok().then(|| Tmpfs::mount(&place.path.join("neighbour"), "64k"));
+    let mounted = place.namespace().map(|namespace| {
+        fs::create_dir(place.path.join("own")).unwrap();
+        let mut mount = namespace.enter(&place.path);
+        mount.args(["mount", "-t", "tmpfs", "-o", "size=64k", "punctual-test", "own"]);
+        assert!(mount.status().unwrap().success());
+    });
     // While it changes from one program to the next its environment cannot be read.
-    let sleeps = |line: &String| line.contains("sleep\u{0}60");
+    let sleeps = |line: &String| line.contains("sleep 60");
     until(Duration::from_secs(5), || place.living().iter().any(sleeps));
     place.run("list plans").with(0);
     let number = place.last_started();
@@ -54,15 +63,16 @@ fn what_is_left_is_seen() {
     fs::remove_dir(&folder).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(left.len(), 2, "a process and a folder: {left:?}");
-    assert!(left[0].contains("sleep") && left[1].contains("punctual-load"), "{left:?}");
+    if let Some(namespace) = place.namespace() {
+        assert!(namespace.enter(&place.path).args(["umount", "own"]).status().unwrap().success());
+    }
+    drop(neighbour);
+    assert_eq!(left.len(), 2 + usize::from(mounted.is_some()), "too much or too little: {left:?}");
+    for part in ["sleep", "punctual-load"].into_iter().chain(mounted.map(|()| "/own")) {
+        assert!(left.iter().any(|one| one.contains(part)), "{part}: {left:?}");
+    }
     assert!(settings().len() > 50, "{}", settings().len());
     before.still(&place);
-}
-
-fn mounts() -> BTreeSet<String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    mounts.lines().map(str::to_owned).collect()
 }
 
 /// Folders, journals and control groups of the processes of a test.

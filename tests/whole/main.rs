@@ -6,7 +6,3 @@ mod everything;
 mod leftovers;
 mod schema;
 mod simulated;
-#[path = "../support/trouble.rs"]
-mod support;
-#[path = "../support/validate.rs"]
-mod validate;

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::Place;
-use crate::validate::{validate, validator};
+use punctual_harness::Place;
+use punctual_harness::schema::{validate, validator};
 
 /// A schema that takes anything would prove nothing.
 #[test]

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use crate::support::Place;
-use crate::validate::validate;
+use punctual_harness::Place;
+use punctual_harness::schema::validate;
 
 /// The value at rank ceil(qN) of ascending values, q in ten thousandths.
 fn quantile(values: &[u64], q: usize, scheduled: u64) -> Option<u64> {

@@ -1,11 +1,19 @@
 //! No probe allocates between two samples.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use punctual_suite::probes::{self, Common, Kind, Stop, Window};
-use punctual_suite::recorder::{Limits, Recorder};
+use punctual_core::stats::Limits;
+use punctual_harness::Folder;
+use punctual_suite::facts::FactsRoot;
+use punctual_suite::knobs::Journal;
+use punctual_suite::probes::PROBES;
+use punctual_suite::recorder::Recorder;
+use punctual_suite::registry::probe::{By, Stage, State, Stop, Window};
 use punctual_sys::alloc::{Counting, thread_allocations};
 use punctual_sys::clock::monotonic_ns;
+use punctual_sys::thread::{accept_wakes, wake};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -13,24 +21,57 @@ static ALLOCATOR: Counting = Counting;
 const SAMPLES: u64 = 3_000;
 const INTERVAL_NS: u64 = 500_000;
 
-/// Allocations of a run of `samples` samples, warm-up included in none of them.
+/// Allocations of a run of `samples` samples in all threads that take part; warm-up has none.
 fn allocations(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     let params: BTreeMap<_, _> =
         params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let (entry, values) = probes::read(probe, &params).unwrap();
-    let interval_ns = if entry.kind == Kind::Spinning { 0 } else { INTERVAL_NS };
-    let common = Common { interval_ns, break_ns: i64::MAX };
-    let mut thread = (entry.build)(&values, &common).unwrap()(0);
+    let entry = PROBES.iter().find(|entry| entry.name == probe).unwrap();
+    let State::There(open) = entry.state else { panic!("{probe} is planned") };
+    let values = entry.read(&params).unwrap();
+    let folder = Folder::new("allocations");
+    let mut journal = Journal::in_folder(&folder.path("journal")).unwrap();
+    let root = FactsRoot::live();
+    let interval_ns = if entry.pace.has_interval() { INTERVAL_NS } else { 0 };
+    let mut stage =
+        Stage { threads: 1, interval_ns, break_ns: i64::MAX, journal: &mut journal, root: &root };
+    let mut session = open(&values, &mut stage).unwrap();
+    let mut thread = session.thread(0).unwrap();
     thread.prepare().unwrap();
     // Every cold path is taken: late samples, worst samples, samples above the threshold.
-    let mut recorder = Recorder::new(Limits { deadline: 1, threshold: 1 });
-    let first = monotonic_ns() + 1_000_000;
-    recorder.begin(first);
+    let recorded = entry.by().filter(|by| *by == By::Thread);
+    let mut tracks: Vec<Recorder> =
+        recorded.map(|_| Recorder::new(Limits { deadline: 1, threshold: 1 })).collect();
+    let first = monotonic_ns() + 50_000_000;
+    for track in &mut tracks {
+        track.begin(first);
+    }
     let window = Window { first, end: u64::MAX, samples };
+    let stop = Arc::new(Stop::default());
+    let helpers = session.helpers().into_iter().map(|(_, _, mut helper)| {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            accept_wakes();
+            let before = thread_allocations();
+            helper.run(&window, &stop).unwrap();
+            thread_allocations() - before
+        })
+    });
+    let helpers: Vec<_> = helpers.collect();
     let before = thread_allocations();
-    thread.run(&window, &mut recorder, &Stop::default()).unwrap();
-    let allocated = thread_allocations() - before;
-    assert_eq!(recorder.finish().moments.count, samples);
+    thread.run(&window, &mut tracks, &stop).unwrap();
+    let mut allocated = thread_allocations() - before;
+    stop.set();
+    for helper in helpers {
+        while !helper.is_finished() {
+            wake(&helper);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        allocated += helper.join().unwrap();
+    }
+    session.close();
+    for track in tracks {
+        assert_eq!(track.finish().moments.count, samples);
+    }
     allocated
 }
 
@@ -41,20 +82,23 @@ fn the_counter_counts() {
     assert_eq!(thread_allocations() - before, 1);
 }
 
+/// Parameters that take other paths than the defaults.
+const VARIANTS: [(&str, &[(&str, &str)]); 7] = [
+    ("wakeup", &[("timer", "relative")]),
+    ("wakeup", &[("timer", "timerfd")]),
+    ("wakeup", &[("timer", "posix")]),
+    ("clock", &[("clock", "realtime")]),
+    ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
+    ("sim", &[("stall", "7ms"), ("stall-every", "10")]),
+    ("sim", &[("dist", "exponential"), ("order", "random")]),
+];
+
+/// A probe that is added to the registry is tested here by itself, as it is by default.
 #[test]
 fn no_probe_allocates_between_samples() {
-    let probes: [(&str, &[(&str, &str)]); 9] = [
-        ("wakeup", &[]),
-        ("wakeup", &[("timer", "relative")]),
-        ("wakeup", &[("timer", "timerfd")]),
-        ("wakeup", &[("timer", "posix")]),
-        ("clock", &[]),
-        ("clock", &[("clock", "realtime")]),
-        ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
-        ("sim", &[("stall", "7ms"), ("stall-every", "10")]),
-        ("sim", &[("dist", "exponential"), ("order", "random")]),
-    ];
-    for (probe, params) in probes {
+    let there = PROBES.iter().filter(|entry| !entry.is_planned());
+    let defaults = there.map(|entry| (entry.name, &[][..]));
+    for (probe, params) in defaults.chain(VARIANTS) {
         assert_eq!(allocations(probe, params, SAMPLES), 0, "{probe} {params:?}");
     }
 }

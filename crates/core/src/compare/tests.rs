@@ -44,6 +44,7 @@ pub(super) fn cost(key: &str, low: f64, value: f64, high: f64) -> Cell {
         repetitions: vec![low, value, high],
         spread: None,
         end: Some(CostEnd::Precise),
+        ..Cost::default()
     };
     complete(key, What::Cost(cost))
 }

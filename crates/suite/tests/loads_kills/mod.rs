@@ -2,29 +2,49 @@
 
 use std::time::Duration;
 
-use punctual_suite::loads::Containment;
+use punctual_harness::processes::{
+    assert_no_load, load_commands, load_processes, parent_of, signal_to,
+};
+use punctual_suite::harness::Containment;
+use punctual_suite::loads::LOADS;
 
 use crate::loads_support::*;
-use crate::{NOBODY, ROOT};
+use crate::{NOBODY, PRIVILEGED, ROOT};
+
+/// How long a process may outlive what was killed.
+const SURVIVAL: Duration = Duration::from_secs(2);
 
 /// Processes that left their group, their session and their parent.
 pub const ESCAPING: &str = "cmd:setsid sleep 1000 & (setsid sh -c 'setsid sleep 1000 & sleep 1000' &) ; \
                         sleep 1000";
-/// SIGKILLs a host at a random moment, `repeats` times.
-fn kill_hosts(containments: &[Containment], load: &str, repeats: u32) {
+/// SIGKILLs a host at a random moment, once under every load.
+fn kill_hosts(containments: &[Containment], loads: &[String]) {
     for &containment in containments {
-        for _ in 0..repeats {
+        for load in loads {
+            let what = format!("{} in {}", load, containment.name());
             let scratch = Scratch::new("kill");
             let mut host = Host::start(&[], load, containment, &scratch);
-            assert_eq!(host.ready, "ready\n", "{}", containment.name());
+            assert_eq!(host.ready, "ready\n", "{what}");
             let pid = host.pid();
             std::thread::sleep(Duration::from_millis(u64::from(rand() % 200)));
-            let before = processes_of(pid).len();
-            assert!(before > 5, "{}: {:?}", containment.name(), commands_of(pid));
+            let before = load_processes(pid).len();
+            assert!(before > 4, "{what}: {:?}", load_commands(pid));
             host.kill();
-            assert_gone(pid, Duration::from_secs(2), containment.name());
+            assert_no_load(pid, SURVIVAL, &what);
         }
     }
+}
+
+/// Every load that `can` run, each with processes that escape.
+fn escaping(can: impl Fn(&str) -> bool) -> Vec<String> {
+    let there = LOADS.iter().filter(|entry| !entry.is_planned());
+    let all = there.map(|entry| entry.name).filter(|name| can(name));
+    let with = |name| match name {
+        // The escaping processes are the command of the one, and all there is beside the other.
+        "none" | "cmd" => ESCAPING.to_owned(),
+        name => format!("{name}+{ESCAPING}"),
+    };
+    all.map(with).collect()
 }
 
 /// SIGKILLs a host while it starts its load: before, between or after the fork
@@ -39,17 +59,17 @@ pub fn kill_in_start() {
             host.kill();
             // What is not exec'd yet is not found, but lives on for a moment only.
             std::thread::sleep(Duration::from_millis(100));
-            assert_gone(pid, Duration::from_millis(1900), containment.name());
+            assert_no_load(pid, SURVIVAL, containment.name());
         }
     }
 }
 
 pub fn kill_of_punctual() {
-    kill_hosts(&ROOT, &format!("hackbench:1+{ESCAPING}"), 10);
+    kill_hosts(&ROOT, &escaping(|_| true));
 }
 
 pub fn kill_of_punctual_as_nobody() {
-    kill_hosts(&NOBODY, &format!("hackbench:1+{ESCAPING}"), 10);
+    kill_hosts(&NOBODY, &escaping(|name| !PRIVILEGED.contains(&name)));
 }
 
 /// SIGKILLs the supervisor of one of two parts.
@@ -59,14 +79,14 @@ fn kill_supervisors(containments: &[Containment]) {
         let name = containment.name();
         let scratch = Scratch::new("supervisor");
         let mut set = start(ESCAPING, &scratch, &[containment]).unwrap();
-        assert!(processes_of(own).len() > 4, "{name}: {:?}", commands_of(own));
-        let mut direct = processes_of(own).into_iter();
+        assert!(load_processes(own).len() > 4, "{name}: {:?}", load_commands(own));
+        let mut direct = load_processes(own).into_iter();
         let supervisor = direct.find(|pid| parent_of(*pid) == Some(own)).unwrap();
-        kill(supervisor);
+        signal_to(supervisor, "KILL");
         let samples = sample_until(&mut set, name, |parts| parts[0].died.is_some());
         let died = samples[0].died.as_deref().unwrap();
         assert_eq!(died, "its supervisor was lost: killed by SIGKILL", "{name}");
-        assert_gone(own, Duration::from_secs(2), name);
+        assert_no_load(own, SURVIVAL, name);
         let trouble = set.stop().remove(0).trouble;
         assert_eq!(trouble.as_deref(), Some("its supervisor was lost: killed by SIGKILL"));
     }

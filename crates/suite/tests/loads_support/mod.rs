@@ -8,39 +8,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use punctual_harness::Folder;
+use punctual_suite::harness::Containment;
+use punctual_suite::harness::context::{LoadContext, PartSample};
+use punctual_suite::harness::set::LoadSet;
+use punctual_suite::harness::spec::LoadSpec;
 use punctual_suite::knobs::Journal;
-use punctual_suite::loads::{
-    Containment, LoadContext, LoadSet, LoadSpec, LoadStartError, PartSample,
-};
 
-/// A folder of a test, removed at its end.
-pub struct Scratch(pub PathBuf, RefCell<Vec<Journal>>);
+/// A folder of a test with the journals of what it started, which are undone first.
+pub struct Scratch {
+    journals: RefCell<Vec<Journal>>,
+    folder: Folder,
+}
 
 impl Scratch {
     pub fn new(name: &str) -> Self {
-        let path = PathBuf::from("/var/tmp").join(format!(
-            "punctual-test-{name}-{}-{}",
-            std::process::id(),
-            rand()
-        ));
-        fs::create_dir(&path).unwrap();
-        Self(path, RefCell::default())
+        Self { journals: RefCell::default(), folder: Folder::new(name) }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.root()
     }
 
     /// Names of what is in it.
     pub fn entries(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        let name = |entry: std::io::Result<fs::DirEntry>| {
-            entry.unwrap().file_name().to_string_lossy().into_owned()
-        };
-        entries.map(name).filter(|name| name != "journal").collect()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        self.1.borrow_mut().clear();
-        let _ = fs::remove_dir_all(&self.0);
+        self.folder.entries().into_iter().filter(|name| name != "journal").collect()
     }
 }
 
@@ -54,64 +46,26 @@ pub fn start(
     text: &str,
     scratch: &Scratch,
     containments: &[Containment],
-) -> Result<LoadSet, LoadStartError> {
-    let spec = LoadSpec::parse(text).unwrap();
+) -> Result<LoadSet, String> {
     // The journal undoes what it holds when it goes: it is to stay as long as the load.
-    let mut journals = scratch.1.borrow_mut();
-    let folder = scratch.0.join("journal").join(journals.len().to_string());
+    let mut journals = scratch.journals.borrow_mut();
+    let folder = scratch.path().join("journal").join(journals.len().to_string());
     fs::create_dir_all(folder.parent().unwrap()).unwrap();
     journals.push(Journal::in_folder(&folder).unwrap());
-    let mut context = LoadContext::new(journals.last_mut().unwrap());
-    context.scratch_parent.clone_from(&scratch.0);
+    start_in(text, scratch.path(), journals.last_mut().unwrap(), containments)
+}
+
+fn start_in(
+    text: &str,
+    folder: &Path,
+    journal: &mut Journal,
+    containments: &[Containment],
+) -> Result<LoadSet, String> {
+    let spec = LoadSpec::parse(text).map_err(|error| error.to_string())?;
+    let mut context = LoadContext::new(journal);
+    context.scratch_parent = folder.to_owned();
     context.containments = containments.to_vec();
-    LoadSet::start(&spec, &mut context)
-}
-
-/// The processes of loads that `host` started, found in the whole system.
-pub fn processes_of(host: u32) -> Vec<u32> {
-    let marker = format!("PUNCTUAL_LOAD={host}-").into_bytes();
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let marked = environment.split(|&b| b == 0).any(|one| one.starts_with(&marker));
-        marked.then_some(pid)
-    });
-    pids.collect()
-}
-
-/// Fields of `/proc/PID/stat` behind the name, the state first.
-pub fn stat(pid: u32) -> Option<Vec<String>> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-    Some(fields.map(str::to_owned).collect())
-}
-
-pub fn parent_of(pid: u32) -> Option<u32> {
-    stat(pid)?.get(1)?.parse().ok()
-}
-
-/// The command lines of what is left of a host's loads.
-pub fn commands_of(host: u32) -> Vec<String> {
-    let command = |pid: u32| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        format!("{pid}: {}", String::from_utf8_lossy(&line).replace('\0', " "))
-    };
-    processes_of(host).into_iter().map(command).collect()
-}
-
-/// Fails if a process of the host's loads is there after `limit`.
-pub fn assert_gone(host: u32, limit: Duration, what: &str) {
-    let start = Instant::now();
-    while !processes_of(host).is_empty() {
-        let left = commands_of(host);
-        assert!(start.elapsed() < limit, "{what}: after {limit:?} there is {left:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-pub fn kill(pid: u32) {
-    let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
-    assert!(status.unwrap().success(), "kill -9 {pid}");
+    LoadSet::start(&spec, &mut context).map_err(|error| error.to_string())
 }
 
 /// The cgroups of the loads that `host` started.
@@ -178,7 +132,7 @@ impl Host {
         let line = [before, &[own, "__host", load, containment.name()]].concat();
         let mut child = Command::new(line[0])
             .args(&line[1..])
-            .arg(&scratch.0)
+            .arg(scratch.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -213,10 +167,10 @@ pub fn host_main(args: &[String]) {
     let [load, containment, folder] = args else {
         panic!("__host LOAD CONTAINMENT FOLDER");
     };
-    let scratch = Scratch(folder.into(), RefCell::default());
     let containment = Containment::from_name(containment).unwrap();
-    let set = start(load, &scratch, &[containment]);
-    std::mem::forget(scratch);
+    // Not undone here: this process is there to be killed.
+    let mut journal = Journal::in_folder(&Path::new(folder).join("journal-of-host")).unwrap();
+    let set = start_in(load, Path::new(folder), &mut journal, &[containment]);
     match set {
         Ok(set) => {
             println!("ready");

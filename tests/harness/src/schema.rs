@@ -1,14 +1,13 @@
 //! docs/run.schema.json.
 
 use std::fs;
-use std::path::Path;
 
 use jsonschema::Validator;
 use serde_json::Value;
 
 /// What tells whether a `run.json` is as its schema says.
 pub fn validator() -> Validator {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run.schema.json");
+    let path = crate::sources().join("docs/run.schema.json");
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
 }

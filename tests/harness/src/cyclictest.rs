@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::histogram::median;
-use super::{Folder, text};
+use crate::histogram::median;
+use crate::{Folder, text};
 
 /// Latencies up to this are counted one by one, ns: cyclictest's limit.
 const BINS: usize = 1_000_000;
