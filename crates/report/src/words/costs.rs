@@ -25,7 +25,7 @@ pub fn cost(cost: &Cost) -> String {
     or_bound(cost.unit, cost.end, cost.value, cost.high)
 }
 
-/// The same of a run beside others.
+/// The same for a run next to others.
 #[must_use]
 pub fn cost_row(unit: Unit, row: &CostRow) -> String {
     or_bound(unit, row.end, row.value, row.high)

@@ -22,7 +22,7 @@ pub fn cell_name(cell: &Cell) -> String {
     format!("{} · {}", probe_name(cell), clean(&cell.load))
 }
 
-/// A leg or an aside beside the series that is judged: `leg interrupt`.
+/// A leg or an aside next to the series that is judged: `leg interrupt`.
 #[must_use]
 pub fn series_name(series: &Series) -> String {
     let name = clean(&series.name);

@@ -1,4 +1,4 @@
-//! What is to be said of runs, cells and loads beside their numbers.
+//! Notes on runs, cells and loads besides their numbers.
 
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, Run, RunState};
