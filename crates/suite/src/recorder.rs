@@ -11,7 +11,7 @@ use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::stats::Limits;
 
-use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_LATE};
+use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
 /// How many of the worst samples a thread keeps with their times.
 pub const WORST: usize = 64;
@@ -103,7 +103,14 @@ impl Recorder {
         Self::with_blocks(limits, RING_BLOCKS)
     }
 
-    /// A recorder whose ring holds `blocks` seconds; see [`crate::ring::RING_BLOCKS_ASIDE`].
+    /// A recorder of the series `number` of its thread: the ring of the primary one, 0, is for
+    /// ten minutes, that of any other for one.
+    #[must_use]
+    pub fn of_series(number: u32, limits: Limits) -> Self {
+        Self::with_blocks(limits, if number == 0 { RING_BLOCKS } else { RING_BLOCKS_ASIDE })
+    }
+
+    /// A recorder whose ring holds `blocks` seconds.
     /// Allocates everything that recording needs: [`state_bytes_with`] says how much.
     #[must_use]
     pub fn with_blocks(limits: Limits, blocks: usize) -> Self {
@@ -382,7 +389,6 @@ impl Worst {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::RING_BLOCKS_ASIDE;
     use proptest::prelude::*;
     use punctual_core::histogram::{COARSE_BINS, coarse_low};
 

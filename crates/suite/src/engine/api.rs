@@ -35,7 +35,8 @@ pub struct Options {
     /// The virtual board that this machine is; none elsewhere. Who made the board adds to the
     /// record what it was made of.
     pub virtual_board: Option<VirtualBoard>,
-    /// SHA-256 of this program, hexadecimal, if that is known already; else it is computed.
+    /// SHA-256 of this program, hexadecimal, if that is known already; else it is computed after
+    /// the last cell.
     pub tool_sha256: Option<String>,
 }
 

@@ -79,7 +79,6 @@ impl<'a> LatencyBody<'a> {
         let mut parts = Vec::new();
         for plan in &probe.threads.threads {
             let limits = probe.limits_of(By::Thread, start.limits);
-            let limits = limits.into_iter().map(|(_, limits)| limits).collect();
             parts.push((plan.clone(), Part::Probe(session.thread(plan.number)?, limits)));
         }
         let mut helpers = Vec::new();
@@ -92,7 +91,9 @@ impl<'a> LatencyBody<'a> {
         let (team, rings) = Team::start(parts, taken, &start.nudge)?;
         let by_session = probe.limits_of(By::Session, start.limits);
         let tracks: Vec<Vec<Recorder>> = (0..count)
-            .map(|_| by_session.iter().map(|(_, limits)| Recorder::new(*limits)).collect())
+            .map(|_| {
+                by_session.iter().map(|(of, limits)| Recorder::of_series(*of, *limits)).collect()
+            })
             .collect();
         let collector = probe.collector(&rings, &tracks, start.limits);
         let go = start.go(probe.is_simulated());

@@ -151,8 +151,8 @@ pub struct ThreadSetup {
 
 /// What a thread does.
 pub enum Part {
-    /// Measures, with a recorder for each of these limits.
-    Probe(Box<dyn ProbeThread>, Vec<Limits>),
+    /// Measures, with a recorder for each series of these numbers and limits.
+    Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>),
     /// Takes part without samples.
     Helper(Box<dyn HelperThread>),
 }
@@ -168,7 +168,10 @@ impl Part {
     /// Made in the thread that writes them: their pages come from its CPU's node.
     fn recorders(&self) -> Vec<Recorder> {
         match self {
-            Self::Probe(_, limits) => limits.iter().map(|limits| Recorder::new(*limits)).collect(),
+            Self::Probe(_, series) => series
+                .iter()
+                .map(|(number, limits)| Recorder::of_series(*number, *limits))
+                .collect(),
             Self::Helper(_) => Vec::new(),
         }
     }
