@@ -10,7 +10,7 @@ mod lab;
 mod run;
 
 pub use args::spelled;
-pub use run::PROBE_OPTIONS;
+pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
 
 /// The command that a load's supervisor is started with; no part of the interface.
 pub const LOAD_SUPERVISOR: &str = "__load";

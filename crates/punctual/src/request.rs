@@ -9,14 +9,11 @@ use punctual_core::params::{Named, split_list};
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
-use punctual_suite::{costs, probes};
 use punctual_suite::registry::probe::ProbeEntry;
+use punctual_suite::{costs, probes};
 
-use crate::cli::{self, PROBE_OPTIONS};
+use crate::cli::{self, DEFAULT_DURATION_NS, PROBE_OPTIONS};
 use crate::plans;
-
-/// How long a cell of the command line is measured unless told otherwise, ns.
-pub const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
 
 /// What a command measures where it is not told.
 #[derive(Debug, Clone, Copy)]

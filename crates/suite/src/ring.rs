@@ -71,16 +71,16 @@ impl Coarse {
 /// A cache line of its own, so that writer and reader do not share one.
 #[repr(align(64))]
 #[derive(Debug)]
-struct Line<T>(T);
+struct CacheLine<T>(T);
 
 /// The ring of blocks. Each takes the words of its moments and one for each coarse bin
 /// that counted something.
 #[derive(Debug)]
 pub struct BlockRing {
     /// Words published so far.
-    head: Line<AtomicU64>,
+    head: CacheLine<AtomicU64>,
     /// Words that the collector has given back.
-    tail: Line<AtomicU64>,
+    tail: CacheLine<AtomicU64>,
     /// A power of two of them.
     words: Box<[AtomicU64]>,
 }
@@ -95,8 +95,8 @@ impl BlockRing {
     /// A ring of `words` words, a power of two.
     fn of_words(words: usize) -> Self {
         Self {
-            head: Line(AtomicU64::new(0)),
-            tail: Line(AtomicU64::new(0)),
+            head: CacheLine(AtomicU64::new(0)),
+            tail: CacheLine(AtomicU64::new(0)),
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -249,8 +249,8 @@ fn from_words(words: &[u64; WORDS]) -> (u64, u64, Moments) {
 /// corrected distribution is made from the histogram's bins instead.
 #[derive(Debug)]
 pub struct LateRing {
-    head: Line<AtomicU64>,
-    tail: Line<AtomicU64>,
+    head: CacheLine<AtomicU64>,
+    tail: CacheLine<AtomicU64>,
     entries: Box<[[AtomicU64; 3]]>,
 }
 
@@ -259,8 +259,8 @@ impl LateRing {
     #[must_use]
     pub fn new(entries: usize) -> Self {
         Self {
-            head: Line(AtomicU64::new(0)),
-            tail: Line(AtomicU64::new(0)),
+            head: CacheLine(AtomicU64::new(0)),
+            tail: CacheLine(AtomicU64::new(0)),
             entries: (0..entries).map(|_| std::array::from_fn(|_| AtomicU64::new(0))).collect(),
         }
     }

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::error::check;
 
 mod child;
+pub mod containment;
 pub mod spawn;
 
 /// A process number as the caller's PID namespace sees it.

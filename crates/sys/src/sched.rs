@@ -88,13 +88,19 @@ struct SchedAttr {
 const ATTR_SIZE: u32 = 48;
 
 /// Sets policy and priority (1 to 99 for the real-time policies, else 0) of the calling thread.
+/// Its nice value stays: to lower it takes a right that a niced thread may not have.
 ///
 /// # Errors
 /// What sched_setattr(2) says: EPERM without CAP_SYS_NICE and RLIMIT_RTPRIO, or
 /// in a cpu control group that has no real-time budget.
 pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
-    let attr =
-        SchedAttr { size: ATTR_SIZE, policy: policy.number(), priority, ..SchedAttr::default() };
+    let attr = SchedAttr {
+        size: ATTR_SIZE,
+        policy: policy.number(),
+        priority,
+        nice: attributes()?.nice,
+        ..SchedAttr::default()
+    };
     // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     check(done).map(|_| ())
@@ -105,11 +111,15 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
 /// # Errors
 /// What sched_getattr(2) says.
 pub fn get() -> io::Result<(Policy, u32)> {
+    let attr = attributes()?;
+    Ok((Policy::from_number(attr.policy), attr.priority))
+}
+
+fn attributes() -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; pid 0 is the calling thread.
     let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, ATTR_SIZE, 0) };
-    check(done)?;
-    Ok((Policy::from_number(attr.policy), attr.priority))
+    check(done).map(|_| attr)
 }
 
 /// Sets the nice value of the calling thread, -20 to 19; threads and processes that it
@@ -152,6 +162,18 @@ mod tests {
         assert_eq!(get().unwrap(), (Policy::Other, 0));
         set_timer_slack(1).unwrap();
         assert_eq!(timer_slack(), Some(1));
+    }
+
+    #[test]
+    fn a_niced_thread_keeps_its_nice_value() {
+        std::thread::spawn(|| {
+            set_nice(5).unwrap();
+            set(Policy::Batch, 0).unwrap();
+            set(Policy::Other, 0).unwrap();
+            assert_eq!(attributes().unwrap().nice, 5);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

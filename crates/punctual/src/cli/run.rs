@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 use punctual_core::plan::Plan;
-use punctual_core::units::{BareNumber, exact_duration};
+use punctual_core::units::{BareNumber, SECOND_NS, exact_duration};
 use punctual_suite::registry::Param;
 use punctual_suite::{loads, probes};
 
 use super::args::{duration, judgement, positive_seconds};
 use crate::plans::PLANS;
-use crate::request::DEFAULT_DURATION_NS;
+
+/// How long a cell is measured if nothing says, ns.
+pub const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
 
 /// An option that sets a parameter of the probes given.
 pub struct ProbeOption {

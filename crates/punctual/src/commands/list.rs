@@ -52,7 +52,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         chosen.iter().map(|(kind, entries)| text::section(kind, entries)).collect();
     if what.is_none() && !matches.get_flag("planned") {
         let count = probes::planned().count() + loads::planned().count();
-        sections.push(format!("{count} more probes and loads are planned: punctual list --planned\n"));
+        sections
+            .push(format!("{count} more probes and loads are planned: punctual list --planned\n"));
     }
     output::print(&sections.join("\n"))?;
     Ok(Ending::Done)

@@ -7,10 +7,10 @@ use clap::ArgMatches;
 use punctual_core::schema::{LoadWork, Outcome};
 use punctual_core::units::SECOND_NS;
 use punctual_report::words;
-use punctual_suite::knobs::Journal;
 use punctual_suite::harness::context::{LoadContext, PartSample};
 use punctual_suite::harness::set::LoadSet;
 use punctual_suite::harness::spec::LoadSpec;
+use punctual_suite::knobs::Journal;
 use punctual_sys::signal::{Signal, Signals};
 
 use crate::ending::Ending;

@@ -71,7 +71,8 @@ impl Follower {
 impl Observer for Follower {
     fn started(&mut self, run: &Run, _dir: &Path, _plan_ns: u64) {
         let takes = |(cell, planned): (&Cell, &punctual_core::plan::CellPlan)| {
-            let samples = planned.samples.zip(cell.interval_ns()).map(|(n, ns)| n.saturating_mul(ns));
+            let samples =
+                planned.samples.zip(cell.interval_ns()).map(|(n, ns)| n.saturating_mul(ns));
             let measured = samples.map_or(planned.duration_ns, |ns| ns.min(planned.duration_ns));
             measured.saturating_add(self.warmup_ns)
         };

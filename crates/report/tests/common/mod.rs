@@ -1,6 +1,7 @@
 //! Runs made up from known distributions, as a board would have recorded them.
 #![allow(
     dead_code,
+    unused_imports,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_possible_wrap,

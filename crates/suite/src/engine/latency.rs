@@ -17,7 +17,7 @@ use super::outcome::{self, Left};
 use super::prepared::ProbeCell;
 use super::run_dir::CellFiles;
 use super::team::{Rings, Team, scheduling};
-use super::thread::{Go, Part};
+use super::thread::{Duty, Go};
 use crate::facts::FactsRoot;
 use crate::knobs::Journal;
 use crate::recorder::Recorder;
@@ -76,19 +76,19 @@ impl<'a> LatencyBody<'a> {
             root: &root,
         };
         let mut session = open(&probe.values, &mut stage)?;
-        let mut parts = Vec::new();
+        let mut duties = Vec::new();
         for plan in &probe.threads.threads {
             let limits = probe.limits_of(By::Thread, start.limits);
-            parts.push((plan.clone(), Part::Probe(session.thread(plan.number)?, limits)));
+            duties.push((plan.clone(), Duty::Probe(session.thread(plan.number)?, limits)));
         }
         let mut helpers = Vec::new();
         for (beside, name, helper) in session.helpers() {
             let plan = probe.threads.threads.iter().find(|thread| thread.number == beside);
             let plan = plan.ok_or_else(|| format!("{name}: there is no thread {beside}"))?;
             helpers.push(name);
-            parts.push((plan.clone(), Part::Helper(helper)));
+            duties.push((plan.clone(), Duty::Helper(helper)));
         }
-        let (team, rings) = Team::start(parts, taken, &start.nudge)?;
+        let (team, rings) = Team::start(duties, taken, &start.nudge)?;
         let by_session = probe.limits_of(By::Session, start.limits);
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {

@@ -24,8 +24,8 @@ pub(super) struct Left<'a> {
     pub(super) closed: Closed,
 }
 
-/// One series of one thread.
-struct One {
+/// Found series of one thread.
+struct Found {
     thread: u32,
     series: u32,
     recording: Recording,
@@ -108,7 +108,7 @@ fn behinds(
     recordings: Vec<Vec<(u32, u32, Recording)>>,
     mut tracks: Vec<Track>,
     interval_ns: u64,
-) -> Vec<One> {
+) -> Vec<Found> {
     let mut all = Vec::new();
     for (thread, series, recording) in recordings.into_iter().flatten() {
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
@@ -122,13 +122,13 @@ fn behinds(
             // A missed release is one of the primary series.
             behind = Behind::default();
         }
-        all.push(One { thread, series, recording, behind, clusters });
+        all.push(Found { thread, series, recording, behind, clusters });
     }
     all
 }
 
-fn records_of(one: &One) -> Vec<Record> {
-    let One { thread, series, recording, behind, .. } = one;
+fn records_of(one: &Found) -> Vec<Record> {
+    let Found { thread, series, recording, behind, .. } = one;
     let histogram = |part: Part, counts: &Histogram| Record::Histogram {
         thread: *thread,
         series: *series,
@@ -144,7 +144,7 @@ fn records_of(one: &One) -> Vec<Record> {
 }
 
 impl ProbeCell {
-    fn measured<'a>(&self, number: u32, end: &ThreadEnd, all: &'a [One]) -> Measured<'a> {
+    fn measured<'a>(&self, number: u32, end: &ThreadEnd, all: &'a [Found]) -> Measured<'a> {
         let mut own: Vec<_> = all.iter().filter(|one| one.thread == number).collect();
         own.sort_by_key(|one| one.series);
         let primary = own.iter().find(|one| one.series == 0);
@@ -165,7 +165,7 @@ impl ProbeCell {
     }
 }
 
-fn recorded(one: &One) -> Recorded<'_> {
+fn recorded(one: &Found) -> Recorded<'_> {
     Recorded {
         moments: one.recording.moments,
         counts: Counts::Fine(&one.recording.histogram),

@@ -9,7 +9,7 @@ use punctual_sys::sched::Policy;
 use punctual_sys::signal::Nudge;
 use punctual_sys::thread::wake;
 
-use super::thread::{Gate, Part, Ready, SetupError, ThreadEnd, ThreadSetup, start};
+use super::thread::{Duty, Gate, Ready, SetupError, ThreadEnd, ThreadSetup, start};
 use super::threads::{ThreadPlan, ThreadsPlan};
 use crate::recorder::Shared;
 use crate::registry::probe::Stop;
@@ -50,24 +50,24 @@ impl Team {
     /// # Errors
     /// What a thread could not have; the cell is skipped.
     pub(super) fn start(
-        parts: Vec<(ThreadPlan, Part)>,
+        duties: Vec<(ThreadPlan, Duty)>,
         (policy, priority): (Policy, u32),
         nudge: &Nudge,
     ) -> Result<(Self, Rings), String> {
         let gate = Arc::new(Gate::default());
         let stop = Arc::new(Stop::default());
-        let warm: Arc<[AtomicBool]> = parts.iter().map(|_| AtomicBool::new(false)).collect();
+        let warm: Arc<[AtomicBool]> = duties.iter().map(|_| AtomicBool::new(false)).collect();
         let (sender, ready) = channel();
         let mut handles = Vec::new();
         let mut failed = None;
-        for (index, (plan, part)) in parts.into_iter().enumerate() {
+        for (index, (plan, duty)) in duties.into_iter().enumerate() {
             let number = plan.number;
             let setup = ThreadSetup {
                 index,
                 plan,
                 policy,
                 priority,
-                part,
+                duty,
                 gate: Arc::clone(&gate),
                 stop: Arc::clone(&stop),
                 warm: Arc::clone(&warm),

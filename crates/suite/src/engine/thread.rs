@@ -136,7 +136,7 @@ pub struct ThreadSetup {
     /// Priority to take.
     pub priority: u32,
     /// What it does.
-    pub part: Part,
+    pub duty: Duty,
     /// Holds it until all are prepared.
     pub gate: Arc<Gate>,
     /// Tells it to end.
@@ -150,14 +150,14 @@ pub struct ThreadSetup {
 }
 
 /// What a thread does.
-pub enum Part {
+pub enum Duty {
     /// Measures, with a recorder for each series of these numbers and limits.
     Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>),
-    /// Takes part without samples.
+    /// Takes duty without samples.
     Helper(Box<dyn HelperThread>),
 }
 
-impl Part {
+impl Duty {
     fn prepare(&mut self) -> io::Result<()> {
         match self {
             Self::Probe(probe, _) => probe.prepare(),
@@ -226,9 +226,9 @@ pub struct ThreadEnd {
 /// # Errors
 /// If the thread cannot be made.
 pub fn start(setup: ThreadSetup) -> io::Result<JoinHandle<Option<ThreadEnd>>> {
-    let name = match &setup.part {
-        Part::Probe(..) => format!("probe-{}", setup.plan.number),
-        Part::Helper(_) => format!("helper-{}", setup.plan.number),
+    let name = match &setup.duty {
+        Duty::Probe(..) => format!("probe-{}", setup.plan.number),
+        Duty::Helper(_) => format!("helper-{}", setup.plan.number),
     };
     Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
         // Also when the probe panics: nobody is to wait for a thread that has gone.
@@ -254,17 +254,17 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
             return None;
         }
     };
-    let mut tracks = setup.part.recorders();
+    let mut tracks = setup.duty.recorders();
     let shared = tracks.iter().map(Recorder::shared).collect();
     let _ = setup.ready.send((setup.index, Ok(shared)));
     let go = setup.gate.wait()?;
 
     let offset = setup.plan.offset_ns;
-    let (part, stop) = (&mut setup.part, &*setup.stop);
+    let (duty, stop) = (&mut setup.duty, &*setup.stop);
     let mut error = None;
     if go.warmup_end > go.warmup {
         let window = Window { first: go.warmup + offset, end: go.warmup_end, samples: u64::MAX };
-        error = part.run(&window, &mut tracks, stop).err();
+        error = duty.run(&window, &mut tracks, stop).err();
     }
     let mut warmup_max_ns = None;
     for track in tracks.iter_mut().rev() {
@@ -275,7 +275,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     let faults = memory::thread_faults();
     if error.is_none() {
         let window = Window { first: go.epoch + offset, end: go.end, samples: go.samples };
-        error = part.run(&window, &mut tracks, stop).err();
+        error = duty.run(&window, &mut tracks, stop).err();
     }
     if error.is_some() {
         // The others may wait for this one.
@@ -288,7 +288,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
         warmup_max_ns,
         page_faults: (later.0 - faults.0) + (later.1 - faults.1),
         error,
-        notes: part.notes(),
+        notes: duty.notes(),
         recordings: tracks.into_iter().map(Recorder::finish).collect(),
     })
 }
@@ -308,7 +308,7 @@ fn prepare(setup: &mut ThreadSetup) -> Result<Effective, SetupError> {
     }
     sched::set(setup.policy, setup.priority).map_err(SetupError::Scheduling)?;
     memory::fault_in_stack();
-    setup.part.prepare().map_err(SetupError::Probe)?;
+    setup.duty.prepare().map_err(SetupError::Probe)?;
     Effective::read().map_err(SetupError::Probe)
 }
 

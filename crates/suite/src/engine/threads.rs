@@ -102,23 +102,21 @@ impl ThreadsPlan {
 }
 
 fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, String> {
-    let asked = values.number("priority");
     if !policy.is_real_time() {
-        if values.is_given("priority") && asked != 0 {
-            return Err(values
-                .wrong("priority", "policy other has no priority; leave it out, or take fifo"));
+        if values.is_given("priority") {
+            let why = "policy other has no priority; leave it out, or take fifo";
+            return Err(values.wrong("priority", why));
         }
         values.set("priority", Value::Number(0));
         return Ok(0);
     }
-    match asked {
-        0 => Err(values.wrong("priority", "must be a whole number from 1 to 98")),
-        99 if !force => Err(values.wrong(
+    match values.word("priority") {
+        None => Ok(values.small("priority")),
+        Some(_) if force => Ok(99),
+        Some(_) => Err(values.wrong(
             "priority",
-            "must be a whole number from 1 to 98; 99 is the kernel's own (migration, watchdog): \
-             --force takes it all the same",
+            "is the kernel's own (migration, watchdog); write --force to take it all the same",
         )),
-        _ => Ok(values.small("priority")),
     }
 }
 

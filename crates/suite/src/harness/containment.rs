@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual_sys::error;
-use punctual_sys::process::spawn::{Containment, Spawn, Supervisor, spawn};
+use punctual_sys::process::containment::{Containment, Spawn};
+use punctual_sys::process::spawn::{Supervisor, spawn};
 use punctual_sys::shared::SharedCounters;
 
 use super::context::LoadContext;

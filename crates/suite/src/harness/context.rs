@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use punctual_sys::process::spawn::Containment;
+use punctual_sys::process::containment::Containment;
 use punctual_sys::storage;
 
 use crate::knobs::Journal;

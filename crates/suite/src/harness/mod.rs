@@ -20,4 +20,4 @@ pub mod spec;
 pub mod supervisor;
 pub mod worker;
 
-pub use punctual_sys::process::spawn::Containment;
+pub use punctual_sys::process::containment::Containment;

@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use punctual_sys::fd;
-use punctual_sys::process::spawn::{Containment, inherited_shared};
+use punctual_sys::process::containment::Containment;
+use punctual_sys::process::spawn::inherited_shared;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
 

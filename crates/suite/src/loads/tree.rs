@@ -35,7 +35,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 
 fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {
     let given = values.text("dir");
-    let dir = fs::canonicalize(given).map_err(|error| format!("{given}: {}", error::text(&error)))?;
+    let dir =
+        fs::canonicalize(given).map_err(|error| format!("{given}: {}", error::text(&error)))?;
     if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
         return Err(format!("{given}: the kernel's own files are not walked"));
     }

@@ -117,7 +117,7 @@ impl ProbeThread for ClockPairs {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
         let recorder = &mut tracks[0];
-        let hot = Hot { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
+        let hot = Spin { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
         match self.source {
             Source::Kernel(Clock::Monotonic) => hot.run(monotonic_ns, |gap| gap),
             Source::Kernel(Clock::Realtime) => hot.run(|| Clock::Realtime.now_ns(), |gap| gap),
@@ -131,7 +131,7 @@ impl ProbeThread for ClockPairs {
     }
 }
 
-struct Hot<'a> {
+struct Spin<'a> {
     window: &'a Window,
     recorder: &'a mut Recorder,
     stop: &'a Stop,
@@ -139,7 +139,7 @@ struct Hot<'a> {
     margin: u64,
 }
 
-impl Hot<'_> {
+impl Spin<'_> {
     #[inline(always)]
     fn run(self, read: impl Fn() -> u64, to_ns: impl Fn(i64) -> i64) {
         let mut left = self.window.samples;

@@ -96,7 +96,7 @@ impl ProbeThread for Wakeup {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let schedule = Schedule::new(window.first, self.interval_ns, window.end);
         let interval = self.interval_ns;
-        let hot = Hot {
+        let hot = Serve {
             schedule,
             recorder: &mut tracks[0],
             stop,
@@ -133,7 +133,7 @@ impl ProbeThread for Wakeup {
     }
 }
 
-struct Hot<'a> {
+struct Serve<'a> {
     schedule: Schedule,
     recorder: &'a mut Recorder,
     stop: &'a Stop,
@@ -141,7 +141,7 @@ struct Hot<'a> {
     break_ns: i64,
 }
 
-impl Hot<'_> {
+impl Serve<'_> {
     /// Serves releases until the end; returns how many were served or missed before the last one served.
     #[inline(always)]
     fn run<W: Wait>(mut self, wait: &mut W) -> io::Result<u64> {

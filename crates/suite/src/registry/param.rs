@@ -208,7 +208,7 @@ impl Kind {
     pub fn range(&self) -> Option<String> {
         match *self {
             Self::Count { low, high } if high < u64::MAX => Some(format!("{low} to {high}")),
-            Self::Time { low, high, .. } if high < u64::MAX => {
+            Self::Time { low, high, .. } if high <= DAY_NS => {
                 Some(format!("{} to {}", exact_duration(low), exact_duration(high)))
             }
             Self::Percent { high } => Some(format!("0% to {high}%")),
@@ -239,6 +239,9 @@ impl Param {
         }
     }
 }
+
+/// A range that ends later than this is told by nobody.
+const DAY_NS: u64 = 86_400 * punctual_core::units::SECOND_NS;
 
 /// Takes any text.
 ///

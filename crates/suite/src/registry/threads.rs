@@ -35,9 +35,12 @@ pub const THREAD_PARAMS: &[Param] = &[
     },
     Param {
         name: "priority",
-        kind: Kind::Count { low: 0, high: 99 },
+        kind: Kind::Or(
+            &[Choice::of("99", "that of the kernel's own threads, with --force only")],
+            &Kind::Count { low: 1, high: 98 },
+        ),
         default: Default::Value("80"),
-        help: "real-time priority, 1 to 98 (99 with --force); 0 with policy=other",
+        help: "real-time priority",
     },
     Param {
         name: "affinity",
@@ -59,7 +62,7 @@ pub const PERIOD_PARAMS: &[Param] = &[
         name: "interval",
         kind: Kind::Time { bare: BareNumber::Microseconds, low: 1, high: HOUR_NS },
         default: Default::Value("1ms"),
-        help: "time between releases of a thread; longer than one read of the clock takes",
+        help: "time between releases of a thread, longer than one read of the clock",
     },
     Param {
         name: "aligned",

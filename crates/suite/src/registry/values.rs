@@ -11,11 +11,11 @@ use super::param::{Default, Param, Value};
 #[derive(Debug, Clone)]
 pub struct Values {
     of: String,
-    values: Vec<One>,
+    values: Vec<Slot>,
 }
 
 #[derive(Debug, Clone)]
-struct One {
+struct Slot {
     param: Param,
     value: Option<Value>,
     given: bool,
@@ -132,7 +132,7 @@ impl Values {
     #[must_use]
     pub fn wrong(&self, key: &str, why: &str) -> String {
         let one = self.values.iter().find(|one| one.param.name == key);
-        let text = one.and_then(One::text).unwrap_or_default();
+        let text = one.and_then(Slot::text).unwrap_or_default();
         format!("{}: {key}={text}: {why}", self.of)
     }
 
@@ -174,12 +174,12 @@ impl Values {
     /// The parameters that no code has asked for.
     #[cfg(test)]
     pub(crate) fn unasked(&self) -> std::collections::BTreeSet<&'static str> {
-        let asked = |one: &&One| one.asked.load(std::sync::atomic::Ordering::Relaxed);
+        let asked = |one: &&Slot| one.asked.load(std::sync::atomic::Ordering::Relaxed);
         self.values.iter().filter(|one| !asked(one)).map(|one| one.param.name).collect()
     }
 }
 
-impl One {
+impl Slot {
     fn new(param: &Param, value: Option<Value>, given: bool) -> Self {
         Self {
             param: *param,
@@ -195,19 +195,19 @@ impl One {
     }
 }
 
-fn one(of: &str, param: &Param, given: Option<&String>) -> Result<One, String> {
+fn one(of: &str, param: &Param, given: Option<&String>) -> Result<Slot, String> {
     let wrong = |text: &str, error| format!("{of}: {}={text}: {error}", param.name);
     let text = match (given, param.default) {
         (Some(text), _) => text.as_str(),
         (None, Default::Value(text)) => text,
-        (None, Default::OfMachine(_)) => return Ok(One::new(param, None, false)),
+        (None, Default::OfMachine(_)) => return Ok(Slot::new(param, None, false)),
         (None, Default::Required) => {
             let value = param.kind.placeholder();
             return Err(format!("{of}: {} must be given, as in {of}:{0}={value}", param.name));
         }
     };
     let value = param.kind.parse(text).map_err(|error| wrong(text, error))?;
-    Ok(One::new(param, Some(value), given.is_some()))
+    Ok(Slot::new(param, Some(value), given.is_some()))
 }
 
 fn default_text(param: &Param) -> Option<String> {

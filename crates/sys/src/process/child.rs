@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr;
 
-use super::spawn::{Containment, SHARED_FD, Spawn};
+use super::containment::{Containment, SHARED_FD, Spawn};
 use crate::error::check;
 
 /// The kernel's default timer slack, ns. A thread's own default is the slack of

@@ -88,7 +88,8 @@ fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
 /// The devices that the plan's probes measure, of those that the board can have.
 fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
     let mut devices: Vec<&'static Device> = Vec::new();
-    for name in plan.cells.iter().filter_map(|cell| probes::find(cell.subject.name()).ok()?.device) {
+    for name in plan.cells.iter().filter_map(|cell| probes::find(cell.subject.name()).ok()?.device)
+    {
         if let Ok(device) = device::find(name)
             && device.boards.contains(&board.arch)
             && !board.devices.contains(&device)

@@ -20,11 +20,11 @@ use crate::output;
 struct Judgement {
     outcome: Outcome,
     because: Vec<String>,
-    worst: Vec<Worst>,
+    worst: Vec<WorstCell>,
 }
 
 /// The largest sample of one boot.
-struct Worst {
+struct WorstCell {
     run: String,
     max_ns: Option<i64>,
     cell: String,
@@ -88,7 +88,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
 /// A sample above the limit is bad whatever else happened; good is only what was measured
 /// as a whole.
 fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
-    let worst: Vec<Worst> = runs.iter().map(worst_of).collect();
+    let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     let failed = boots.done.iter().flat_map(|done| {
         done.end.troubles.iter().map(|trouble| format!("{}: {trouble}", done.place.name))
     });
@@ -113,9 +113,9 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     Judgement { outcome, because, worst }
 }
 
-fn worst_of(loaded: &LoadedRun) -> Worst {
+fn worst_of(loaded: &LoadedRun) -> WorstCell {
     let worst = loaded.run.cells.iter().max_by_key(|cell| cell.max_ns());
-    Worst {
+    WorstCell {
         run: loaded.run.run_id.clone(),
         max_ns: worst.and_then(|cell| cell.max_ns()),
         cell: worst.map(|cell| cell.key.clone()).unwrap_or_default(),

@@ -16,7 +16,7 @@ use punctual_sys::signal::Signals;
 const PAUSE_NS: u64 = 100_000_000;
 
 /// Follows an experiment on stderr.
-pub struct Follower<'a> {
+pub struct GuestsFollower<'a> {
     signals: &'a Signals,
     lines: MultiProgress,
     guests: BTreeMap<String, Line>,
@@ -33,7 +33,7 @@ struct Line {
     board_ns: u64,
 }
 
-impl<'a> Follower<'a> {
+impl<'a> GuestsFollower<'a> {
     pub fn new(signals: &'a Signals, guests_in_all: usize, quiet: bool) -> Self {
         let lines = MultiProgress::new();
         if quiet {
@@ -54,7 +54,7 @@ impl<'a> Follower<'a> {
     }
 }
 
-impl Follow for Follower<'_> {
+impl Follow for GuestsFollower<'_> {
     fn booted(&mut self, place: &Place) {
         let bar = self.lines.add(ProgressBar::new(1));
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {prefix}  {wide_msg}") {

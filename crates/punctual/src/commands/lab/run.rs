@@ -17,7 +17,7 @@ use punctual_sys::signal::Signals;
 use serde_json::json;
 
 use super::asked;
-use super::progress::Follower;
+use super::progress::GuestsFollower;
 use crate::commands::run::{REPORT, write_report};
 use crate::ending::Ending;
 use crate::{output, store};
@@ -51,7 +51,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 /// Boots all guests and follows them to their ends.
 pub fn boot(experiment: &Experiment, folder: &Path, quiet: bool) -> anyhow::Result<Boots> {
     let signals = Signals::block().context("signals")?;
-    let mut follower = Follower::new(&signals, experiment.places().len(), quiet);
+    let mut follower = GuestsFollower::new(&signals, experiment.places().len(), quiet);
     let boots = experiment.run(folder, &mut follower).inspect_err(|_| {
         // Nothing was booted: the same command can be given again. Fails if it is not empty.
         let _ = fs::remove_dir(folder);
