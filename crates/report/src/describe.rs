@@ -59,6 +59,18 @@ pub fn policy(placement: &Placement) -> String {
     }
 }
 
+/// Where and how a thread ran: `fifo 80 on CPUs 0-3`, and what of that changed.
+#[must_use]
+pub fn placed(placement: &Placement) -> String {
+    let cpus = match words::clean(&placement.affinity) {
+        cpus if cpus.is_empty() => "unknown CPUs".to_owned(),
+        cpus => format!("CPUs {cpus}"),
+    };
+    let changed = placement.changed.as_deref().map(words::clean);
+    let changed = changed.map_or_else(String::new, |changed| format!(" ({changed})"));
+    format!("{} on {cpus}{changed}", policy(placement))
+}
+
 /// The worst samples of the primary series of a cell over its threads, the worst first: latency (ns),
 /// time (ns after the cell's start), CPU.
 #[must_use]

@@ -14,7 +14,9 @@ pub use names::{
     cell_name, cpu_name, headline, kernel_names, letter, outcome, outcomes, preemption_name,
     probe_name, run_names, runs, series_name,
 };
-pub use notes::{SPREAD, absence, cell_notes, counter, counter_notes, run_notes, work, worst};
+pub use notes::{
+    SPREAD, absence, cell_notes, counter, counter_notes, load_note, parts, run_notes, work, worst,
+};
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
 };

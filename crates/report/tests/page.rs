@@ -293,6 +293,28 @@ fn a_day_makes_a_small_page() {
 }
 
 #[test]
+fn runs_of_costs_alone_make_a_page() {
+    let mut run = common::all_kinds("6.1.0", "rt", 1.0);
+    run.cells.clear();
+    run.run.cells.retain(|cell| cell.cost().is_some());
+    assert!(figures(std::slice::from_ref(&run)).is_empty());
+    let replicates: Vec<_> = (0..4_u32)
+        .map(|number| {
+            let mut run = run.clone();
+            run.run.run_id.push_str(&number.to_string());
+            run.run.kernel.preemption = if number < 2 { Model::None } else { Model::Rt };
+            run
+        })
+        .collect();
+    for runs in [&replicates[..1], &replicates[..2], &replicates[..]] {
+        let page = html(runs, &Options::default());
+        check_page(&page);
+        assert!(page.contains("lat.syscall") && !page.contains("<h2>Summary</h2>"));
+        assert!(figures(runs).is_empty());
+    }
+}
+
+#[test]
 fn every_kind_of_data_is_on_the_page() {
     let runs = [
         common::all_kinds("6.1.0-56-rt-amd64", "rt", 1.0),

@@ -7,7 +7,7 @@ use punctual_core::units::{grouped, human_ns};
 
 use super::parts::{class, heads, mean, mean_of, ns, number, of};
 use super::series::quantiles;
-use crate::describe::{circumstances, policy, worst_samples};
+use crate::describe::{circumstances, placed, policy, worst_samples};
 use crate::{data, words};
 
 /// How many of a cell's worst samples are listed.
@@ -53,7 +53,7 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
         p { (circumstances(cell).join(" · ")) }
         ul {
             @for reason in &cell.verdict.because { li { (words::outcome(cell.verdict.outcome)) ": " (words::clean(reason)) } }
-            @for part in &cell.load_work {
+            @for part in words::parts(cell) {
                 li { "load " (words::work(part)) @if !part.containment.is_empty() { ", held by " (words::clean(&part.containment)) } }
             }
             @for note in words::cell_notes(cell) { li { (note) } }
@@ -69,6 +69,7 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
             } }
         }
         @if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {
+            p { "thread: " (placed(&cost.placement)) }
             p { (words::repetitions(cost)) }
         }
         @if !worst.is_empty() { (worst_table(&worst)) }

@@ -128,10 +128,7 @@ fn numbers(stats: &Stats, unit: Unit) -> Markup {
 
 fn notes(cell: &Cell) -> Vec<String> {
     let mut notes = Vec::new();
-    if !cell.load_work.is_empty() {
-        let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
-        notes.push(format!("load: {}", parts.join(" · ")));
-    }
+    notes.extend(words::load_note(cell));
     if let Some(ns) = cell.latency().and_then(|latency| latency.warmup_max_ns) {
         notes.push(format!("warm-up max {}", human_ns(ns)));
     }

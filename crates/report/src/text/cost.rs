@@ -41,11 +41,8 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
             table.note(absence);
             continue;
         }
-        if !cell.load_work.is_empty() {
-            let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
-            table.note(format!("load: {}", parts.join(" · ")));
-        }
-        let notes = words::counter_notes(cell).chain(words::cell_notes(cell));
+        let notes = words::load_note(cell).into_iter();
+        let notes = notes.chain(words::counter_notes(cell)).chain(words::cell_notes(cell));
         notes.for_each(|note| table.note(note));
     }
     if any { table.render(width, paint) } else { String::new() }
@@ -76,7 +73,8 @@ pub fn compared(comparison: &Comparison, width: usize, paint: Paint) -> String {
             ]);
         }
     }
-    format!("\n{}", table.render(width, paint))
+    let gap = if comparison.cells.is_empty() { "" } else { "\n" };
+    format!("{gap}{}", table.render(width, paint))
 }
 
 fn style(row: &CostRow) -> Style {

@@ -7,7 +7,7 @@ use punctual_core::units::{grouped, human_ns};
 use super::style::{Paint, Style, of_outcome};
 use super::summary::summary;
 use super::table::{Align, Table, push_wrapped};
-use crate::describe::{basics, circumstances, flat_facts, policy, worst_samples};
+use crate::describe::{basics, circumstances, flat_facts, placed, policy, worst_samples};
 use crate::{data, words};
 
 /// How many of a cell's worst samples are listed.
@@ -48,6 +48,8 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         }
     }
     if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {
+        let thread = format!("thread: {}", placed(&cost.placement));
+        push_wrapped(&mut out, &thread, "  ", 2, width);
         push_wrapped(&mut out, &words::repetitions(cost), "  ", 2, width);
     }
     for counter in &cell.counters {
@@ -55,7 +57,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         let first = if is_bad { paint.apply("  ! ", Style::Doubt) } else { "    ".to_owned() };
         push_wrapped(&mut out, &words::counter(counter), &first, 4, width);
     }
-    for part in &cell.load_work {
+    for part in words::parts(cell) {
         push_wrapped(&mut out, &format!("load: {}", words::work(part)), "  ", 8, width);
     }
     for note in words::cell_notes(cell) {

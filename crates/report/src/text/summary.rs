@@ -147,10 +147,7 @@ fn notes(cell: &Cell, names: &[String; 2], shown: &[String; 2]) -> Vec<String> {
     if names != shown {
         notes.push(format!("{} under {}", names[0], names[1]));
     }
-    if !cell.load_work.is_empty() {
-        let parts: Vec<_> = cell.load_work.iter().map(words::work).collect();
-        notes.push(format!("load: {}", parts.join(" · ")));
-    }
+    notes.extend(words::load_note(cell));
     notes.extend(words::counter_notes(cell));
     notes.extend(words::cell_notes(cell));
     notes

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use punctual_core::compare::{Comparison, KernelRuns};
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Outcome, Role, Run, Series, Thread};
+use punctual_core::schema::{Cell, Outcome, Placement, Role, Run, Series, Thread};
 
 use super::clean::clean;
 
@@ -36,10 +36,12 @@ pub fn series_name(series: &Series) -> String {
 /// The CPU of a thread, or the list of CPUs that it may run on.
 #[must_use]
 pub fn cpu_name(thread: &Thread) -> String {
-    thread
-        .placement
-        .cpu
-        .map_or_else(|| clean(&thread.placement.affinity).into_owned(), |cpu| cpu.to_string())
+    let Placement { cpu, affinity, .. } = &thread.placement;
+    match cpu {
+        Some(cpu) => cpu.to_string(),
+        None if affinity.is_empty() => "unknown".to_owned(),
+        None => clean(affinity).into_owned(),
+    }
 }
 
 /// The preemption model as kernel developers write it.
@@ -178,5 +180,18 @@ mod tests {
             ["rt 6.1", "rt 6.6", "full"]
         );
         assert_eq!(names(&[("rt", "6.1"), ("rt", "6.1")]), ["rt 6.1 (1)", "rt 6.1 (2)"]);
+    }
+
+    #[test]
+    fn a_thread_of_a_run_that_was_cut_short_has_an_unknown_cpu() {
+        let name = |cpu, affinity: &str| {
+            let placement =
+                Placement { cpu, affinity: affinity.to_owned(), ..Placement::default() };
+            cpu_name(&Thread { placement, ..Thread::default() })
+        };
+        assert_eq!(
+            [name(Some(3), "3"), name(None, "0-1"), name(None, "")],
+            ["3", "0-1", "unknown"]
+        );
     }
 }

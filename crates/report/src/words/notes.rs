@@ -136,6 +136,18 @@ fn is_below_measurable(cell: &Cell) -> bool {
     cell.cost().is_some_and(|cost| cost.end == Some(CostEnd::NotMeasurable))
 }
 
+/// The parts of a cell's load; the load `none` has none.
+pub fn parts(cell: &Cell) -> impl Iterator<Item = &LoadWork> {
+    cell.load_work.iter().filter(|part| part.load != "none" || part.trouble.is_some())
+}
+
+/// What the load of a cell did, in a line; none for the load `none`.
+#[must_use]
+pub fn load_note(cell: &Cell) -> Option<String> {
+    let parts: Vec<_> = parts(cell).map(work).collect();
+    (!parts.is_empty()).then(|| format!("load: {}", parts.join(" · ")))
+}
+
 /// What a part of the load did: `hackbench 41.2 MB/s, 512 forks/s`.
 #[must_use]
 pub fn work(part: &LoadWork) -> String {

@@ -136,6 +136,7 @@ fn cost(metric: &str, unit: Unit, value: Option<f64>, end: Option<CostEnd>) -> C
         repetitions: value.map_or_else(Vec::new, |value| vec![value * 1.01, value, value * 0.99]),
         spread: value.map(|_| 0.004),
         end,
+        placement: placement(1),
         ..Cost::default()
     }
 }

@@ -250,6 +250,9 @@ fn work(spec: &CellSpec, data: &mut CellData) -> Vec<LoadWork> {
     let names: Vec<&str> = spec.load.split('+').filter(|name| *name != "none").collect();
     let mut random = Random::new(5);
     let mut list = Vec::new();
+    if names.is_empty() {
+        list.push(LoadWork { load: "none".to_owned(), ..LoadWork::default() });
+    }
     for (part, name) in (0..).zip(&names) {
         let last = part as usize + 1 == names.len() && names.len() > 1;
         let mut total = 0;
