@@ -5,11 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use punctual_core::layout::{CELLS, RUN_JSON, RUNS};
+use punctual_core::layout::{RUN_JSON, RUNS};
 use punctual_lab::experiment::EXPERIMENT;
-use punctual_lab::qemu::CHANNEL;
 
-use super::read_run;
+use super::run_json::read_run;
 
 /// The directory of a run or of a set of runs: a path; or what is below [`RUNS`] by
 /// its name (`set/run` for one of a set), by the beginning of its name, or the run
@@ -129,22 +128,4 @@ fn latest(runs: &[PathBuf]) -> Option<&PathBuf> {
         Some((run.run_id.split('-').next()?.to_owned(), run.started.realtime_ns))
     };
     runs.iter().max_by_key(started)
-}
-
-/// The process that holds a file of the run's cells open, or the channel of the guest that
-/// measures, where there is one that this user may look at.
-pub fn writer_of(dir: &Path) -> Option<u32> {
-    let dir = fs::canonicalize(dir).ok()?;
-    let (cells, channel) = (dir.join(CELLS), dir.join(CHANNEL));
-    let holds = |process: &Path| {
-        let files = fs::read_dir(process.join("fd")).into_iter().flatten();
-        files
-            .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
-            .any(|target| target.starts_with(&cells) || target == channel)
-    };
-    fs::read_dir("/proc").into_iter().flatten().find_map(|entry| {
-        let entry = entry.ok()?;
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        holds(&entry.path()).then_some(pid)
-    })
 }

@@ -11,6 +11,10 @@ use punctual_core::layout::{BLOCKS, HISTOGRAMS, RUN_JSON};
 use punctual_core::schema::{Cell, Run, RunState};
 use serde_json::Value;
 
+use super::cell_files::cell_folder;
+use super::run_json::{bytes_of, parse};
+use super::writer::check_ended;
+
 /// What a run directory holds.
 pub struct Raw {
     /// `run.json`.
@@ -26,18 +30,18 @@ pub struct Raw {
 /// # Errors
 /// As [`super::load`], and where a file is there and cannot be read.
 pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
-    let bytes = super::bytes_of(dir)?;
-    let run = super::parse(&dir.join(RUN_JSON), &bytes)?;
+    let bytes = bytes_of(dir)?;
+    let run = parse(&dir.join(RUN_JSON), &bytes)?;
     let json = serde_json::from_slice(&bytes)?;
     if run.state == RunState::Running {
-        super::check_ended(dir)?;
+        check_ended(dir)?;
     }
     let files = run.cells.iter().map(|cell| read_files(dir, cell)).collect::<Result<_, _>>()?;
     Ok(Raw { run, json, files })
 }
 
 fn read_files(dir: &Path, cell: &Cell) -> anyhow::Result<Files> {
-    let Some(folder) = super::cell_folder(dir, cell) else {
+    let Some(folder) = cell_folder(dir, cell) else {
         bail!("{}: \"{}\" is no name of a cell's folder", dir.display(), cell.dir);
     };
     let read = |name: &str| match fs::read(folder.join(name)) {

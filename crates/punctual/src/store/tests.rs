@@ -1,10 +1,11 @@
 //! Run directories of a load and a probe that no registry knows: files alone are enough.
 
+use std::fs;
 use std::path::PathBuf;
 
 use punctual_core::block::{Block, Late, Moments};
 use punctual_core::format::{Record, encode};
-use punctual_core::layout::BLOCKS;
+use punctual_core::layout::{BLOCKS, CELLS, RUN_JSON};
 use punctual_core::plan::Plan;
 use punctual_core::schema::*;
 use serde_json::{Value, json};

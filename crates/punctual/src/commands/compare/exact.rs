@@ -32,7 +32,7 @@ enum Found {
 /// What came of all pairs together. Ordered from the best to the worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Worst {
+enum Overall {
     Identical,
     Refused,
     NotIdentical,
@@ -41,7 +41,7 @@ enum Worst {
 
 #[derive(Serialize)]
 struct Answer {
-    outcome: Worst,
+    outcome: Overall,
     /// Why sets were not compared at all.
     refused: Vec<String>,
     pairs: Vec<Pair>,
@@ -71,10 +71,10 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::print(&text)?;
     }
     Ok(match answer.outcome {
-        Worst::Identical => Ending::Done,
-        Worst::Refused => Ending::Refused,
-        Worst::NotIdentical => Ending::Different,
-        Worst::Unreadable => Ending::Failed,
+        Overall::Identical => Ending::Done,
+        Overall::Refused => Ending::Refused,
+        Overall::NotIdentical => Ending::Different,
+        Overall::Unreadable => Ending::Failed,
     })
 }
 
@@ -92,7 +92,7 @@ fn sets(a: &Path, of_a: Vec<PathBuf>, b: &Path, of_b: Vec<PathBuf>) -> (Answer, 
     let refused = [only_in(a, &of_a, &of_b), only_in(b, &of_b, &of_a)].concat();
     if !refused.is_empty() {
         let text = format!("refused: the sets hold runs of other names\n{}", indented(&refused));
-        return (Answer { outcome: Worst::Refused, refused, pairs: Vec::new() }, text);
+        return (Answer { outcome: Overall::Refused, refused, pairs: Vec::new() }, text);
     }
     let pairs: Vec<Pair> = of_a.into_iter().zip(of_b).map(Pair::of).collect();
     let width = pairs.iter().map(|pair| pair.name().chars().count()).max().unwrap_or(0);
@@ -104,9 +104,9 @@ fn sets(a: &Path, of_a: Vec<PathBuf>, b: &Path, of_b: Vec<PathBuf>) -> (Answer, 
         };
         text.push_str(&format!("{:width$}  {}\n", pair.name(), words::clean(&said)));
     }
-    let identical = pairs.iter().filter(|pair| pair.outcome() == Worst::Identical).count();
+    let identical = pairs.iter().filter(|pair| pair.outcome() == Overall::Identical).count();
     text.push_str(&format!("{identical} of {} runs identical\n", pairs.len()));
-    let outcome = pairs.iter().map(Pair::outcome).max().unwrap_or(Worst::Identical);
+    let outcome = pairs.iter().map(Pair::outcome).max().unwrap_or(Overall::Identical);
     (Answer { outcome, refused, pairs }, text)
 }
 
@@ -123,14 +123,14 @@ impl Pair {
         words::clean(&name(&self.a).to_string_lossy()).into_owned()
     }
 
-    fn outcome(&self) -> Worst {
+    fn outcome(&self) -> Overall {
         match &self.found {
             Found::Compared(exact) => match exact.outcome {
-                Sameness::Identical => Worst::Identical,
-                Sameness::NotIdentical { .. } => Worst::NotIdentical,
-                Sameness::Refused { .. } => Worst::Refused,
+                Sameness::Identical => Overall::Identical,
+                Sameness::NotIdentical { .. } => Overall::NotIdentical,
+                Sameness::Refused { .. } => Overall::Refused,
             },
-            Found::Unreadable { .. } => Worst::Unreadable,
+            Found::Unreadable { .. } => Overall::Unreadable,
         }
     }
 }

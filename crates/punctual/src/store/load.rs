@@ -1,0 +1,34 @@
+//! A whole run, read from its directory.
+
+use std::path::Path;
+
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::RunState;
+
+use super::cell_files::read_cell;
+use super::recover;
+use super::run_json::read_run;
+use super::writer::check_ended;
+
+/// Reads a run directory. One whose process was killed is rebuilt from its blocks.
+///
+/// # Errors
+/// Where it is no run directory, its `run.json` cannot be read, it is of another
+/// major version, or it is still being written.
+pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
+    let mut run = read_run(dir)?;
+    let mut damage = Vec::new();
+    for cell in &mut run.cells {
+        // No release lies nowhere: a period of 0 is damage that would divide by zero.
+        if let Some(latency) = cell.latency_mut() {
+            latency.interval_ns = latency.interval_ns.filter(|interval| *interval > 0);
+        }
+    }
+    let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
+    let mut loaded = LoadedRun { run, cells, damage };
+    if loaded.run.state == RunState::Running {
+        check_ended(dir)?;
+        recover::rebuild(&mut loaded);
+    }
+    Ok(loaded)
+}

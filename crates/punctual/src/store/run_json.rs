@@ -1,0 +1,52 @@
+//! `run.json` as it is read.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use punctual_core::layout::RUN_JSON;
+use punctual_core::schema::{Run, SCHEMA};
+use serde::Deserialize;
+
+/// Reads `run.json` alone.
+///
+/// # Errors
+/// If `dir` is no run directory, its `run.json` cannot be read or is of another major version; what is wrong in the file is named with its line and column.
+pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
+    parse(&dir.join(RUN_JSON), &bytes_of(dir)?)
+}
+
+/// The bytes of `run.json`.
+pub fn bytes_of(dir: &Path) -> anyhow::Result<Vec<u8>> {
+    let path = dir.join(RUN_JSON);
+    fs::read(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            anyhow!("{}: not a run directory: there is no run.json in it", dir.display())
+        }
+        _ => anyhow!(error).context(format!("cannot read {}", path.display())),
+    })
+}
+
+/// Reads `run.json` as this version understands it.
+pub fn parse(path: &Path, bytes: &[u8]) -> anyhow::Result<Run> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: Option<String>,
+    }
+    let damaged = || format!("{} is damaged or not of punctual", path.display());
+    let version: Version = serde_json::from_slice(bytes).with_context(damaged)?;
+    let Some(schema) = version.schema else {
+        bail!("{}: it has no key \"schema\"", damaged());
+    };
+    let major = |version: &str| version.split('.').next().and_then(|part| part.parse::<u32>().ok());
+    if major(&schema) != major(SCHEMA) {
+        bail!(
+            "{} is of schema version {schema}; this punctual {} reads version {SCHEMA}: use the \
+             punctual that wrote it",
+            path.display(),
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    serde_json::from_slice(bytes).with_context(damaged)
+}

@@ -1,0 +1,41 @@
+//! Whether a run is still being written.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::bail;
+use punctual_core::layout::CELLS;
+use punctual_lab::qemu::CHANNEL;
+
+/// Refuses a run that is still being written.
+pub fn check_ended(dir: &Path) -> anyhow::Result<()> {
+    let Some(pid) = writer_of(dir) else {
+        return Ok(());
+    };
+    if dir.join(CHANNEL).exists() {
+        bail!("{}: its guest still measures (process {pid}); wait for its end", dir.display());
+    }
+    bail!(
+        "{}: process {pid} still measures; wait for its end, or see how it goes with kill -USR1 \
+         {pid}",
+        dir.display()
+    )
+}
+
+/// The process that holds a file of the run's cells open, or the channel of the guest that
+/// measures, where there is one that this user may look at.
+fn writer_of(dir: &Path) -> Option<u32> {
+    let dir = fs::canonicalize(dir).ok()?;
+    let (cells, channel) = (dir.join(CELLS), dir.join(CHANNEL));
+    let holds = |process: &Path| {
+        let files = fs::read_dir(process.join("fd")).into_iter().flatten();
+        files
+            .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
+            .any(|target| target.starts_with(&cells) || target == channel)
+    };
+    fs::read_dir("/proc").into_iter().flatten().find_map(|entry| {
+        let entry = entry.ok()?;
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        holds(&entry.path()).then_some(pid)
+    })
+}
