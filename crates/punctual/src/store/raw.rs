@@ -28,7 +28,7 @@ pub struct Raw {
 /// Reads a run directory as it stands.
 ///
 /// # Errors
-/// As [`super::load`], and where a file is there and cannot be read.
+/// As [`super::load()`], and where a file is there and cannot be read.
 pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
     let bytes = bytes_of(dir)?;
     let run = parse(&dir.join(RUN_JSON), &bytes)?;
