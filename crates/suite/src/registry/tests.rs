@@ -82,7 +82,8 @@ fn wrong(param: &Param) -> Option<String> {
     let kind = inner(param);
     match kind {
         Kind::Count { high: u64::MAX, .. } => Some("-1".to_owned()),
-        Kind::Count { high, .. } => Some((high + 1).to_string()),
+        // One more than the largest may be a word.
+        Kind::Count { high, .. } => Some((high + 2).to_string()),
         Kind::Time { high, .. } if high < u64::MAX => Some(format!("{}ns", high + 1)),
         Kind::Percent { high } => Some(format!("{}%", high + 1)),
         Kind::Text { .. } => None,
