@@ -9,3 +9,4 @@ mod golden;
 mod planned;
 mod simulated;
 mod support;
+mod usage;

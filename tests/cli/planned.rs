@@ -72,22 +72,26 @@ fn a_planned_probe_of_the_command_line_is_skipped_and_a_misspelt_one_an_error() 
 #[test]
 fn lists_say_what_is_planned_apart_from_what_is_there() {
     let scratch = Scratch::new("planned-list");
-    let text = stdout(&scratch.punctual("list probes"));
-    let (there, planned) =
-        text.split_once("\nprobes that are planned, not in this version\n").unwrap();
-    assert!(there.contains("  wakeup ") && !there.contains("  rtc "), "{text}");
-    assert!(planned.contains("  rtc ") && !planned.contains("  wakeup "), "{text}");
-    let lists = json(&scratch.punctual("list --json"));
-    let names = |list: &str| -> Vec<String> {
+    let there = stdout(&scratch.punctual("list probes"));
+    assert!(there.contains("  wakeup ") && !there.contains("  rtc "), "{there}");
+    let planned = stdout(&scratch.punctual("list --planned"));
+    assert!(planned.contains("  rtc ") && !planned.contains("  wakeup "), "{planned}");
+    let all = stdout(&scratch.punctual("list"));
+    assert!(all.contains("punctual list --planned") && !all.contains("  rtc "), "{all}");
+    let (lists, planned) =
+        (json(&scratch.punctual("list --json")), json(&scratch.punctual("list --planned --json")));
+    let names = |lists: &serde_json::Value, list: &str| -> Vec<String> {
         let entries = lists[list].as_array().unwrap().iter();
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert!(names("planned_probes").contains(&"rtc".to_owned()));
-    assert!(!names("probes").contains(&"rtc".to_owned()));
-    assert!(names("planned_loads").contains(&"dohell".to_owned()));
+    assert!(names(&planned, "planned_probes").contains(&"rtc".to_owned()));
+    assert!(!names(&lists, "probes").contains(&"rtc".to_owned()));
+    assert!(names(&planned, "planned_loads").contains(&"dohell".to_owned()));
+    assert!(names(&lists, "costs").contains(&"lat.syscall".to_owned()));
     let plans = lists["plans"].as_array().unwrap();
     let geode = plans.iter().find(|plan| plan["name"] == "koolwal-geode").unwrap();
     assert_eq!(geode["kernels"], json!(["none", "full", "rt"]));
     assert_eq!(geode["variants"], json!(["virtual"]));
+    assert_eq!((&geode["cells"], &geode["cells_in_this_version"]), (&json!(10), &json!(7)));
     assert!(geode["citation"].as_str().unwrap().starts_with("Kushal Koolwal"));
 }

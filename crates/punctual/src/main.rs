@@ -44,13 +44,19 @@ fn start() -> ExitCode {
         Err(error) => {
             output::explain(&error);
             let status = u8::try_from(error.exit_code()).unwrap_or(ending::ERROR);
-            return ExitCode::from(ending::of_usage(&arguments, status));
+            let status = ending::of_usage(&arguments, status);
+            if error.use_stderr() {
+                output::fail_as_json(&arguments, status, &output::text_of(&error));
+            }
+            return ExitCode::from(status);
         }
     };
     match ending {
         Ok(ending) => ExitCode::from(ending.status()),
         Err(error) => {
-            output::complain(&format!("{error:#}"));
+            let text = format!("{error:#}");
+            output::complain(&text);
+            output::fail_as_json(&arguments, ending::ERROR, &text);
             ExitCode::from(ending::ERROR)
         }
     }

@@ -30,11 +30,27 @@ pub fn complain(text: &str) {
 /// Prints what clap made of the arguments: help and version as they are, an error under the
 /// program's name, as every other error.
 pub fn explain(error: &clap::Error) {
+    if error.use_stderr() {
+        complain(&text_of(error));
+    } else {
+        // If stdout cannot be written to, nobody can be told.
+        let _ = error.print();
+    }
+}
+
+/// An error of clap without its own name for errors.
+pub fn text_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    match text.strip_prefix("error: ") {
-        Some(text) => complain(text.trim_end()),
-        // If neither stdout nor stderr can be written to, nobody can be told.
-        None => _ = error.print(),
+    text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned()
+}
+
+/// Tells a program that asked for JSON (`--json`) what went wrong, on stdout, in addition to
+/// the text on stderr: `{"error": {"message": …, "status": …}}`.
+pub fn fail_as_json(arguments: &[String], status: u8, text: &str) {
+    if arguments.iter().any(|argument| argument == "--json") {
+        let error = serde_json::json!({ "error": { "message": text, "status": status } });
+        // Whoever closed stdout does not want it.
+        let _ = print_json(&error);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use punctual_core::hash::sha256;
+use punctual_core::layout;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
     BoardKind, Condition, Origin, Outcome, Run, RunState, SCHEMA, Verdict,
@@ -63,12 +64,7 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
 pub(super) fn default_dir(run: &Run) -> PathBuf {
     let name =
         format!("{}-{}-{}", utc(run.started.realtime_ns), run.board.name, run.kernel.release);
-    let folder = Path::new("punctual-runs");
-    let plain = folder.join(&name);
-    // Two runs within a second do not share a folder.
-    (2..100)
-        .map(|n| folder.join(format!("{name}-{n}")))
-        .fold(plain, |dir, next| if dir.exists() { next } else { dir })
+    layout::unused(Path::new(layout::RUNS), &name, Path::exists)
 }
 
 pub(super) fn conditions(

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use punctual_core::format::{Record, encode};
+use punctual_core::layout;
 use punctual_core::schema::Run;
 use punctual_sys::error;
 
@@ -73,7 +74,7 @@ impl RunDir {
         }
         fs::create_dir(path).map_err(|error| say(&error))?;
         let mut dir = Self { path: path.to_owned(), reserve: None };
-        let reserve = dir.reserve().and_then(|()| fs::create_dir(path.join("cells")));
+        let reserve = dir.reserve().and_then(|()| fs::create_dir(path.join(layout::CELLS)));
         if let Err(error) = reserve {
             let text = say(&error);
             let _ = fs::remove_dir_all(path);
@@ -101,10 +102,10 @@ impl RunDir {
     /// # Errors
     /// What the file system says, with the path.
     pub fn cell(&mut self, name: &str) -> io::Result<CellFiles> {
-        let folder = self.path.join("cells").join(name);
+        let folder = self.path.join(layout::CELLS).join(name);
         let open = || {
             fs::create_dir(&folder)?;
-            OpenOptions::new().create_new(true).append(true).open(folder.join("blocks"))
+            OpenOptions::new().create_new(true).append(true).open(folder.join(layout::BLOCKS))
         };
         let blocks = open().map_err(|error| at(&folder, &error))?;
         Ok(CellFiles { folder, blocks, buffer: Vec::with_capacity(64 * 1024), failed: None })
@@ -116,12 +117,12 @@ impl RunDir {
     /// What the file system says, with the path; the old file is still there then.
     pub fn write_run(&mut self, run: &Run) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(run)?;
-        let done = self.replace("run.json", &text);
+        let done = self.replace(layout::RUN_JSON, &text);
         if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull)
             && self.reserve.is_some()
         {
             self.release_reserve();
-            return self.replace("run.json", &text);
+            return self.replace(layout::RUN_JSON, &text);
         }
         done
     }
@@ -172,8 +173,11 @@ impl CellFiles {
         });
         self.buffer.clear();
         if let Err(error) = write {
-            self.failed =
-                Some(format!("{}: {}", self.folder.join("blocks").display(), error::text(&error)));
+            self.failed = Some(format!(
+                "{}: {}",
+                self.folder.join(layout::BLOCKS).display(),
+                error::text(&error)
+            ));
         }
     }
 
@@ -194,7 +198,7 @@ impl CellFiles {
         let _ = self.blocks.sync_data();
         let mut bytes = Vec::new();
         records.iter().for_each(|record| encode(record, &mut bytes));
-        let path = self.folder.join("histograms");
+        let path = self.folder.join(layout::HISTOGRAMS);
         let write = || {
             let mut file = File::create(&path)?;
             file.write_all(&bytes)?;

@@ -75,7 +75,7 @@ impl Place {
 
     fn data(&self, cell: &Cell) -> CellData {
         let mut data = CellData::default();
-        for file in ["blocks", "histograms"] {
+        for file in punctual_core::layout::CELL_FILES {
             data.read(&fs::read(self.0.join("run/cells").join(&cell.dir).join(file)).unwrap());
         }
         data
