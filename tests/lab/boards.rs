@@ -6,7 +6,7 @@ use std::thread;
 
 use punctual_harness::{Ended, Place, Undo, end_of, programs, release};
 
-/// Whether x86_64 boards can be had with Debian's kernels.
+/// Whether x86_64 boards can boot Debian's kernels.
 pub fn x86_64() -> Result<(), String> {
     static KERNELS: LazyLock<Ended> = LazyLock::new(|| fetch("x86_64", "debian:none debian:rt"));
     programs(&["qemu-system-x86_64"]).and_then(|()| binary("x86_64")).and_then(|()| here(&KERNELS))

@@ -1,4 +1,4 @@
-//! CPUs that cannot be had, and an inherited mask that is overridden.
+//! CPUs that cannot be used, and an inherited mask that is overridden.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,9 +61,9 @@ fn cpus_outside_the_cpuset_are_refused_and_per_cpu_keeps_to_it() {
     let place = Place::new();
     for affinity in ["1", "0-1"] {
         within(&group, &place, &format!("run wakeup -D 1 -a {affinity}")).with(2).says(&[
-            "CPU 1 cannot be had",
+            "CPU 1 cannot be used",
             "outside the cpuset",
-            "(CPUs that can be had: 0)",
+            "(CPUs that can be used: 0)",
         ]);
     }
     let line = "run wakeup -t per-cpu -D 1 --no-warmup --json --no-report";
@@ -99,7 +99,7 @@ fn cpus_that_are_offline_are_refused() {
         let _online = Undo(|| fs::write(switch, "1").unwrap());
         fs::write(switch, "0").unwrap();
         let ended = place.run("run wakeup -D 1 -a 1").with(2);
-        ended.says(&["CPU 1 cannot be had", "is offline"]);
+        ended.says(&["CPU 1 cannot be used", "is offline"]);
     }
     assert_eq!(text(switch), "1");
     let mut online = Command::new("taskset");

@@ -47,7 +47,7 @@ fn a_run_without_rights_is_labelled_and_judged() {
     }
     nobody(short).with(0).says(&["not real-time", "Operation not permitted", "run as root"]);
 
-    // What was asked for and cannot be had is not replaced in silence.
+    // What was asked for and is refused is not replaced in silence.
     for option in ["-p 80", "--policy rr", "--policy fifo"] {
         let run = nobody(&format!("{short} --json {option}")).with(4).json();
         let cell = &run["cells"][0];
