@@ -125,12 +125,12 @@ fn channel(setup: Setup) -> Result<(File, File), LoadError> {
 
 /// Holds everyone back until all have been created.
 #[derive(Debug)]
-struct Start {
+struct StartGate {
     waiting: io::PipeReader,
     opener: io::PipeWriter,
 }
 
-impl Start {
+impl StartGate {
     fn new() -> Result<Self, LoadError> {
         let (waiting, opener) = io::pipe().map_err(|error| LoadError::io("pipe", &error))?;
         Ok(Self { waiting, opener })
@@ -153,7 +153,7 @@ impl Start {
 }
 
 fn round_of_processes(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
-    let gate = Start::new()?;
+    let gate = StartGate::new()?;
     for _ in 0..setup.groups {
         let mut writers = Vec::with_capacity(SIDE);
         for _ in 0..SIDE {
@@ -175,7 +175,7 @@ fn round_of_processes(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError
 }
 
 fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
-    let gate = Start::new()?;
+    let gate = StartGate::new()?;
     let failed = |error| LoadError::io("thread", &error);
     let tally = worker.tally();
     thread::scope(|scope| {
