@@ -68,7 +68,8 @@ struct Handoff {
 }
 
 /// What the two threads of a pair share. What was posted in one window may be taken in the
-/// next one: the window that each side is in, told by its end, says what is meant.
+/// next one: the window that each side is in, told by its end, says what is meant. Ends only
+/// grow, and the numbers of tokens go on over both windows.
 #[derive(Debug)]
 struct Pair {
     token: Event,
@@ -79,6 +80,7 @@ struct Pair {
     /// The last window that each side has left.
     poster_left: AtomicU64,
     waiter_left: AtomicU64,
+    /// Number of the last token posted, and of the last one taken.
     posted: AtomicU64,
     taken: AtomicU64,
 }
@@ -96,6 +98,13 @@ impl Pair {
             posted: zero(),
             taken: zero(),
         })
+    }
+
+    /// Whether the one that posts has left this window with its last token taken.
+    fn is_over(&self, window: &Window, taken: u64) -> bool {
+        self.poster_left.load(Ordering::Acquire) == window.end
+            && (self.posted_in.load(Ordering::Relaxed) != window.end
+                || self.posted.load(Ordering::Relaxed) == taken)
     }
 }
 
@@ -130,11 +139,20 @@ struct Waits {
 
 impl ProbeThread for Waits {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let done = self.take_tokens(window, &mut tracks[0], stop);
+        // Whatever ended this one: the partner may wait for an answer that does not come.
+        self.pair.waiter_left.store(window.end, Ordering::Release);
+        wake(&self.pair.answer)?;
+        done
+    }
+}
+
+impl Waits {
+    fn take_tokens(&self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
         let pair = &*self.pair;
-        let recorder = &mut tracks[0];
-        let mut taken = 0;
-        pair.taken.store(0, Ordering::Relaxed);
-        while taken < window.samples && pair.poster_left.load(Ordering::Relaxed) != window.end {
+        let mut taken = pair.taken.load(Ordering::Relaxed);
+        let mut left = window.samples;
+        while left > 0 && !pair.is_over(window, taken) {
             if pair.token.take()? == Taken::Interrupted {
                 if stop.is_over(window) {
                     break;
@@ -142,28 +160,35 @@ impl ProbeThread for Waits {
                 continue;
             }
             let now = monotonic_ns();
-            if pair.posted_in.load(Ordering::Acquire) != window.end {
-                continue;
+            let posted_in = pair.posted_in.load(Ordering::Acquire);
+            if posted_in > window.end {
+                // This thread is late, and its partner waits in the next window already: that
+                // token is taken there.
+                return wake(&pair.token);
             }
             let posted = pair.posted.load(Ordering::Relaxed);
-            if posted == taken {
+            if posted_in != window.end || posted == taken {
                 continue;
             }
             let latency = now.wrapping_sub(pair.posted_ns.load(Ordering::Relaxed)).cast_signed();
             recorder.record(now, latency, 0);
             taken = posted;
-            pair.taken.store(taken, Ordering::Relaxed);
+            left -= 1;
             if latency > self.break_ns {
                 stop.set_broken();
             }
-            if stop.is_set() {
+            let last = left == 0 || stop.is_set();
+            if last {
+                // Before the partner sees that its token is taken, lest it post another one.
+                pair.waiter_left.store(window.end, Ordering::Relaxed);
+            }
+            pair.taken.store(taken, Ordering::Release);
+            if last {
                 break;
             }
             wake(&pair.answer)?;
         }
-        // The partner may wait for an answer that does not come.
-        pair.waiter_left.store(window.end, Ordering::Relaxed);
-        wake(&pair.answer)
+        Ok(())
     }
 }
 
@@ -176,7 +201,7 @@ impl HelperThread for Posts {
     fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
         let done = self.hand_over(window, stop);
         // Whatever ended this one: the partner may wait for a token that does not come.
-        self.pair.poster_left.store(window.end, Ordering::Relaxed);
+        self.pair.poster_left.store(window.end, Ordering::Release);
         wake(&self.pair.token)?;
         done
     }
@@ -185,8 +210,8 @@ impl HelperThread for Posts {
 impl Posts {
     fn hand_over(&self, window: &Window, stop: &Stop) -> io::Result<()> {
         let pair = &*self.pair;
-        let (mut next, mut posted) = (window.first, 0);
-        pair.posted.store(0, Ordering::Relaxed);
+        let is_alone = || pair.waiter_left.load(Ordering::Relaxed) == window.end;
+        let (mut next, mut posted) = (window.first, pair.posted.load(Ordering::Relaxed));
         loop {
             while AbsoluteSleep.until(next)? == Waited::Interrupted {
                 if stop.is_over(window) {
@@ -194,7 +219,7 @@ impl Posts {
                 }
             }
             let now = monotonic_ns();
-            if now >= window.end || stop.is_set() {
+            if now >= window.end || stop.is_set() || is_alone() {
                 return Ok(());
             }
             posted += 1;
@@ -203,14 +228,13 @@ impl Posts {
             pair.posted_in.store(window.end, Ordering::Release);
             wake(&pair.token)?;
             // An answer that was left from the window before is not the one to this token.
-            while pair.taken.load(Ordering::Relaxed) != posted {
+            while pair.taken.load(Ordering::Acquire) != posted {
                 let interrupted = pair.answer.take()? == Taken::Interrupted;
-                let left = pair.waiter_left.load(Ordering::Relaxed) == window.end;
-                if left || interrupted && stop.is_over(window) {
+                if is_alone() || interrupted && stop.is_over(window) {
                     return Ok(());
                 }
             }
-            next = monotonic_ns() + self.pause_ns;
+            next = monotonic_ns().saturating_add(self.pause_ns);
         }
     }
 }
@@ -219,4 +243,85 @@ impl Posts {
 fn wake(event: &Event) -> io::Result<()> {
     while event.post(1)? == Posted::Interrupted {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::stats::Limits;
+    use std::sync::mpsc::channel;
+    use std::thread::{sleep, spawn};
+    use std::time::Duration;
+
+    fn window(from_ns: u64, long_ns: u64, samples: u64) -> Window {
+        Window { first: from_ns, end: from_ns + long_ns, samples }
+    }
+
+    fn waits(pair: &Arc<Pair>) -> Waits {
+        Waits { pair: Arc::clone(pair), break_ns: i64::MAX }
+    }
+
+    /// As the one that posts leaves it just before it writes the token.
+    fn post(pair: &Pair, window: &Window) {
+        pair.posted_ns.store(monotonic_ns(), Ordering::Relaxed);
+        pair.posted.fetch_add(1, Ordering::Relaxed);
+        pair.posted_in.store(window.end, Ordering::Release);
+    }
+
+    #[test]
+    fn a_token_that_a_late_thread_takes_in_the_warm_up_is_one_of_the_measurement() {
+        let pair = Arc::new(Pair::new().unwrap());
+        let now = monotonic_ns();
+        let (warm_up, measured) = (window(now, 1, u64::MAX), window(now + 2, 1 << 40, 1));
+        let (sender, ended) = channel();
+        let mut waits = waits(&pair);
+        spawn(move || {
+            let mut tracks = [Recorder::new(Limits::NONE)];
+            waits.run(&warm_up, &mut tracks, &Stop::default()).unwrap();
+            tracks[0].begin(now);
+            waits.run(&measured, &mut tracks, &Stop::default()).unwrap();
+            sender.send(tracks[0].samples()).unwrap();
+        });
+        sleep(Duration::from_millis(20));
+        // The thread did not run between the end of the warm-up and the first token.
+        pair.poster_left.store(warm_up.end, Ordering::Release);
+        post(&pair, &measured);
+        pair.token.post(2).unwrap();
+        assert_eq!(ended.recv_timeout(Duration::from_secs(10)), Ok(1), "it waits for ever");
+    }
+
+    #[test]
+    fn the_last_token_is_taken_although_the_other_side_has_left() {
+        let pair = Arc::new(Pair::new().unwrap());
+        let measured = window(monotonic_ns(), 1, u64::MAX);
+        post(&pair, &measured);
+        pair.poster_left.store(measured.end, Ordering::Release);
+        pair.token.post(2).unwrap();
+        let mut tracks = [Recorder::new(Limits::NONE)];
+        waits(&pair).run(&measured, &mut tracks, &Stop::default()).unwrap();
+        assert_eq!(tracks[0].samples(), 1);
+    }
+
+    #[test]
+    fn no_token_is_posted_after_the_last_sample() {
+        for pause_ns in [0, 1_000] {
+            let mut session = Handoff { pause_ns, break_ns: i64::MAX, pairs: Vec::new() };
+            let mut thread = session.thread(0).unwrap();
+            let (_, _, mut helper) = session.helpers().remove(0);
+            let stop = Arc::new(Stop::default());
+            let theirs = Arc::clone(&stop);
+            let now = monotonic_ns();
+            let windows = (1..50).map(move |n| window(now, n << 40, 7));
+            let posts = windows.clone();
+            let poster =
+                spawn(move || posts.for_each(|window| helper.run(&window, &theirs).unwrap()));
+            let mut tracks = [Recorder::new(Limits::NONE)];
+            for window in windows {
+                thread.run(&window, &mut tracks, &stop).unwrap();
+                assert_eq!(tracks[0].samples() % 7, 0);
+            }
+            poster.join().unwrap();
+            assert_eq!(Box::new(session).close().counts, [0], "unanswered");
+        }
+    }
 }
