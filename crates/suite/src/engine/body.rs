@@ -35,9 +35,17 @@ pub(super) trait Body {
     /// Tells its threads to end.
     fn stop(&self);
 
-    /// Interrupts the waits of threads that have not ended, or, before the measurement, of
-    /// those that are still in the warm-up.
+    /// Whether its threads were told to end, by [`Body::stop`] or by one of themselves.
+    fn is_stopping(&self) -> bool;
+
+    /// Interrupts the waits of threads that have not ended.
     fn wake(&self) {}
+
+    /// Interrupts the waits of threads that are still in the warm-up, when it is over: each may
+    /// wait for a partner that has left it. Whether there are any.
+    fn wake_late(&self) -> bool {
+        false
+    }
 
     /// The measurement begins: what is found from here on counts.
     fn begin(&mut self) {}

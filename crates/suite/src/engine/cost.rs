@@ -108,6 +108,10 @@ impl Body for CostBody {
         self.stop.set();
     }
 
+    fn is_stopping(&self) -> bool {
+        self.stop.is_set()
+    }
+
     fn collect(&mut self, _: &mut CellFiles) -> io::Result<bool> {
         let repeated = self.repeated.load(Ordering::Relaxed);
         let news = repeated != self.seen;

@@ -204,14 +204,22 @@ impl Body for LatencyBody<'_> {
         self.team.stop.set();
     }
 
+    fn is_stopping(&self) -> bool {
+        self.team.stop.is_set()
+    }
+
     fn wake(&self) {
-        if self.begun { self.team.wake() } else { self.team.wake_from_warm_up() }
+        self.team.wake();
+    }
+
+    fn wake_late(&self) -> bool {
+        self.team.wake_late()
     }
 
     fn begin(&mut self) {
-        // What the session found of the warm-up is not measured.
+        // What the session found of the warm-up is not measured. Intervals that reach into the
+        // measurement are: this thread may come late to its start.
         let _ = self.drain_session();
-        self.intervals.found.clear();
         for track in self.tracks.iter_mut().flatten() {
             track.begin(self.go.epoch);
         }

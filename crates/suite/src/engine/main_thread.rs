@@ -41,6 +41,10 @@ pub(super) struct MainThread<'e, 'o> {
 /// How long after the end of the warm-up threads may take to leave it by themselves.
 const WARM_UP_GRACE_NS: u64 = 5_000_000;
 
+/// How long a thread that was woken may take to end, or to leave the warm-up, before it is
+/// woken again.
+const WAKE_AGAIN_NS: u64 = 10_000_000;
+
 /// Visits without anything new before the watchdog ends the cell, besides the interval.
 const PATIENCE: u64 = 30;
 
@@ -100,15 +104,12 @@ impl<'e, 'o> MainThread<'e, 'o> {
         })
     }
 
-    /// Until the measurement begins. Between the end of the warm-up and then, threads are
-    /// woken that wait for a partner which has left it.
+    /// Until the measurement begins.
     fn warm_up(&mut self, body: &mut dyn Body, ended: &mut Ended) {
-        let over = self.times.warmup_end + WARM_UP_GRACE_NS;
-        for instant in [over.min(self.times.epoch), self.times.epoch] {
-            while monotonic_ns() < instant && !body.ended() && !ended.interrupted {
-                self.wait(body, ended, instant);
-            }
-            body.wake();
+        while monotonic_ns() < self.times.epoch && !body.ended() && !ended.interrupted {
+            let over = self.times.warmup_end + WARM_UP_GRACE_NS;
+            let instant = if monotonic_ns() < over { over } else { u64::MAX };
+            self.wait(body, ended, instant.min(self.times.epoch));
         }
     }
 
@@ -124,12 +125,15 @@ impl<'e, 'o> MainThread<'e, 'o> {
     fn wait(&mut self, body: &dyn Body, ended: &mut Ended, instant: u64) -> bool {
         let now = monotonic_ns();
         // Threads that are told to end, or whose time is over, may sleep in a long interval.
-        let stopping = ended.interrupted || ended.failed.is_some() || body.broken();
-        let ending = stopping || (!self.times.simulated && now > self.times.end);
-        if ending {
+        let ending = body.is_stopping() || (!self.times.simulated && now > self.times.end);
+        // A thread that was about to sleep when it was woken sleeps on: again until none is left.
+        let waking = if ending {
             body.wake();
-        }
-        let most = if ending { 10_000_000 } else { u64::MAX };
+            true
+        } else {
+            now >= self.times.warmup_end + WARM_UP_GRACE_NS && body.wake_late()
+        };
+        let most = if waking { WAKE_AGAIN_NS } else { u64::MAX };
         let left = instant.saturating_sub(now);
         match self.environment.signals.wait(left.min(most)) {
             Some(Signal::User1) => self.environment.observer.snapshot(),

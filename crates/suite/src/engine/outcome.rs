@@ -51,11 +51,10 @@ impl Left<'_> {
         let records = all.iter().flat_map(records_of).collect();
         let mut measured = Vec::new();
         for (number, end) in (0..).zip(&ends) {
-            match end {
-                Some(end) => measured.push(self.probe.measured(number, end, &all)),
-                None => failed(cell, format!("thread {number} panicked; its blocks are kept")),
-            }
+            measured.extend(end.as_ref().map(|end| self.probe.measured(number, end, &all)));
         }
+        let names = (0..ends.len()).map(|number| format!("thread {number}"));
+        let names: Vec<_> = names.chain(self.helpers.iter().cloned()).collect();
         let helpers = self.helpers.into_iter().zip(&helper_ends).map(|(name, end)| Helper {
             name,
             placement: end.as_ref().map_or_else(Placement::default, placement),
@@ -67,8 +66,8 @@ impl Left<'_> {
         }
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
-        for (number, end) in (0..).zip(ends.iter().chain(&helper_ends)) {
-            note_thread(cell, number, end.as_ref());
+        for (name, end) in names.iter().zip(ends.iter().chain(&helper_ends)) {
+            note_thread(cell, name, end.as_ref());
         }
         if all.iter().any(|one| one.recording.late_lost) {
             note(
@@ -213,29 +212,29 @@ pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
     cell.conditions.push(Condition { id: id.to_owned(), text });
 }
 
-fn note_thread(cell: &mut Cell, number: usize, end: Option<&ThreadEnd>) {
-    let Some(end) = end else { return };
+fn note_thread(cell: &mut Cell, name: &str, end: Option<&ThreadEnd>) {
+    let Some(end) = end else {
+        return failed(cell, format!("{name} panicked at its end; its blocks are kept"));
+    };
     if let Some(error) = &end.error {
-        failed(cell, format!("thread {number}: {error}"));
+        failed(cell, format!("{name}: {error}"));
     }
     for said in &end.notes {
-        note(cell, &said.id, format!("thread {number}: {}", said.text));
+        note(cell, &said.id, format!("{name}: {}", said.text));
     }
     if end.page_faults > 0 {
         let faults = end.page_faults;
         note(
             cell,
             "page-faults",
-            format!(
-                "thread {number}: {faults} page faults while it measured: they are in its latencies"
-            ),
+            format!("{name}: {faults} page faults while it measured: they are in its latencies"),
         );
     }
     if let Some(change) = end.after.as_ref().and_then(|after| end.before.change(after)) {
         note(
             cell,
             "thread-changed",
-            format!("thread {number}: {change} while it measured: its numbers mix both"),
+            format!("{name}: {change} while it measured: its numbers mix both"),
         );
     }
 }

@@ -103,12 +103,12 @@ impl Team {
         self.handles.iter().filter(|handle| !handle.is_finished()).for_each(wake);
     }
 
-    /// Interrupts the waits of threads that are still in the warm-up: one may wait for a
-    /// partner that has left it.
-    pub(super) fn wake_from_warm_up(&self) {
-        let cold = self.handles.iter().zip(self.warm.iter());
-        cold.filter(|(handle, warm)| !handle.is_finished() && !warm.load(Ordering::Relaxed))
-            .for_each(|(handle, _)| wake(handle));
+    /// Interrupts the waits of threads that are still in the warm-up. Whether there are any.
+    pub(super) fn wake_late(&self) -> bool {
+        let all = self.handles.iter().zip(self.warm.iter());
+        let late =
+            all.filter(|(handle, warm)| !handle.is_finished() && !warm.load(Ordering::Relaxed));
+        late.map(|(handle, _)| wake(handle)).count() > 0
     }
 
     pub(super) fn join(self) -> Vec<Option<ThreadEnd>> {

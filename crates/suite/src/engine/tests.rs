@@ -37,6 +37,10 @@ impl Place {
     }
 
     fn run(&self, subject: Subject, params: &[(&str, &str)]) -> Run {
+        self.run_for(1_200_000_000, subject, params)
+    }
+
+    fn run_for(&self, duration_ns: u64, subject: Subject, params: &[(&str, &str)]) -> Run {
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let mut plan = Plan::new("test");
         plan.warmup_ns = 100_000_000;
@@ -45,7 +49,7 @@ impl Place {
             subject,
             params: params.collect(),
             load: "none".to_owned(),
-            duration_ns: 1_200_000_000,
+            duration_ns,
             samples: None,
         });
         let options = Options {
@@ -67,10 +71,14 @@ impl Place {
     }
 
     fn exercise(&self, more: &[(&str, &str)]) -> Run {
+        self.exercise_for(1_200_000_000, more)
+    }
+
+    fn exercise_for(&self, duration_ns: u64, more: &[(&str, &str)]) -> Run {
         let setting = self.0.join("setting");
         let mut params = vec![("setting", setting.to_str().unwrap()), ("policy", "other")];
         params.extend(more);
-        self.run(Subject::Probe("exercise".to_owned()), &params)
+        self.run_for(duration_ns, Subject::Probe("exercise".to_owned()), &params)
     }
 
     fn data(&self, cell: &Cell) -> CellData {
@@ -148,6 +156,45 @@ fn a_session_that_fails_ends_the_cell_and_keeps_what_was_found() {
     assert_eq!(cell.reason.as_deref(), Some("the trace ring is gone"));
     assert!(cell.latency().unwrap().stats.samples > 0);
     assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
+}
+
+#[test]
+fn a_thread_that_fails_or_panics_ends_the_cell_and_what_was_found_is_kept() {
+    for (trouble, reason) in [
+        ("error", "thread 0: as it was told"),
+        ("panic", "thread 0: it panicked: as it was told"),
+        ("helper-panic", "stands beside thread 1: it panicked: as it was told"),
+    ] {
+        let place = Place::new(trouble);
+        let from = std::time::Instant::now();
+        let run = place.exercise_for(20_000_000_000, &[("trouble", trouble)]);
+        let cell = &run.cells[0];
+        assert_eq!((cell.state, cell.reason.as_deref()), (CellState::Failed, Some(reason)));
+        assert!(from.elapsed().as_secs() < 10, "the other threads were not told to end");
+        let latency = cell.latency().unwrap();
+        assert_eq!(latency.threads.len(), 2);
+        if trouble != "helper-panic" {
+            assert!(latency.threads[0].stats.samples > 10, "{latency:?}");
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_panics_before_the_start_skips_the_cell() {
+    let place = Place::new("prepare");
+    let run = place.exercise(&[("trouble", "prepare-panic")]);
+    let cell = &run.cells[0];
+    let reason = Some("thread 0: it panicked: as it was told");
+    assert_eq!((cell.state, cell.reason.as_deref()), (CellState::Skipped, reason));
+    assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
+}
+
+#[test]
+fn a_thread_that_comes_late_out_of_the_warm_up_takes_part_all_the_same() {
+    let place = Place::new("late");
+    let run = place.exercise(&[("trouble", "helper-late")]);
+    let helped = run.cells[0].conditions.iter().find(|note| note.id == "helped");
+    assert_eq!(helped.map(|note| note.text.as_str()), Some("2"), "windows of two");
 }
 
 #[test]

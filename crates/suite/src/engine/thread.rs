@@ -1,6 +1,8 @@
 //! One probe thread: prepared, at the gate, warm, measured, read back.
 
+use std::any::Any;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -247,14 +249,16 @@ impl Drop for NudgeAtEnd {
 }
 
 fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
-    let before = match prepare(&mut setup) {
-        Ok(before) => before,
+    // A panic is an error like another: the others wait at the gate for what this one says.
+    let prepared = catch_unwind(AssertUnwindSafe(|| prepare(&mut setup)))
+        .unwrap_or_else(|panic| Err(SetupError::Probe(panicked(&*panic))));
+    let (before, mut tracks) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
             let _ = setup.ready.send((setup.index, Err(error)));
             return None;
         }
     };
-    let mut tracks = setup.duty.recorders();
     let shared = tracks.iter().map(Recorder::shared).collect();
     let _ = setup.ready.send((setup.index, Ok(shared)));
     let go = setup.gate.wait()?;
@@ -264,7 +268,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     let mut error = None;
     if go.warmup_end > go.warmup {
         let window = Window { first: go.warmup + offset, end: go.warmup_end, samples: u64::MAX };
-        error = duty.run(&window, &mut tracks, stop).err();
+        error = run_window(duty, &window, &mut tracks, stop).err();
     }
     let mut warmup_max_ns = None;
     for track in tracks.iter_mut().rev() {
@@ -275,7 +279,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     let faults = memory::thread_faults();
     if error.is_none() {
         let window = Window { first: go.epoch + offset, end: go.end, samples: go.samples };
-        error = duty.run(&window, &mut tracks, stop).err();
+        error = run_window(duty, &window, &mut tracks, stop).err();
     }
     if error.is_some() {
         // The others may wait for this one.
@@ -293,7 +297,24 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     })
 }
 
-fn prepare(setup: &mut ThreadSetup) -> Result<Effective, SetupError> {
+/// One window. What was recorded before a panic is kept.
+fn run_window(
+    duty: &mut Duty,
+    window: &Window,
+    tracks: &mut [Recorder],
+    stop: &Stop,
+) -> io::Result<()> {
+    catch_unwind(AssertUnwindSafe(|| duty.run(window, tracks, stop)))
+        .unwrap_or_else(|panic| Err(panicked(&*panic)))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> io::Error {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    io::Error::other(format!("it panicked: {}", text.unwrap_or("without a word")))
+}
+
+fn prepare(setup: &mut ThreadSetup) -> Result<(Effective, Vec<Recorder>), SetupError> {
     thread::accept_wakes();
     if let Some(cpus) = &setup.plan.affinity {
         let refused = |error| SetupError::Affinity(cpus.clone(), error);
@@ -309,7 +330,8 @@ fn prepare(setup: &mut ThreadSetup) -> Result<Effective, SetupError> {
     sched::set(setup.policy, setup.priority).map_err(SetupError::Scheduling)?;
     memory::fault_in_stack();
     setup.duty.prepare().map_err(SetupError::Probe)?;
-    Effective::read().map_err(SetupError::Probe)
+    let effective = Effective::read().map_err(SetupError::Probe)?;
+    Ok((effective, setup.duty.recorders()))
 }
 
 fn recorded(policy: Policy) -> schema::Policy {

@@ -3,8 +3,11 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::schema::{Condition, Role, Unit};
+use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use crate::recorder::Recorder;
@@ -12,7 +15,7 @@ use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
     SeriesEntry, Session, Stage, State, Stop, Window,
 };
-use crate::registry::{Default, Kind, Param, Values, any_text};
+use crate::registry::{Choice, Default, Kind, Param, Values, any_text};
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "exercise",
@@ -36,6 +39,19 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
             kind: Kind::Count { low: 0, high: 1_000 },
             default: Default::Value("0"),
             help: "the session fails at this drain; 0 for never",
+        },
+        Param {
+            name: "trouble",
+            kind: Kind::Choice(&[
+                Choice::of("none", ""),
+                Choice::of("error", "a thread ends with an error"),
+                Choice::of("panic", "a thread panics"),
+                Choice::of("helper-panic", "the helper panics"),
+                Choice::of("prepare-panic", "a thread panics while it is prepared"),
+                Choice::of("helper-late", "the helper comes late to the measurement"),
+            ]),
+            default: Default::Value("none"),
+            help: "what goes wrong",
         },
     ],
     overrides: &[("threads", "2"), ("interval", "2ms")],
@@ -88,6 +104,8 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         fail: values.number("fail"),
         drains: 0,
         setting,
+        trouble: Trouble::of(values.text("trouble")),
+        helped: Arc::default(),
     }))
 }
 
@@ -97,15 +115,50 @@ struct Exercise {
     fail: u64,
     drains: u64,
     setting: PathBuf,
+    trouble: Trouble,
+    helped: Arc<AtomicU64>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Trouble {
+    None,
+    Error,
+    Panic,
+    HelperPanic,
+    PreparePanic,
+    HelperLate,
+}
+
+impl Trouble {
+    fn of(word: &str) -> Self {
+        match word {
+            "error" => Self::Error,
+            "panic" => Self::Panic,
+            "helper-panic" => Self::HelperPanic,
+            "prepare-panic" => Self::PreparePanic,
+            "helper-late" => Self::HelperLate,
+            _ => Self::None,
+        }
+    }
 }
 
 impl Session for Exercise {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
-        Ok(Box::new(Strokes { interval_ns: self.interval_ns, number }))
+        Ok(Box::new(Strokes {
+            interval_ns: self.interval_ns,
+            number,
+            // The helper and the other thread are to end with it.
+            trouble: if number == 0 { self.trouble } else { Trouble::None },
+            strokes: 0,
+        }))
     }
 
     fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
-        vec![(1, "stands beside thread 1".to_owned(), Box::new(Blocked))]
+        vec![(
+            1,
+            "stands beside thread 1".to_owned(),
+            Box::new(Blocked { trouble: self.trouble, helped: Arc::clone(&self.helped) }),
+        )]
     }
 
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
@@ -113,7 +166,7 @@ impl Session for Exercise {
         if self.drains == self.fail {
             return Err(io::Error::other("the trace ring is gone"));
         }
-        let now = punctual_sys::clock::monotonic_ns();
+        let now = monotonic_ns();
         for tracks in out.tracks.iter_mut() {
             tracks[0].record(now, 7, 0);
         }
@@ -126,7 +179,13 @@ impl Session for Exercise {
         let set = std::fs::read_to_string(&self.setting).unwrap_or_default();
         Closed {
             counts: vec![self.drains, self.bad],
-            notes: vec![Condition { id: "closed".to_owned(), text: set.trim().to_owned() }],
+            notes: vec![
+                Condition { id: "closed".to_owned(), text: set.trim().to_owned() },
+                Condition {
+                    id: "helped".to_owned(),
+                    text: self.helped.load(Ordering::Relaxed).to_string(),
+                },
+            ],
         }
     }
 }
@@ -134,9 +193,16 @@ impl Session for Exercise {
 struct Strokes {
     interval_ns: u64,
     number: u32,
+    trouble: Trouble,
+    strokes: u32,
 }
 
 impl ProbeThread for Strokes {
+    fn prepare(&mut self) -> io::Result<()> {
+        assert!(self.trouble != Trouble::PreparePanic, "as it was told");
+        Ok(())
+    }
+
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let [whole, first, second] = tracks else {
             return Err(io::Error::other("three series come from a thread"));
@@ -150,6 +216,15 @@ impl ProbeThread for Strokes {
             whole.record(release, value, 0);
             first.record(release, value * 2 / 5, 0);
             second.record(release, value * 3 / 5, 0);
+            self.strokes += 1;
+            // In the measurement: the warm-up of a tenth of a second has fifty.
+            if self.strokes > 100 {
+                match self.trouble {
+                    Trouble::Error => return Err(io::Error::other("as it was told")),
+                    Trouble::Panic => panic!("as it was told"),
+                    _ => {}
+                }
+            }
             release += self.interval_ns;
         }
         Ok(())
@@ -157,11 +232,22 @@ impl ProbeThread for Strokes {
 }
 
 /// Sleeps as if for ever: only an interrupted wait ends it, in the warm-up and at the end.
-struct Blocked;
+struct Blocked {
+    trouble: Trouble,
+    /// Windows that it was in time for.
+    helped: Arc<AtomicU64>,
+}
 
 impl HelperThread for Blocked {
     fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
+        let in_time = u64::from(monotonic_ns() < window.end);
+        let windows = self.helped.fetch_add(in_time, Ordering::Relaxed) + in_time;
+        assert!(self.trouble != Trouble::HelperPanic || windows < 2, "as it was told");
         while !stop.is_over(window) {
+            if self.trouble == Trouble::HelperLate && windows < 2 {
+                // As if it had lost the CPU just before it sleeps.
+                while monotonic_ns() < window.end + 50_000_000 {}
+            }
             let _ = AbsoluteSleep.until(window.end + 3_600_000_000_000)?;
         }
         Ok(())
