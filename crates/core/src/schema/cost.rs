@@ -35,7 +35,7 @@ pub struct Cost {
     pub repetitions: Vec<f64>,
     /// Half the distance of the quartiles over the median; absent with too few repetitions.
     pub spread: Option<f64>,
-    /// How the repetitions ended; absent until they have.
+    /// How the repetitions ended; absent until they have, and if they were interrupted.
     pub end: Option<CostEnd>,
     /// Where and how the timed thread ran.
     #[serde(flatten)]

@@ -36,7 +36,7 @@ pub(super) struct CostBody {
     times: Times,
 }
 
-/// CLOCK_MONOTONIC until the cell's duration is over, or until told to stop.
+/// CLOCK_MONOTONIC until the cell's duration is over.
 struct Real {
     end_ns: u64,
     stop: Arc<Stop>,
@@ -49,7 +49,11 @@ impl Clockwork for Real {
     }
 
     fn is_over(&self) -> bool {
-        self.stop.is_set() || monotonic_ns() >= self.end_ns
+        monotonic_ns() >= self.end_ns
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_set()
     }
 
     fn repeated(&self) {
@@ -146,7 +150,7 @@ fn fill(
 ) {
     let median = Median::of(&in_unit, CONFIDENCE);
     let interval = median.and_then(|median| median.interval);
-    let measurable = timed.end != CostEnd::NotMeasurable;
+    let measurable = timed.end != Some(CostEnd::NotMeasurable);
     cost.unit = entry.unit;
     cost.value = median.map(|median| median.value).filter(|_| measurable);
     cost.low = interval.map(|(low, _)| low).filter(|_| measurable);
@@ -155,6 +159,6 @@ fn fill(
     cost.confidence = CONFIDENCE;
     cost.iterations = timed.iterations;
     cost.repetitions = in_unit;
-    cost.end = Some(timed.end);
+    cost.end = timed.end;
     cost.placement = placement;
 }

@@ -14,6 +14,8 @@ use crate::registry::cost::Operation;
 
 /// One repetition takes at least this long, ns: a clock that is read twice tells it to 10^-5.
 const LONG_ENOUGH_NS: u64 = 10_000_000;
+/// So many runs in a row must take that long: one alone may have lost the CPU for a while.
+const CALIBRATIONS: u32 = 3;
 /// More iterations than that take no time at all.
 const MOST_ITERATIONS: u64 = 1 << 40;
 /// Repetitions before the median can be known well enough.
@@ -29,14 +31,17 @@ pub(super) struct Timed {
     pub(super) iterations: u64,
     /// Each repetition's time of one operation, ns; the empty loop is subtracted.
     pub(super) repetitions: Vec<f64>,
-    pub(super) end: CostEnd,
+    /// None if it was told to stop.
+    pub(super) end: Option<CostEnd>,
 }
 
 /// Where the time comes from, and when it is over.
 pub(super) trait Clockwork {
     fn now_ns(&self) -> u64;
-    /// Whether to end before the median is known well enough.
+    /// Whether the time for it is over.
     fn is_over(&self) -> bool;
+    /// Whether it was told to stop before that.
+    fn is_stopped(&self) -> bool;
     /// A repetition is done.
     fn repeated(&self) {}
 }
@@ -60,12 +65,17 @@ pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::
         let known = median.and_then(|median| median.relative_width());
         let enough = repetitions.len() >= REPETITIONS_LEAST;
         if enough && known.is_some_and(|width| width <= WIDTH_ENOUGH) {
-            return Ok(Timed { iterations, repetitions, end: CostEnd::Precise });
+            return Ok(Timed { iterations, repetitions, end: Some(CostEnd::Precise) });
         }
-        if clock.is_over() {
-            // An interval that holds 0 tells the operation from an empty loop no more.
-            let lost = median.and_then(|m| m.interval).is_some_and(|(low, _)| low <= 0.0);
-            let end = if lost { CostEnd::NotMeasurable } else { CostEnd::TimeLimit };
+        let stopped = clock.is_stopped();
+        if stopped || clock.is_over() {
+            // What may be 0 or less is not told from an empty loop.
+            let least = median.map(|median| median.interval.map_or(median.value, |(low, _)| low));
+            let end = match least {
+                Some(least) if least <= 0.0 => Some(CostEnd::NotMeasurable),
+                _ if stopped => None,
+                _ => Some(CostEnd::TimeLimit),
+            };
             return Ok(Timed { iterations, repetitions, end });
         }
     }
@@ -73,12 +83,12 @@ pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::
 
 /// As many iterations as take long enough, by doubling.
 fn calibrate(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::Result<u64> {
-    let mut iterations = 1;
-    while of_run(operation, clock, iterations)? < LONG_ENOUGH_NS
-        && iterations < MOST_ITERATIONS
-        && !clock.is_over()
-    {
-        iterations *= 2;
+    let (mut iterations, mut in_a_row) = (1, 0);
+    while in_a_row < CALIBRATIONS && !clock.is_stopped() && !clock.is_over() {
+        in_a_row += 1;
+        if of_run(operation, clock, iterations)? < LONG_ENOUGH_NS && iterations < MOST_ITERATIONS {
+            (iterations, in_a_row) = (iterations * 2, 0);
+        }
     }
     Ok(iterations)
 }
@@ -103,6 +113,7 @@ mod tests {
     struct Simulated {
         now: Rc<Cell<u64>>,
         end: u64,
+        stopped: bool,
     }
 
     impl Clockwork for Simulated {
@@ -112,6 +123,9 @@ mod tests {
         fn is_over(&self) -> bool {
             self.now.get() >= self.end
         }
+        fn is_stopped(&self) -> bool {
+            self.stopped
+        }
     }
 
     /// Takes `ns` an iteration and 2 ns a round of the loop, with a disturbance now and then.
@@ -119,6 +133,8 @@ mod tests {
         now: Rc<Cell<u64>>,
         ns: u64,
         jitter: u64,
+        /// The run that loses the CPU for a while.
+        loses: Option<u64>,
         runs: u64,
     }
 
@@ -127,6 +143,9 @@ mod tests {
             self.runs += 1;
             let disturbed = if self.runs.is_multiple_of(3) { self.jitter * iterations } else { 0 };
             self.now.set(self.now.get() + iterations * (self.ns + 2) + disturbed);
+            if self.loses == Some(self.runs) {
+                self.now.set(self.now.get() + 2 * LONG_ENOUGH_NS);
+            }
             Ok(())
         }
         fn empty(&mut self, iterations: u64) {
@@ -138,15 +157,22 @@ mod tests {
     }
 
     fn timed(ns: u64, jitter: u64) -> Timed {
+        timed_as(ns, jitter, None, 1_000_000_000, false)
+    }
+
+    fn timed_as(ns: u64, jitter: u64, loses: Option<u64>, end: u64, stopped: bool) -> Timed {
         let now = Rc::new(Cell::new(1_000));
-        let clock = Simulated { now: Rc::clone(&now), end: 1_000_000_000 };
-        time(&mut Known { now, ns, jitter, runs: 0 }, &clock).unwrap()
+        let clock = Simulated { now: Rc::clone(&now), end, stopped };
+        time(&mut Known { now, ns, jitter, loses, runs: 0 }, &clock).unwrap()
     }
 
     #[test]
     fn a_known_operation_has_its_time_without_the_loop() {
         let timed = timed(250, 0);
-        assert_eq!((timed.end, timed.repetitions.len()), (CostEnd::Precise, REPETITIONS_LEAST));
+        assert_eq!(
+            (timed.end, timed.repetitions.len()),
+            (Some(CostEnd::Precise), REPETITIONS_LEAST)
+        );
         assert!(timed.repetitions.iter().all(|ns| *ns == 250.0), "{timed:?}");
         assert!(timed.iterations * 252 >= LONG_ENOUGH_NS);
     }
@@ -160,7 +186,21 @@ mod tests {
 
     #[test]
     fn what_takes_no_time_is_not_measurable() {
-        let timed = timed(0, 0);
-        assert_eq!(timed.end, CostEnd::NotMeasurable);
+        assert_eq!(timed(0, 0).end, Some(CostEnd::NotMeasurable));
+        // Too few repetitions for an interval.
+        let timed = timed_as(0, 0, None, 2_000, false);
+        assert_eq!((timed.end, timed.repetitions.len()), (Some(CostEnd::NotMeasurable), 1));
+    }
+
+    #[test]
+    fn a_calibration_that_lost_the_cpu_does_not_shorten_the_repetitions() {
+        let timed = timed_as(250, 0, Some(4), 1_000_000_000, false);
+        assert!(timed.iterations * 252 >= LONG_ENOUGH_NS, "{} iterations", timed.iterations);
+    }
+
+    #[test]
+    fn what_was_stopped_did_not_come_to_its_time_limit() {
+        assert_eq!(timed_as(250, 0, None, 2_000, false).end, Some(CostEnd::TimeLimit));
+        assert_eq!(timed_as(250, 0, None, 1_000_000_000, true).end, None);
     }
 }
