@@ -20,8 +20,8 @@ pub(super) struct Times {
     pub(super) end: u64,
     /// Whether time is simulated: seconds are those that were collected.
     pub(super) simulated: bool,
-    /// Time between releases, ns; 0 without a period.
-    pub(super) interval_ns: u64,
+    /// The longest time that lies between two samples of a thread by intention, ns.
+    pub(super) pause_ns: u64,
 }
 
 /// What measures in a cell. The main thread holds it and visits it once a second.

@@ -82,7 +82,7 @@ impl CostBody {
             })
             .map_err(|error| format!("a thread cannot be started: {error}"))?;
         let times =
-            Times { warmup_end: epoch, epoch, end: u64::MAX, simulated: false, interval_ns: 0 };
+            Times { warmup_end: epoch, epoch, end: u64::MAX, simulated: false, pause_ns: 0 };
         Ok(Self { entry, stop, repeated, seen: 0, handle, times })
     }
 }

@@ -103,7 +103,7 @@ impl<'a> LatencyBody<'a> {
             epoch: go.epoch,
             end: go.end,
             simulated: probe.is_simulated(),
-            interval_ns: probe.threads.interval_ns,
+            pause_ns: probe.threads.interval_ns.max(session.longest_pause_ns()),
         };
         let (intervals, actors_named) = (Intervals::default(), 0);
         Ok(Self {

@@ -45,8 +45,10 @@ const WARM_UP_GRACE_NS: u64 = 5_000_000;
 /// woken again.
 const WAKE_AGAIN_NS: u64 = 10_000_000;
 
-/// Visits without anything new before the watchdog ends the cell, besides the interval.
-const PATIENCE: u64 = 30;
+/// Visits, one a second, without anything new before the watchdog ends the cell.
+fn patience(pause_ns: u64) -> u64 {
+    30 + pause_ns.saturating_mul(3) / SECOND_NS
+}
 
 const NO_PROGRESS: &str = "no thread recorded anything for half a minute: something keeps the probe's \
 threads from running (real-time throttling, a higher priority, a stopped process)";
@@ -83,8 +85,10 @@ impl<'e, 'o> MainThread<'e, 'o> {
             let news = self.collect(body, files, &mut ended);
             quiet = if news { 0 } else { quiet + 1 };
             self.visit(body, load, files);
-            let patience = PATIENCE + 3 * self.times.interval_ns / SECOND_NS;
-            if !self.times.simulated && quiet > patience && ended.failed.is_none() {
+            if !self.times.simulated
+                && quiet > patience(self.times.pause_ns)
+                && ended.failed.is_none()
+            {
                 ended.failed = Some(NO_PROGRESS.to_owned());
                 body.stop();
             }
@@ -213,4 +217,16 @@ pub(super) fn keep_clear_of(probes: &CpuSet) -> Option<CpuSet> {
         return None;
     }
     Some(inherited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_longer_than_half_a_minute_is_not_taken_for_no_progress() {
+        assert_eq!((patience(0), patience(1_000_000)), (30, 30));
+        assert!(patience(60 * SECOND_NS) > 120);
+        assert!(patience(u64::MAX) > 30);
+    }
 }

@@ -124,6 +124,10 @@ impl Session for Handoff {
         (0..).zip(&self.pairs).map(posts).collect()
     }
 
+    fn longest_pause_ns(&self) -> u64 {
+        self.pause_ns
+    }
+
     fn close(self: Box<Self>) -> Closed {
         let open = |pair: &Arc<Pair>| {
             pair.posted.load(Ordering::Relaxed).saturating_sub(pair.taken.load(Ordering::Relaxed))
@@ -300,6 +304,12 @@ mod tests {
         let mut tracks = [Recorder::new(Limits::NONE)];
         waits(&pair).run(&measured, &mut tracks, &Stop::default()).unwrap();
         assert_eq!(tracks[0].samples(), 1);
+    }
+
+    #[test]
+    fn the_watchdog_is_told_of_the_pause() {
+        let session = Handoff { pause_ns: 60_000_000_000, break_ns: i64::MAX, pairs: Vec::new() };
+        assert_eq!(session.longest_pause_ns(), 60_000_000_000);
     }
 
     #[test]

@@ -225,6 +225,12 @@ pub trait Session {
         Vec::new()
     }
 
+    /// The longest time that lies between two samples of a thread by intention, ns, besides
+    /// the interval: the watchdog waits for longer.
+    fn longest_pause_ns(&self) -> u64 {
+        0
+    }
+
     /// Called once a second and at the end: hands over samples that the threads did not make.
     ///
     /// # Errors
