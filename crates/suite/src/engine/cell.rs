@@ -78,11 +78,7 @@ fn measure(
             return Ok(Err(reason));
         }
     };
-    let bound = match &prepared.measures {
-        Measures::Probe(probe) => probe.threads.bound_cpus(),
-        _ => affinity::CpuSet::default(),
-    };
-    let inherited = keep_clear_of(&bound);
+    let inherited = keep_clear_of(&prepared.bound_cpus());
 
     let mut main_thread = MainThread::new(environment, cell, body.times());
     let ended = main_thread.until_the_end(&mut *body, &mut load, &mut files);

@@ -6,6 +6,7 @@
 use anyhow::{Context, anyhow};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Run, RunState, TimeBase};
+use punctual_core::units::{SECOND_NS, exact_duration};
 use punctual_core::verdict::{Rule, judge_run};
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
@@ -44,6 +45,9 @@ use threads::Reach;
 use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts};
 use crate::knobs::{DmaLatency, Journal};
 
+/// Nothing useful is delayed for longer, and the sum of instants stays far below 2^64 ns.
+const LONGEST_DELAY_NS: u64 = 3_600 * SECOND_NS;
+
 /// Runs a plan on this machine. Call it in the main thread, before others start.
 ///
 /// # Errors
@@ -55,6 +59,11 @@ pub fn run(
 ) -> anyhow::Result<Finished> {
     let wrong = |text: String| anyhow!(UsageError(text));
     plan.check().map_err(|error| wrong(error.to_string()))?;
+    for (what, ns) in [("warm-up", plan.warmup_ns), ("phase", options.phase_ns)] {
+        if ns > LONGEST_DELAY_NS {
+            return Err(wrong(format!("the {what} is {}: at most 1h", exact_duration(ns))));
+        }
+    }
     let plan = &canonical(plan).map_err(wrong)?;
     let clock_cost = measure_cost(Clock::Monotonic);
     let reach = Reach {
@@ -86,8 +95,9 @@ pub fn run(
     insert(&mut run, "interrupts_before", &interrupts);
 
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
-    let plan_ns: u64 =
-        plan.cells.iter().map(|cell| cell.duration_ns.saturating_add(plan.warmup_ns)).sum();
+    let plan_ns = plan.cells.iter().fold(0, |sum: u64, cell| {
+        sum.saturating_add(cell.duration_ns).saturating_add(plan.warmup_ns)
+    });
     observer.started(&run, &dir, plan_ns);
     let rule = Rule::of(plan, &run.board);
     let rule = match &options.virtual_board {
@@ -141,7 +151,8 @@ fn run_cells(
             run.cells[number].reason = Some(error.to_string());
             run.state = RunState::Failed;
         }
-        before_ns += plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
+        let cell_ns = plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
+        before_ns = cell_ns.saturating_add(before_ns);
         environment.observer.cell_ended(&run.cells[number]);
         let state = run.cells[number].state;
         if state == CellState::Interrupted {

@@ -5,6 +5,7 @@ use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::schema::{
     Cell, CellState, Cost, Counter, Latency, Quantity, Series, Stats, Verdict, What,
 };
+use punctual_sys::affinity::CpuSet;
 
 use super::threads::{Reach, ThreadsPlan};
 use crate::harness::spec::LoadSpec;
@@ -61,14 +62,13 @@ fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
         Subject::Probe(name) => match probes::find(name)? {
             entry if entry.is_planned() => cell.params.clone(),
             entry => {
-                let mut params = entry.read(&cell.params)?.canonical();
+                let values = entry.read(&cell.params)?;
+                let mut params = values.canonical();
                 // They differ from their defaults by being asked for: what was asked for
                 // and is refused skips the cell.
-                for name in ["policy", "priority"] {
-                    if let Some(asked) = cell.params.get(name) {
-                        params.insert(name.to_owned(), asked.clone());
-                    }
-                }
+                let asked = |name: &str| ["policy", "priority"].contains(&name);
+                let all = values.effective().into_iter();
+                params.extend(all.filter(|(name, _)| asked(name) && values.is_given(name)));
                 params
             }
         },
@@ -102,6 +102,15 @@ impl Prepared {
             },
         };
         Ok(Self { plan: plan.clone(), load, measures })
+    }
+
+    /// Every CPU that a thread which measures is bound to.
+    pub(super) fn bound_cpus(&self) -> CpuSet {
+        match &self.measures {
+            Measures::Probe(probe) => probe.threads.bound_cpus(),
+            Measures::Cost(cost) => CpuSet::of(cost.values.small("cpu")),
+            Measures::Later(_) => CpuSet::default(),
+        }
     }
 
     /// What the board must have for it.

@@ -10,6 +10,34 @@ use punctual_core::schema::{Cell, CellState, CostEnd, Role, Run, RunState};
 
 use super::*;
 
+fn cell(subject: Subject, params: &[(&str, &str)]) -> CellPlan {
+    let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    CellPlan {
+        subject,
+        params: params.collect(),
+        load: "none".to_owned(),
+        duration_ns: 1_200_000_000,
+        samples: None,
+    }
+}
+
+fn options(out: PathBuf) -> Options {
+    Options {
+        out: Some(out),
+        board_name: None,
+        dma_latency_us: None,
+        break_ns: None,
+        threshold_ns: None,
+        sync: SyncPolicy::Cell,
+        group: None,
+        replicate: None,
+        phase_ns: 0,
+        force: false,
+        virtual_board: None,
+        tool_sha256: Some(String::new()),
+    }
+}
+
 /// One journal a process, and one run at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -41,31 +69,11 @@ impl Place {
     }
 
     fn run_for(&self, duration_ns: u64, subject: Subject, params: &[(&str, &str)]) -> Run {
-        let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let mut plan = Plan::new("test");
         plan.warmup_ns = 100_000_000;
         plan.deadline_ns = Some(1_000_000);
-        plan.cells.push(CellPlan {
-            subject,
-            params: params.collect(),
-            load: "none".to_owned(),
-            duration_ns,
-            samples: None,
-        });
-        let options = Options {
-            out: Some(self.0.join("run")),
-            board_name: None,
-            dma_latency_us: None,
-            break_ns: None,
-            threshold_ns: None,
-            sync: SyncPolicy::Cell,
-            group: None,
-            replicate: None,
-            phase_ns: 0,
-            force: false,
-            virtual_board: None,
-            tool_sha256: Some(String::new()),
-        };
+        plan.cells.push(CellPlan { duration_ns, ..cell(subject, params) });
+        let options = options(self.0.join("run"));
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         run(&plan, &options, &mut Silent).unwrap().run
     }
@@ -225,4 +233,47 @@ fn a_cost_stands_in_the_same_frame() {
     assert!(cost.repetitions.len() >= 11 || cost.end == Some(CostEnd::TimeLimit), "{cost:?}");
     assert!(cost.placement.cpu.is_some());
     assert!(cell.cpu_utilisation.is_some() && cell.ended.is_some());
+}
+
+#[test]
+fn the_collector_keeps_clear_of_what_measures() {
+    let reach = Reach {
+        cpus: affinity::CpuSet::parse("0-3").unwrap(),
+        inherited: affinity::CpuSet::parse("2-3").unwrap(),
+        clock_cost_ns: 30,
+        force: false,
+    };
+    let bound = |subject, params: &[(&str, &str)]| {
+        let cell = Prepared::new(&cell(subject, params), &reach, i64::MAX).unwrap();
+        cell.bound_cpus().to_string()
+    };
+    let cost = || Subject::Cost("lat.syscall".to_owned());
+    assert_eq!((bound(cost(), &[("cpu", "1")]), bound(cost(), &[])), ("1".into(), "2".into()));
+    assert_eq!(bound(Subject::Probe("wakeup".to_owned()), &[("affinity", "0+3")]), "0");
+}
+
+#[test]
+fn what_was_asked_for_is_written_in_one_way_too() {
+    let key = |priority| {
+        let mut plan = Plan::new("test");
+        plan.cells.push(cell(Subject::Probe("wakeup".to_owned()), &[("priority", priority)]));
+        canonical(&plan).unwrap().cells[0].key()
+    };
+    assert_eq!(key("80"), "wakeup:priority=80 @ none @ 1200ms");
+    assert_eq!((key("080"), key("+80")), (key("80"), key("80")));
+}
+
+#[test]
+fn a_delay_that_no_clock_holds_is_a_usage_error() {
+    let place = Place::new("delay");
+    let options = options(place.0.join("run"));
+    let mut plan = Plan::new("test");
+    plan.cells.push(cell(Subject::Probe("sim".to_owned()), &[]));
+    let longer = Plan { warmup_ns: u64::MAX - 7, ..plan.clone() };
+    let later = Options { phase_ns: u64::MAX - 7, ..options.clone() };
+    for (plan, options, what) in [(&longer, &options, "warm-up"), (&plan, &later, "phase")] {
+        let error = run(plan, options, &mut Silent).unwrap_err();
+        assert!(error.downcast_ref::<UsageError>().unwrap().0.contains(what), "{error}");
+        assert!(!place.0.join("run").exists());
+    }
 }

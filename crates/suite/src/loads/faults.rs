@@ -47,7 +47,7 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let size = values.known_number("size").unwrap_or(SIZE.min(fitting).max(1 << 16));
     if size.saturating_mul(jobs) > machine.memory / 2 {
         return Err(format!(
-            "faults: {jobs} regions of {size} bytes are more than half of the available memory"
+            "{jobs} regions of {size} bytes are more than half of the available memory"
         ));
     }
     values.set("jobs", Value::Number(jobs));

@@ -131,13 +131,7 @@ struct Sim {
 }
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
-    let (low, high) = (values.number("low"), values.number("high"));
-    let latencies = match values.text("dist") {
-        "constant" => vec![low; TABLE],
-        "exponential" => table(|share| low + scaled(high, -f64::ln_1p(-share))),
-        "list" => list(values.text("values"))?,
-        _ => table(|share| low + scaled(high.saturating_sub(low), share)),
-    };
+    let latencies = latencies(values)?;
     let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let shift = values.number("shift");
     Ok(Box::new(Sims(Sim {
@@ -151,6 +145,16 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         stall: signed(values.number("stall")),
         stall_every: values.number("stall-every"),
     })))
+}
+
+fn latencies(values: &Values) -> Result<Vec<u64>, String> {
+    let (low, high) = (values.number("low"), values.number("high"));
+    Ok(match values.text("dist") {
+        "constant" => vec![low; TABLE],
+        "exponential" => table(|share| low.saturating_add(scaled(high, -f64::ln_1p(-share)))),
+        "list" => list(values.text("values"))?,
+        _ => table(|share| low + scaled(high.saturating_sub(low), share)),
+    })
 }
 
 /// The threads differ in their seeds.
@@ -294,6 +298,13 @@ mod tests {
             [-10_000, -10_000, 980_000, -10_000]
         );
         assert!(list("10us*0").is_err() && list("").is_err());
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_time_is_the_longest_one() {
+        let named = Named::parse("sim:dist=exponential,low=1h,high=2000000h", "").unwrap();
+        let values = ENTRY.read(&named.params).unwrap();
+        assert!(latencies(&values).unwrap().iter().all(|ns| *ns >= 3_600_000_000_000));
     }
 
     #[test]
