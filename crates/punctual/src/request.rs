@@ -177,6 +177,14 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         }
     }
     let samples = matches.get_one::<u64>("loops").copied();
+    let is_cost = |name: &str| costs::find(name).is_ok();
+    if samples.is_some() && probes.iter().all(|(named, _)| is_cost(&named.name)) {
+        bail!(
+            "{}: a cost is repeated until it is known well enough, or for --duration; only probes \
+             have samples",
+            spelled("loops")
+        );
+    }
     let loads = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
     let mut cells = Vec::new();
     for (mut named, entry) in probes {
@@ -195,7 +203,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
             params: named.params.clone(),
             load: load.trim().to_owned(),
             duration_ns,
-            samples,
+            samples: samples.filter(|_| !is_cost(&named.name)),
         }));
     }
     Ok(cells)
@@ -307,6 +315,16 @@ mod tests {
         assert_eq!(keys("wakeup -l 100000"), ["wakeup @ none @ 200s @ 100000 samples"]);
         assert_eq!(keys("wakeup -l 9 -D 1"), ["wakeup @ none @ 1s @ 9 samples"]);
         assert_eq!(keys("clock -l 9"), ["clock @ none @ 10s @ 9 samples"]);
+    }
+
+    #[test]
+    fn a_cost_has_no_samples_to_end_after() {
+        assert_eq!(
+            keys("wakeup lat.syscall -l 9 -D 1"),
+            ["wakeup @ none @ 1s @ 9 samples", "lat.syscall @ none @ 1s"]
+        );
+        let error = read("lat.syscall -l 9").unwrap_err().to_string();
+        assert!(error.starts_with("-l: a cost"), "{error}");
     }
 
     #[test]
