@@ -72,6 +72,7 @@ fn measure(
         Err(reason) => {
             // A session may have changed settings before it failed.
             drop(load);
+            cell.load_work.clear();
             for left in environment.journal.undo() {
                 note(cell, "not-undone", left);
             }

@@ -194,6 +194,7 @@ fn a_thread_that_panics_before_the_start_skips_the_cell() {
     let cell = &run.cells[0];
     let reason = Some("thread 0: it panicked: as it was told");
     assert_eq!((cell.state, cell.reason.as_deref()), (CellState::Skipped, reason));
+    assert!(cell.load_work.is_empty(), "nothing was measured: {:?}", cell.load_work);
     assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
 }
 
