@@ -17,7 +17,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run wakeup -i 5parsec", &["5parsec", "number and a unit"]),
     ("run wakeup -i 1m", &["m is a minute", "ms is a millisecond"]),
     ("run wakeup -i 0", &["interval=0", "above zero"]),
-    ("run wakeup -i 1ns", &["interval=1ns", "cost of reading the clock here"]),
+    ("run wakeup -i 1ns", &["interval=1ns", "one read of the clock"]),
     ("run wakeup -i 3601s", &["interval=3601s", "at most 1h"]),
     ("run wakeup -p 0", &["priority=0", "from 1 to 98"]),
     ("run wakeup -p 99", &["priority=99", "the kernel's own", "--force"]),

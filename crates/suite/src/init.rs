@@ -1,9 +1,9 @@
-//! punctual as the init of a virtual board: mounts, modules, the plan, the way out.
+//! punctual as the init of a virtual board: mounts, modules, the plan, the shutdown.
 //!
-//! The kernel starts [`init_main`] as process 1. It prepares the machine, starts this
-//! program again to measure ([`measure_main`]), reaps what is orphaned meanwhile, and
-//! restarts the machine, which ends the emulator. Two processes, so that a crash of the
-//! one that measures is told by the other, and is no panic of the kernel.
+//! The kernel starts [`init_main`] as process 1. It prepares the machine, starts this program
+//! again to measure ([`measure_main`]), reaps orphans meanwhile, and restarts the machine,
+//! which ends the emulator. There are two processes so that a crash of the one that measures
+//! is reported by the other instead of panicking the kernel.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,14 +23,14 @@ use serde::de::DeserializeOwned;
 
 use crate::remote::{self, Carrier, tell};
 
-/// The command that init starts this program with to measure; no part of the interface.
+/// The internal command with which init starts this program to measure.
 pub const MEASURE: &str = "__measure";
 
-/// The run directory, which grows in the guest's memory.
+/// The run directory, in the guest's memory.
 const RUN: &str = "/run/punctual";
 
-/// A word on the kernel's command line that has init end at once, upon which the kernel
-/// panics: for tests of what a panic leaves.
+/// A word on the kernel's command line that makes init end at once, so the kernel panics.
+/// Tests use it to see what a panic leaves.
 const END_INIT: &str = "punctual.end_init";
 
 /// What is mounted, where, and whether the plan can do without it.
@@ -50,8 +50,8 @@ pub fn is_init() -> bool {
     boot::is_init() && Path::new(ORDER_PATH).exists()
 }
 
-/// Init of a virtual board. What the kernel hands it as arguments is not read: on arm64
-/// words of the kernel's command line are among them.
+/// Init of a virtual board. It ignores its arguments: on arm64 they include words of the
+/// kernel's command line.
 pub fn init_main() {
     for (kind, on, optional) in MOUNTS {
         let mounted = fs::create_dir_all(on).and_then(|()| boot::mount(kind, Path::new(on), ""));
@@ -65,7 +65,7 @@ pub fn init_main() {
         eprintln!("punctual: init ends, as {END_INIT} on the command line asks");
         return;
     }
-    // Loads send to it; a kernel without a network has none.
+    // Network loads use the loopback device; a kernel without networking has none.
     if let Err(error) = boot::raise_loopback() {
         eprintln!("punctual: no loopback interface: {error}");
     }
@@ -89,7 +89,7 @@ fn read<T: DeserializeOwned>(path: &str) -> anyhow::Result<T> {
     serde_json::from_slice(&text).with_context(|| format!("cannot make sense of {path}"))
 }
 
-/// Prepares what the plan needs, has it measured, and tells how that ended.
+/// Prepares what the plan needs, runs it, and reports how that ended.
 fn attend(order: &Order, setup: &BoardSetup) {
     let mut way_out = match WayOut::open() {
         Ok(way_out) => way_out,
@@ -116,7 +116,7 @@ fn load_modules(setup: &BoardSetup) -> anyhow::Result<()> {
         File::open(&path)
             .and_then(|file| boot::load_module(&file, &module.parameters))
             .with_context(|| format!("cannot load module {}", module.file))?;
-        // Its memory is of use to the measurement.
+        // Frees memory for the measurement.
         let _ = fs::remove_file(path);
     }
     for (path, text) in &setup.writes {
@@ -126,7 +126,7 @@ fn load_modules(setup: &BoardSetup) -> anyhow::Result<()> {
 }
 
 fn find_devices(setup: &BoardSetup) -> anyhow::Result<()> {
-    // Devices of a driver that probes in the background appear a little later.
+    // Devices of a driver that probes asynchronously appear a little later.
     for path in &setup.expects {
         let mut waited = 0;
         while !Path::new(path).exists() {
@@ -138,7 +138,7 @@ fn find_devices(setup: &BoardSetup) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the measuring process to its end, at most as long as the order allows.
+/// Runs the measuring process to its end, for at most as long as the order allows.
 fn measure(order: &Order) -> anyhow::Result<()> {
     let events = process::child_events().context("events of children")?;
     let here = std::env::current_exe().context("this program")?;
@@ -169,7 +169,7 @@ fn measure(order: &Order) -> anyhow::Result<()> {
     }
 }
 
-/// The measuring process: runs the plan of the order, and sends the run out as it grows.
+/// The measuring process: runs the plan of the order and sends the run out as it grows.
 #[must_use]
 pub fn measure_main() -> i32 {
     let done = read::<Order>(ORDER_PATH).and_then(|order| {

@@ -1,9 +1,8 @@
-//! Settings and things that punctual leaves on a board while it runs:
-//! journalled first, undone at the end.
+//! Settings, folders and cgroups that punctual leaves on a board while it runs: noted in a
+//! journal first, undone at the end.
 //!
-//! Architecture invariant: nothing is changed before the line that undoes it is
-//! on disk, so that a SIGKILL between any two instructions leaves at most a
-//! line too many.
+//! Architecture invariant: nothing is changed before the line that undoes it is on disk. A
+//! SIGKILL between any two instructions leaves at most one superfluous line.
 
 mod dma_latency;
 mod entry;

@@ -1,5 +1,5 @@
-//! The texts of /proc that more than one part of punctual reads. From bytes, so that
-//! any root folder will do; what is damaged is `None` or left out.
+//! The texts of /proc that several parts of punctual read. The parsers take bytes, so any root
+//! folder will do; damaged input is `None` or left out.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'
 
 /// One size of `/proc/meminfo`, bytes.
 pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
-    // The kernel says kB and means KiB.
+    // The kernel writes kB but means KiB.
     let kib: u64 = values(text, key).next()?.strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -28,7 +28,7 @@ pub(crate) fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
 pub(crate) struct Stat {
     /// Its parent; 0 if that is outside the PID namespace.
     pub parent: Pid,
-    /// Whether it has ended and was not waited for yet.
+    /// Whether it has ended but has not been reaped.
     pub ended: bool,
     /// CPU time of the process and of its reaped children, clock ticks.
     pub cpu_ticks: u64,
@@ -44,7 +44,7 @@ impl Stat {
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(bytes);
-        // The name stands in parentheses and may hold any of them and blanks.
+        // The name is in parentheses and may itself contain parentheses and spaces.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         let (user, system) = (number(11)?, number(12)?);
@@ -59,8 +59,8 @@ impl Stat {
     }
 }
 
-/// The cgroups in `/proc/PID/cgroup` (cgroups(7)): the controllers of a hierarchy, empty
-/// for cgroup v2, and the path in it.
+/// The cgroups in `/proc/PID/cgroup` (cgroups(7)): the controllers of a hierarchy (empty for
+/// cgroup v2) and the path in it.
 pub(crate) fn cgroups(bytes: &[u8]) -> impl Iterator<Item = (String, PathBuf)> {
     lines(bytes).filter_map(|line| {
         let mut fields = line.splitn(3, |&byte| byte == b':').skip(1);
@@ -72,13 +72,13 @@ pub(crate) fn cgroups(bytes: &[u8]) -> impl Iterator<Item = (String, PathBuf)> {
 /// One line of `/proc/PID/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     pub root: PathBuf,
-    /// Where.
+    /// Mount point.
     pub point: PathBuf,
     /// File system type.
     pub kind: String,
-    /// Options of the file system; of cgroup v1 the controllers.
+    /// Options of the file system; for cgroup v1, the controllers.
     pub options: String,
 }
 
@@ -88,8 +88,8 @@ impl Mount {
         lines(mountinfo).filter_map(Self::parse).collect()
     }
 
-    /// Where the cgroup `path` is below this mount. `None` if the mount, as in a
-    /// container, shows another part of the hierarchy.
+    /// Where the cgroup `path` is below this mount. `None` if the mount shows another part of
+    /// the hierarchy, which happens in containers.
     pub(crate) fn cgroup(&self, path: &Path) -> Option<PathBuf> {
         Some(self.point.join(path.strip_prefix(&self.root).ok()?))
     }
@@ -108,7 +108,7 @@ impl Mount {
     }
 }
 
-/// mountinfo writes blanks, tabs, newlines and backslashes as `\ooo`.
+/// mountinfo writes spaces, tabs, newlines and backslashes as `\ooo`.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,9 +1,9 @@
 //! The recorder: what a probe's thread does with each sample.
 //!
-//! Architecture invariant: between two samples there is no lock, no allocation,
-//! no system call, no print, no floating point, no dynamic dispatch, and no loop
-//! but two short ones: the insertion of one of the worst samples (six steps), and once a
-//! second the words of a block.
+//! Architecture invariant: between two samples there is no lock, allocation, system call,
+//! print, floating point or dynamic dispatch, and there are only two short loops: the
+//! insertion of one of the worst samples (six steps) and, once a second, writing the words of
+//! a block.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use punctual_core::stats::Limits;
 
 use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
-/// How many of the worst samples a thread keeps with their times.
+/// How many of the worst samples a thread keeps, with their times.
 pub const WORST: usize = 64;
 
 /// How many samples above the trace threshold a thread keeps at most.
 pub const ABOVE_CAP: usize = 16_384;
 
-/// Bytes that recording the primary series takes for one thread, its stack aside.
+/// Bytes that recording the primary series takes per thread, without its stack.
 #[must_use]
 pub fn state_bytes() -> usize {
     state_bytes_with(RING_BLOCKS)
 }
 
-/// Bytes of a recorder whose ring holds `blocks` blocks.
+/// Bytes of a recorder whose ring has room for `blocks` blocks.
 #[must_use]
 pub fn state_bytes_with(blocks: usize) -> usize {
     let histograms = 2 * size_of::<u64>() * punctual_core::histogram::BINS;
@@ -42,7 +42,7 @@ pub fn state_bytes_with(blocks: usize) -> usize {
 pub struct Shared {
     /// Finished blocks.
     pub blocks: BlockRing,
-    /// Samples that missed releases.
+    /// Samples that were late enough to miss releases.
     pub late: LateRing,
 }
 
@@ -59,16 +59,16 @@ pub struct Recorder {
     block_end: u64,
     /// Samples from here on, ...
     usual_from: u64,
-    /// ... this many ns of them, are no extreme of the block, none of the worst, below
-    /// deadline and threshold, and not early: all that they change is counts and sums.
+    /// ... this many ns wide, are usual: within the block's extremes, not among the worst,
+    /// below deadline and threshold, and not early. They change only counts and sums.
     usual_width: u64,
     block: Moments,
     histogram: SignedHistogram,
     coarse: Coarse,
     shared: Arc<Shared>,
-    /// Instant at which the current block began, at the latest.
+    /// Latest instant at which the current block can have begun, ns of the probe's clock.
     block_start: u64,
-    /// Words of the ring of blocks that are published.
+    /// Words published to the ring of blocks.
     written: u64,
     late_pushed: u64,
     epoch: u64,
@@ -80,38 +80,38 @@ pub struct Recorder {
     late_lost: bool,
 }
 
-/// What a thread's recorder holds in the end.
+/// The results of a thread's recorder.
 #[derive(Debug)]
 pub struct Recording {
     /// Exact results.
     pub moments: Moments,
     /// All samples.
     pub histogram: SignedHistogram,
-    /// The worst samples and those above the threshold, in order of time.
+    /// The worst samples and those above the threshold, ordered by time.
     pub outliers: Vec<Outlier>,
-    /// Samples above the threshold that the cap left out.
+    /// Number of samples above the threshold that did not fit.
     pub left_out: u64,
-    /// Whether the late ring was full once: the corrected distribution comes from the bins.
+    /// Whether the late ring overflowed; the corrected distribution then comes from the bins.
     pub late_lost: bool,
 }
 
 impl Recorder {
-    /// A recorder of a thread's primary series: its ring outlasts a collector that is
-    /// starved for ten minutes. Samples count as warm-up until [`Recorder::begin`].
+    /// A recorder of a thread's primary series, whose ring lasts ten minutes if the collector
+    /// is starved. Samples count as warm-up until [`Recorder::begin`].
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self::with_blocks(limits, RING_BLOCKS)
     }
 
-    /// A recorder of the series `number` of its thread: the ring of the primary one, 0, is for
-    /// ten minutes, that of any other for one.
+    /// A recorder of the thread's series `number`. The ring of the primary series, 0, lasts
+    /// ten minutes, that of any other one minute.
     #[must_use]
     pub fn of_series(number: u32, limits: Limits) -> Self {
         Self::with_blocks(limits, if number == 0 { RING_BLOCKS } else { RING_BLOCKS_ASIDE })
     }
 
-    /// A recorder whose ring holds `blocks` seconds.
-    /// Allocates everything that recording needs: [`state_bytes_with`] says how much.
+    /// A recorder whose ring lasts `blocks` seconds. Allocates all memory that recording
+    /// needs; [`state_bytes_with`] tells how much.
     #[must_use]
     pub fn with_blocks(limits: Limits, blocks: usize) -> Self {
         let keeps = if limits.threshold == i64::MAX { 0 } else { ABOVE_CAP };
@@ -142,11 +142,12 @@ impl Recorder {
         Arc::clone(&self.shared)
     }
 
-    /// Ends the warm-up and returns its extreme: all that is recorded from here on counts,
-    /// in blocks of one second from `epoch` (ns of the probe's clock).
+    /// Ends the warm-up and returns its largest latency. Samples count from now on, in blocks
+    /// of one second from `epoch` (ns of the probe's clock).
     ///
-    /// Invariant: it asks for no memory. A real-time thread that maps or unmaps waits for
-    /// whoever holds the address space, a thread of no priority under a load among them.
+    /// Invariant: it does not allocate. A real-time thread that maps or unmaps memory waits
+    /// for the lock on the address space, which a low-priority thread under load may be
+    /// holding.
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
         self.histogram.clear();
@@ -170,7 +171,7 @@ impl Recorder {
         self.total.count + self.block.count
     }
 
-    /// Whether the block that is due can be published; a simulation waits for the collector here.
+    /// Whether the block that is due can be published. A simulation waits here for the collector.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.shared.blocks.has_room(self.written)
@@ -183,15 +184,15 @@ impl Recorder {
         self.block_end
     }
 
-    /// Records one sample: taken at `now`, `latency` late (signed), with `missed`
-    /// releases passed behind it.
+    /// Records one sample taken at `now`, with its signed `latency` and the number of releases
+    /// it `missed`.
     #[inline(always)]
     pub fn record(&mut self, now: u64, latency: i64, missed: u64) {
         if now >= self.block_end {
             self.next_block(now);
         }
         let value = latency.cast_unsigned();
-        // Below the first of them it wraps around: early samples are as far away as can be.
+        // Values below `usual_from` wrap around, so early samples appear far outside.
         if value.wrapping_sub(self.usual_from) < self.usual_width {
             self.count_above(value);
             self.block.sum += i128::from(value);
@@ -221,7 +222,7 @@ impl Recorder {
         self.block.sum_sq += u128::from(magnitude) * u128::from(magnitude);
     }
 
-    /// A sample that may be more than a count: a few in a second, but all that are early.
+    /// Handles a sample that may change more than counts: a few per second, and every early one.
     #[inline(never)]
     fn notable(&mut self, now: u64, latency: i64) {
         if latency >= 0 {
@@ -289,7 +290,7 @@ impl Recorder {
     #[inline(never)]
     fn late(&mut self, now: u64, latency: u64, missed: u64) {
         self.block.missed += missed;
-        // The collector sees nothing of the warm-up.
+        // The collector must not see the warm-up.
         if self.block_end == u64::MAX {
             return;
         }
@@ -311,7 +312,7 @@ impl Recorder {
         }
     }
 
-    /// Publishes the last block and gives everything out.
+    /// Publishes the last block and returns the results.
     #[must_use]
     pub fn finish(mut self) -> Recording {
         if self.block.count > 0 {
@@ -334,11 +335,11 @@ impl Recorder {
     }
 }
 
-/// The worst samples: once there are [`WORST`], a heap with the least of them first.
+/// The worst samples; once there are [`WORST`], a heap with the smallest first.
 #[derive(Debug)]
 struct Worst {
     kept: Vec<Outlier>,
-    /// The least of them; only what is above it comes in.
+    /// The smallest of them; only larger samples are inserted.
     floor: i64,
 }
 
@@ -361,7 +362,7 @@ impl Worst {
             if self.kept.len() < WORST {
                 return;
             }
-            // In ascending order it is a heap.
+            // In ascending order it is already a heap.
             self.kept.sort_unstable_by_key(|kept| kept.latency);
         } else {
             self.replace_least(sample);
@@ -369,7 +370,7 @@ impl Worst {
         self.floor = self.kept[0].latency;
     }
 
-    /// Sifts the sample down from the top to its place.
+    /// Replaces the smallest sample and sifts the new one down to its place.
     fn replace_least(&mut self, sample: Outlier) {
         let mut place = 0;
         while let Some(mut below) = (2 * place + 1 < WORST).then_some(2 * place + 1) {

@@ -1,8 +1,8 @@
-//! Measuring on behalf of another side: an [`Order`] is carried out, and the run goes out
-//! over a channel of bytes while it grows.
+//! Measures on behalf of another side: carries out an [`Order`] and sends the run out over a
+//! byte channel while it grows.
 //!
-//! Messages are written in the process that measures, between seconds of a cell: whatever
-//! takes them must hold it up for no longer than a file would.
+//! Messages are written by the process that measures, between seconds of a cell. The carrier
+//! must not delay it for longer than a file would.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,17 +15,17 @@ use punctual_sys::clock::monotonic_ns;
 
 use crate::engine::{self, Observer, Options, Progress, SyncPolicy};
 
-/// Takes the bytes of messages, all of them or with an error.
+/// Transports the bytes of messages, either all of them or with an error.
 pub trait Carrier {
-    /// Hands bytes to the other side.
+    /// Passes bytes to the other side.
     ///
     /// # Errors
-    /// What kept them from going out.
+    /// Why they could not be sent.
     fn carry(&mut self, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// Tells the other side. A message that does not go out is lost, and said on stderr: the
-/// measurement is worth more than what is told of it.
+/// Tells the other side. A message that cannot be sent is dropped with a line on stderr: the
+/// measurement matters more than its progress reports.
 pub fn tell(carrier: &mut dyn Carrier, event: Event) {
     send(carrier, &Message::Event(event));
 }
@@ -36,11 +36,11 @@ fn send(carrier: &mut dyn Carrier, message: &Message) {
     }
 }
 
-/// Runs the plan of the order in `dir`, which must not exist, and sends the run out as it
+/// Runs the plan of the order in `dir`, which must not exist yet, and sends the run out as it
 /// grows.
 ///
 /// # Errors
-/// As [`engine::run`]; or `run.json` could not be written.
+/// Those of [`engine::run`], or `run.json` could not be written.
 pub fn measure(order: &Order, dir: &Path, carrier: &mut dyn Carrier) -> anyhow::Result<()> {
     let options = Options {
         out: Some(PathBuf::from(dir)),
@@ -70,9 +70,9 @@ struct Sender<'a> {
     carrier: &'a mut dyn Carrier,
     /// The run directory.
     dir: &'a Path,
-    /// Folder of the cell that is measured.
+    /// Folder of the cell that is being measured.
     cell: Option<String>,
-    /// How much of a file that grows has been sent.
+    /// How much of each growing file has been sent.
     sent: BTreeMap<String, u64>,
 }
 
@@ -81,14 +81,14 @@ impl Sender<'_> {
         tell(self.carrier, event);
     }
 
-    /// A file that is replaced as a whole; one that is not there yet is sent later.
+    /// Sends a file that is replaced as a whole. If it does not exist yet it is sent later.
     fn whole(&mut self, name: &str) {
         if let Ok(bytes) = fs::read(self.dir.join(name)) {
             send(self.carrier, &Message::Whole(name.to_owned(), bytes));
         }
     }
 
-    /// What has been added to a file.
+    /// Sends what has been added to a file.
     fn added(&mut self, name: String) {
         let from = self.sent.get(&name).copied().unwrap_or(0);
         let mut bytes = Vec::new();

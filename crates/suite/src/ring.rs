@@ -1,12 +1,12 @@
 //! The rings between a probe's thread and the collector: one writer, one reader,
 //! no lock.
 //!
-//! Architecture invariant: the collector reads published words only. What lies between
-//! `tail` and `head` is the collector's, all else the probe's. Closing a block writes its
-//! words and moves `head` with Release. The collector reads with Acquire, and gives the
-//! words back by moving `tail`. All of it is plain loads and stores: with one writer a
-//! read-modify-write would only cost a locked instruction (on aarch64 a call). Each side
-//! passes in its own cursor, so it never reads back the word it publishes.
+//! Architecture invariant: the collector reads published words only. Words between `tail` and
+//! `head` belong to the collector, all others to the probe. Closing a block writes its words
+//! and moves `head` with Release; the collector reads with Acquire and returns the words by
+//! moving `tail`. These are plain loads and stores: with one writer, a read-modify-write would
+//! only add a locked instruction (on aarch64 a call). Each side passes in its own cursor, so
+//! it never reads back the word it publishes.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::block::{Block, CoarseBin, Late, Moments, coarse_bin};
 use punctual_core::histogram::COARSE_BINS;
 
-/// Blocks that the ring of a thread's primary series holds: a collector may be starved for
+/// Blocks in the ring of a thread's primary series: enough for a collector that is starved for
 /// ten minutes.
 pub const RING_BLOCKS: usize = 600;
 
-/// Blocks that the ring of any other series holds: a minute.
+/// Blocks in the ring of any other series: enough for one minute.
 pub const RING_BLOCKS_ASIDE: usize = 60;
 
-/// Late samples that a ring holds between two visits of the collector.
+/// Late samples that fit between two visits of the collector.
 pub const RING_LATE: usize = 1_024;
 
-/// Coarse bins that one second of samples of zero and above can fill: a thread's latencies
-/// do not overlap, so their sum is at most a second, but for the first, which may have
+/// Coarse bins that the non-negative samples of one second can fill. A thread's latencies do
+/// not overlap, so their sum is at most one second, not counting the first, which may have
 /// begun earlier.
 const BLOCK_BINS: usize = 86;
 
@@ -37,16 +37,16 @@ const WORDS: usize = 13;
 /// Words of the longest block: every bin on both sides of zero.
 const LONGEST: usize = WORDS + 2 * COARSE_BINS;
 
-/// The coarse histogram of the current block, which only the probe sees.
+/// The coarse histogram of the current block; only the probe uses it.
 #[derive(Debug)]
 pub struct Coarse {
     above: [u64; COARSE_BINS],
-    /// Of the magnitudes of values below zero.
+    /// Counts by magnitude of values below zero.
     below: [u64; COARSE_BINS],
 }
 
 impl Coarse {
-    /// Without a value.
+    /// All counts zero.
     pub const EMPTY: Self = Self { above: [0; COARSE_BINS], below: [0; COARSE_BINS] };
 
     /// Counts a value of zero or above, by the coarse bin of its magnitude.
@@ -61,32 +61,32 @@ impl Coarse {
         self.below[bin] += 1;
     }
 
-    /// Takes what a bin counted.
+    /// Returns and clears the count of a bin.
     fn take(&mut self, bin: CoarseBin) -> u64 {
         let number = usize::from(if bin < 0 { !bin } else { bin }.unsigned_abs());
         std::mem::take(if bin < 0 { &mut self.below[number] } else { &mut self.above[number] })
     }
 }
 
-/// A cache line of its own, so that writer and reader do not share one.
+/// A separate cache line, so that writer and reader do not share one.
 #[repr(align(64))]
 #[derive(Debug)]
 struct CacheLine<T>(T);
 
-/// The ring of blocks. Each takes the words of its moments and one for each coarse bin
-/// that counted something.
+/// The ring of blocks. Each block takes the words of its moments and one word per non-empty
+/// coarse bin.
 #[derive(Debug)]
 pub struct BlockRing {
     /// Words published so far.
     head: CacheLine<AtomicU64>,
-    /// Words that the collector has given back.
+    /// Words that the collector has returned.
     tail: CacheLine<AtomicU64>,
-    /// A power of two of them.
+    /// The words; their number is a power of two.
     words: Box<[AtomicU64]>,
 }
 
 impl BlockRing {
-    /// A ring for at least `blocks` blocks of samples of zero and above, of a second each.
+    /// A ring for at least `blocks` one-second blocks of non-negative samples.
     #[must_use]
     pub fn new(blocks: usize) -> Self {
         Self::of_words(Self::words(blocks))
@@ -101,7 +101,7 @@ impl BlockRing {
         }
     }
 
-    /// The longest block always has room, so that a thread that ends can publish its last.
+    /// Includes room for the longest block, so that a thread that ends can publish its last one.
     const fn words(blocks: usize) -> usize {
         (blocks * (WORDS + BLOCK_BINS) + 2 * LONGEST).next_power_of_two()
     }
@@ -117,7 +117,7 @@ impl BlockRing {
         &self.words[position as usize & (self.words.len() - 1)]
     }
 
-    /// Writer, with `written` words published: whether `length` more find room.
+    /// Writer, with `written` words published: whether `length` more words fit.
     fn fits(&self, written: u64, length: usize) -> bool {
         let used = written - self.tail.0.load(Ordering::Acquire);
         used + length as u64 <= self.words.len() as u64
@@ -129,8 +129,9 @@ impl BlockRing {
         self.fits(written, LONGEST + LONGEST)
     }
 
-    /// Writer, with `written` words published: publishes the current block and empties
-    /// `coarse`. Returns the words published now; none if there is no room: the block goes on.
+    /// Writer, with `written` words published: publishes the current block and clears
+    /// `coarse`. Returns the new number of published words, or `None` if there is no room; the
+    /// block then continues.
     pub fn publish(
         &self,
         written: u64,
@@ -139,12 +140,12 @@ impl BlockRing {
         coarse: &mut Coarse,
     ) -> Option<u64> {
         let bins = usize::try_from(coarse_bin(moments.max) - coarse_bin(moments.min));
-        // With room for a last block after it.
+        // Leaves room for a last block.
         let most = WORDS + bins.unwrap_or(0) + 1 + LONGEST;
         self.fits(written, most).then(|| self.close(written, index, moments, coarse))
     }
 
-    /// Writer, with `written` words published: publishes the last block; no other follows.
+    /// Writer, with `written` words published: publishes the last block; none follows.
     pub fn close(&self, written: u64, index: u64, moments: &Moments, coarse: &mut Coarse) -> u64 {
         let start = written + WORDS as u64;
         let mut end = start;
@@ -162,7 +163,7 @@ impl BlockRing {
         end
     }
 
-    /// Reader, with `taken` words given back: takes the oldest published block.
+    /// Reader, with `taken` words returned: takes the oldest published block.
     pub fn take(&self, taken: &mut u64, thread: u32) -> Option<Block> {
         if *taken == self.head.0.load(Ordering::Acquire) {
             return None;
@@ -179,10 +180,11 @@ impl BlockRing {
     }
 }
 
-/// Bits of an entry below its count: those of a bin.
+/// The low bits of an entry, which name the bin; the count is above them.
 const BIN_BITS: u32 = CoarseBin::BITS;
 
-/// A bin and its count, of which 48 bits are kept: more than four million a second for a year.
+/// Packs a bin and its count, of which 48 bits are kept: enough for four million per second
+/// over a year.
 fn entry(bin: CoarseBin, count: u64) -> u64 {
     count.min(u64::MAX >> BIN_BITS) << BIN_BITS | u64::from(bin.cast_unsigned())
 }
@@ -245,8 +247,8 @@ fn from_words(words: &[u64; WORDS]) -> (u64, u64, Moments) {
     (index, bins, moments)
 }
 
-/// The ring of late samples. When it is full the sample is not pushed, and the
-/// corrected distribution is made from the histogram's bins instead.
+/// The ring of late samples. If it is full the sample is dropped, and the corrected
+/// distribution is made from the histogram's bins instead.
 #[derive(Debug)]
 pub struct LateRing {
     head: CacheLine<AtomicU64>,
@@ -275,7 +277,7 @@ impl LateRing {
         &self.entries[usize::try_from(number).unwrap_or(0) % self.entries.len()]
     }
 
-    /// Writer, with `pushed` samples behind it: pushes a sample; false where the ring is full.
+    /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
     pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
         if pushed - self.tail.0.load(Ordering::Acquire) == self.entries.len() as u64 {
             return false;
@@ -287,7 +289,7 @@ impl LateRing {
         true
     }
 
-    /// Reader, with `taken` samples behind it: takes the oldest sample.
+    /// Reader, with `taken` samples taken so far: takes the oldest sample.
     pub fn take(&self, taken: u64, thread: u32) -> Option<Late> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
@@ -339,7 +341,7 @@ mod tests {
         let (mut written, mut taken) = (0, 0);
         let blocks: [&[i64]; 5] =
             [&[-40, -40, 7], &[i64::MAX, i64::MIN], &[i64::MIN, -1], &[0, 500, 500], &[-3]];
-        // Often enough to come around the ring's end in the midst of a block.
+        // Often enough that a block wraps around the end of the ring.
         for (index, values) in (10..).zip(blocks.iter().cycle().take(500)) {
             let (moments, mut coarse) = block_of(values);
             written = ring.publish(written, index, &moments, &mut coarse).unwrap();
@@ -374,7 +376,7 @@ mod tests {
             }
         }
         assert_eq!(index, 2);
-        // What did not find room is all there, and more comes to it.
+        // Nothing that did not fit is lost: it stays in the block, which goes on counting.
         let both: Vec<i64> = all.iter().flat_map(|value| [*value, -*value - 1]).collect();
         let (moments, mut coarse) = block_of(&both);
         let end = ring.close(written, index, &moments, &mut coarse);
@@ -417,7 +419,7 @@ mod loom_tests {
     #[test]
     fn the_reader_sees_whole_blocks_in_order() {
         loom::model(|| {
-            // Room for two blocks of one bin, so that the third waits for the reader.
+            // Room for two blocks of one bin each: the third waits for the reader.
             let ring = Arc::new(BlockRing::of_words(32));
             let writer = {
                 let ring = Arc::clone(&ring);

@@ -2,7 +2,7 @@
 
 use punctual_core::histogram::missed_behind;
 
-/// The releases of one thread: `first + k x interval`, as long as they lie before `end`.
+/// The releases of one thread: `first + k x interval`, as long as they are before `end`.
 #[derive(Debug, Clone, Copy)]
 pub struct Schedule {
     release: u64,
@@ -17,16 +17,16 @@ impl Schedule {
         Self { release: first, interval: interval.max(1), end }
     }
 
-    /// The release that is due next; none behind the end.
+    /// The release that is due next; `None` after the end.
     #[inline(always)]
     #[must_use]
     pub fn next(&self) -> Option<u64> {
         (self.release < self.end).then_some(self.release)
     }
 
-    /// The work of the current release started at `now`: its latency, signed, and how
-    /// many later releases passed meanwhile. Advances to the first release that has
-    /// not passed; one that is due exactly now has not.
+    /// The work of the current release started at `now`: returns its signed latency and how
+    /// many later releases have passed meanwhile. Advances to the first release that has not
+    /// passed; one that is due exactly now has not.
     #[inline(always)]
     pub fn serve(&mut self, now: u64) -> (i64, u64) {
         let latency = now.wrapping_sub(self.release).cast_signed();
@@ -39,7 +39,7 @@ impl Schedule {
 
     #[cold]
     fn skip(&mut self, now: u64) -> u64 {
-        // `release` is already the one after that which was served.
+        // `release` already points at the one after the release that was served.
         let passed = missed_behind(now - self.release, self.interval) + 1;
         let left = self.end.saturating_sub(self.release).div_ceil(self.interval);
         self.release = self.release.saturating_add(passed * self.interval);

@@ -1,5 +1,5 @@
-//! The costs: what the kernel costs in throughput. One file a family, one line a metric in
-//! [`COSTS`]. How they are timed is in [`crate::engine`]'s body of a cost cell.
+//! The costs: throughput of the kernel's basic operations. One file per family, one line per
+//! metric in [`COSTS`]. [`crate::engine`]'s body of a cost cell times them.
 
 use crate::registry::cost::CostEntry;
 use crate::registry::near;
@@ -12,7 +12,7 @@ pub static COSTS: &[CostEntry] = &[syscall::GETPPID];
 /// The metric of that name.
 ///
 /// # Errors
-/// A message that lists the metrics there are, and one that may have been meant.
+/// A message that lists the known metrics and suggests the one that may have been meant.
 pub fn find(name: &str) -> Result<&'static CostEntry, String> {
     COSTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let known: Vec<_> = COSTS.iter().map(|entry| entry.name).collect();

@@ -1,4 +1,4 @@
-//! System calls that do next to nothing: what it takes to enter the kernel and to leave it.
+//! System calls that do next to nothing: the cost of entering and leaving the kernel.
 
 use std::hint::black_box;
 use std::io;
@@ -11,8 +11,8 @@ use crate::registry::cost::{CostEntry, Operation};
 pub(super) const GETPPID: CostEntry = CostEntry {
     name: "lat.syscall",
     summary: "a system call that does next to nothing: getppid (null call)",
-    help: "Calls getppid(2) by its number, so that no library answers for the kernel. Comparable \
-to the null call of LMbench's summary, and timed afresh.",
+    help: "Calls getppid(2) by its number, so no library can answer instead of the kernel. Comparable to \
+the null call in LMbench's summary.",
     meaning: "one getppid, the empty loop subtracted",
     params: &[],
     needs: &[],

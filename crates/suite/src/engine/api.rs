@@ -1,4 +1,4 @@
-//! What the engine is told, and what it tells.
+//! The engine's interface: its options, and what it reports.
 
 use std::path::{Path, PathBuf};
 
@@ -9,38 +9,38 @@ use punctual_sys::signal::Signal;
 
 use super::run_dir::SyncPolicy;
 
-/// How to run a plan, in addition to the plan.
+/// How to run a plan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The run directory; none: `punctual-runs/<UTC time>-<board>-<kernel>`.
+    /// The run directory; `None`: `punctual-runs/<UTC time>-<board>-<kernel>`.
     pub out: Option<PathBuf>,
-    /// Name of the board; none: the host name.
+    /// Name of the board; `None`: the host name.
     pub board_name: Option<String>,
-    /// Exit latency to hold `/dev/cpu_dma_latency` at, us; none: leave it alone.
+    /// Exit latency to hold `/dev/cpu_dma_latency` at, us; `None`: leave it alone.
     pub dma_latency_us: Option<u32>,
     /// A sample above this ends the run, ns.
     pub break_ns: Option<u64>,
-    /// Samples above this are all kept, ns.
+    /// Every sample above this is kept, ns.
     pub threshold_ns: Option<u64>,
-    /// When records are forced to the disk.
+    /// When records are synced to disk.
     pub sync: SyncPolicy,
-    /// Runs that belong together.
+    /// Name of the group of runs that belong together.
     pub group: Option<String>,
-    /// Number within the group.
+    /// Number within that group.
     pub replicate: Option<u32>,
     /// Delay before the first release, ns.
     pub phase_ns: u64,
     /// Allows priority 99.
     pub force: bool,
-    /// The virtual board that this machine is; none elsewhere. Who made the board adds to the
-    /// record what it was made of.
+    /// The virtual board that this machine is, if it is one. The lab, which made the board,
+    /// adds to the record what it was made of.
     pub virtual_board: Option<VirtualBoard>,
-    /// SHA-256 of this program, hexadecimal, if that is known already; else it is computed after
+    /// SHA-256 of this program, hexadecimal, if already known; otherwise it is computed after
     /// the last cell.
     pub tool_sha256: Option<String>,
 }
 
-/// What is wrong with what was asked for; nothing was measured.
+/// What is wrong with the request; nothing was measured.
 #[derive(Debug)]
 pub struct UsageError(pub String);
 
@@ -57,7 +57,7 @@ impl std::error::Error for UsageError {}
 pub struct Progress<'a> {
     /// The cell's key.
     pub key: &'a str,
-    /// Measured so far, ns.
+    /// Time measured so far, ns.
     pub measured_ns: u64,
     /// Largest sample so far, ns.
     pub max_ns: Option<i64>,
@@ -65,13 +65,13 @@ pub struct Progress<'a> {
     pub threads: &'a [Moments],
 }
 
-/// Follows a run.
+/// Callbacks that follow a run.
 pub trait Observer {
-    /// The run directory is there; `plan_ns` is what the plan takes, warm-ups included.
+    /// The run directory exists; `plan_ns` is the planned time of all cells, warm-ups included.
     fn started(&mut self, run: &Run, dir: &Path, plan_ns: u64);
-    /// A cell begins; `before_ns` of the plan lie behind.
+    /// A cell begins; the cells before it were planned to take `before_ns`.
     fn cell_started(&mut self, cell: &Cell, number: usize, before_ns: u64);
-    /// Once a second within a cell.
+    /// Called once a second within a cell.
     fn progress(&mut self, progress: &Progress<'_>);
     /// SIGUSR1 asked for a snapshot.
     fn snapshot(&mut self);

@@ -1,5 +1,5 @@
-//! What measures in a cell, apart from the frame that is the same for all: load, time base,
-//! CPU share, conditions.
+//! The body of a cell: the part that measures. The frame around it (load, time base, CPU
+//! share, conditions) is the same for every kind of cell.
 
 use std::io;
 
@@ -9,22 +9,22 @@ use punctual_core::schema::Cell;
 
 use super::run_dir::CellFiles;
 
-/// When a body measures; instants of CLOCK_MONOTONIC, ns.
+/// When a body measures. Instants are CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     /// End of the warm-up.
     pub(super) warmup_end: u64,
     /// Start of the measurement.
     pub(super) epoch: u64,
-    /// Its end; `u64::MAX` if the body ends by itself.
+    /// End of the measurement; `u64::MAX` if the body ends by itself.
     pub(super) end: u64,
-    /// Whether time is simulated: seconds are those that were collected.
+    /// Whether time is simulated; progress is then counted in the seconds collected.
     pub(super) simulated: bool,
-    /// The longest time that lies between two samples of a thread by intention, ns.
+    /// Longest intended time between two samples of a thread, ns.
     pub(super) pause_ns: u64,
 }
 
-/// What measures in a cell. The main thread holds it and visits it once a second.
+/// The part of a cell that measures. The main thread owns it and visits it once a second.
 pub(super) trait Body {
     /// When it measures.
     fn times(&self) -> Times;
@@ -35,25 +35,25 @@ pub(super) trait Body {
     /// Tells its threads to end.
     fn stop(&self);
 
-    /// Whether its threads were told to end, by [`Body::stop`] or by one of themselves.
+    /// Whether its threads were told to end, by [`Body::stop`] or by one of them.
     fn is_stopping(&self) -> bool;
 
     /// Interrupts the waits of threads that have not ended.
     fn wake(&self) {}
 
-    /// Interrupts the waits of threads that are still in the warm-up, when it is over: each may
-    /// wait for a partner that has left it. Whether there are any.
+    /// Interrupts the waits of threads that are still in the warm-up after its end: each may be
+    /// waiting for a partner that has already left it. Returns whether there are any.
     fn wake_late(&self) -> bool {
         false
     }
 
-    /// The measurement begins: what is found from here on counts.
+    /// Called when the measurement begins: only what is found after this counts.
     fn begin(&mut self) {}
 
-    /// Takes what there is to take; whether there was anything.
+    /// Collects what is new; returns whether there was anything.
     ///
     /// # Errors
-    /// What ends the cell early.
+    /// An error that ends the cell early.
     fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool>;
 
     /// Seconds of simulated time for which everything was collected.

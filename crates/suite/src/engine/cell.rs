@@ -17,8 +17,7 @@ use crate::harness::context::LoadContext;
 use crate::harness::set::LoadSet;
 use crate::registry::need::unmet;
 
-/// Measures one cell; what it found is in `run.cells[number]`. An error is one of the run
-/// directory.
+/// Measures one cell and puts what it found into `run.cells[number]`.
 ///
 /// # Errors
 /// The cell's files cannot be made.
@@ -45,7 +44,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The outer result is one of the run directory, the inner one a reason to skip the cell.
+/// The outer error is one of the run directory; the inner one is the reason to skip the cell.
 fn measure(
     environment: &mut Environment<'_>,
     plan: &Plan,
@@ -62,9 +61,10 @@ fn measure(
         Ok(load) => load,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    // A run that is killed is read by its files alone: the names of what was counted too.
+    // A run that is killed must be readable from its files alone, including the names of the
+    // load's counters.
     run.cells[number].load_work = load.described();
-    // What fails here fails again after the cell, and is told then.
+    // A failure here repeats after the cell, and is reported then.
     let _ = environment.store.write_run(run);
     let cell = &mut run.cells[number];
     let mut body = match body(environment, plan, prepared) {

@@ -1,5 +1,5 @@
-//! The collector: drains the rings of every thread's series, once a second, to disk and to
-//! the account of missed releases. Runs in the main thread, not real-time.
+//! The collector: once a second it drains the rings of every thread's series to disk and
+//! counts the missed releases. It runs in the main thread, which is not real-time.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ pub(super) struct Track {
     pub(super) series: u32,
     shared: Arc<Shared>,
     pub(super) limits: Limits,
-    /// Words of the ring of blocks.
+    /// Words taken from the ring of blocks.
     words_taken: u64,
     late_taken: u64,
-    /// Releases that passed behind late samples.
+    /// Releases that late samples missed.
     pub(super) behind: Behind,
     /// All blocks so far.
     pub(super) moments: Moments,
-    /// Seconds with an exceedance, by the block that it landed in.
+    /// Seconds with an exceedance, assigned by the block that recorded it.
     pub(super) clusters: u64,
     /// The second after the last block.
     seconds: u64,

@@ -23,7 +23,7 @@ use crate::registry::Values;
 use crate::registry::cost::CostEntry;
 use crate::registry::probe::Stop;
 
-/// Enough for an operation that forks, maps and calls.
+/// Enough for an operation that forks or maps.
 const STACK_BYTES: usize = 256 * 1024;
 
 /// A cost cell that is being measured.
@@ -36,7 +36,7 @@ pub(super) struct CostBody {
     times: Times,
 }
 
-/// CLOCK_MONOTONIC until the cell's duration is over.
+/// Real time, read from CLOCK_MONOTONIC; over when the cell's duration has passed.
 struct Real {
     end_ns: u64,
     stop: Arc<Stop>,

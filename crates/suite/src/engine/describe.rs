@@ -1,4 +1,4 @@
-//! The run as it stands before its first cell: board, kernel, conditions, facts.
+//! The record of the run before its first cell: board, kernel, conditions, facts.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,8 @@ pub(super) fn conditions(
     };
     let mut conditions = facts::conditions(facts, &measurement);
     if let Some(board) = &options.virtual_board {
-        // The host is no part of a virtual board whose time is counted; what it is says more.
+        // The host does not affect a virtual board whose time is counted; the board's own
+        // condition says more.
         conditions.retain(|condition| condition.id != "virtual-machine");
         conditions.insert(0, facts::virtual_board(board));
     }
@@ -135,7 +136,7 @@ pub(super) fn insert(run: &mut Run, group: &str, facts: &impl serde::Serialize) 
     }
 }
 
-/// Tells two runs apart that start within a second on one board.
+/// Tells apart two runs that start on one board within a second.
 fn random_bits() -> u32 {
     use std::hash::{BuildHasher, RandomState};
     u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0)

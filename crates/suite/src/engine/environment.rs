@@ -1,4 +1,4 @@
-//! What the cells of a run share.
+//! State shared by the cells of a run.
 
 use punctual_core::verdict::Rule;
 use punctual_sys::signal::{Signal, Signals, die_by_default};
@@ -9,7 +9,7 @@ use super::run_dir::{RunDir, SyncPolicy};
 use crate::facts::{CpuTimes, Interrupts, Ticks};
 use crate::knobs::Journal;
 
-/// What the cells of a run share.
+/// State shared by the cells of a run.
 pub(super) struct Environment<'a> {
     pub(super) store: &'a mut RunDir,
     pub(super) signals: &'a Signals,
@@ -22,7 +22,8 @@ pub(super) struct Environment<'a> {
     pub(super) phase_ns: u64,
     pub(super) sync: SyncPolicy,
     pub(super) interrupts: Interrupts,
-    /// Nobody knew the executable's hash; it takes too long to be computed before the cells.
+    /// The caller did not pass the executable's hash. Computing it takes too long to do before
+    /// the cells.
     pub(super) hash_at_end: bool,
     pub(super) ended_by: Option<Signal>,
 }
@@ -36,7 +37,7 @@ impl Environment<'_> {
         self.observer.progress(progress);
     }
 
-    /// A second signal: nothing is waited for. Loads end with this process.
+    /// On a second signal nothing is waited for. Loads end with this process.
     pub(super) fn end_at_once(&mut self, signal: Signal) {
         self.journal.undo_or_complain();
         self.store.release_reserve();

@@ -30,7 +30,7 @@ pub(super) struct LatencyBody<'a> {
     helpers: Vec<String>,
     team: Team,
     collector: Collector,
-    /// Series that the session records, by thread; without samples they cost nothing more.
+    /// Recorders of the series that the session records, by thread.
     tracks: Vec<Vec<Recorder>>,
     intervals: Intervals,
     actors_named: usize,
@@ -39,13 +39,13 @@ pub(super) struct LatencyBody<'a> {
     begun: bool,
 }
 
-/// What a latency cell is started with.
+/// Parameters that a latency cell starts with.
 pub(super) struct Start<'a> {
     pub(super) plan: &'a Plan,
     pub(super) duration_ns: u64,
     pub(super) samples: Option<u64>,
     pub(super) phase_ns: u64,
-    /// Of the primary series.
+    /// Limits of the primary series.
     pub(super) limits: Limits,
     /// Why real-time scheduling is refused, if it is.
     pub(super) refused: Option<&'a String>,
@@ -82,9 +82,9 @@ impl<'a> LatencyBody<'a> {
             duties.push((plan.clone(), Duty::Probe(session.thread(plan.number)?, limits)));
         }
         let mut helpers = Vec::new();
-        for (beside, name, helper) in session.helpers() {
-            let plan = probe.threads.threads.iter().find(|thread| thread.number == beside);
-            let plan = plan.ok_or_else(|| format!("{name}: there is no thread {beside}"))?;
+        for (helped, name, helper) in session.helpers() {
+            let plan = probe.threads.threads.iter().find(|thread| thread.number == helped);
+            let plan = plan.ok_or_else(|| format!("{name}: there is no thread {helped}"))?;
             helpers.push(name);
             duties.push((plan.clone(), Duty::Helper(helper)));
         }
@@ -129,7 +129,7 @@ impl<'a> LatencyBody<'a> {
         })
     }
 
-    /// Names that are new, then what each had; all in the cell's own time.
+    /// Writes new actor names before the intervals that use them, in the cell's own time.
     fn push_intervals(&mut self, files: &mut CellFiles) -> bool {
         let any = !self.intervals.found.is_empty();
         for (number, name) in (0..).zip(&self.intervals.actors).skip(self.actors_named) {
@@ -138,7 +138,7 @@ impl<'a> LatencyBody<'a> {
         self.actors_named = self.intervals.actors.len();
         let since = |at: u64| at.saturating_sub(self.go.epoch);
         for (cpu, from, to, actor) in self.intervals.found.drain(..) {
-            // What ended before the measurement is the warm-up's.
+            // Intervals that ended before the measurement belong to the warm-up.
             if to > self.go.epoch {
                 let interval = Interval { cpu, from: since(from), to: since(to), actor };
                 files.push(&Record::Interval(interval));
@@ -149,7 +149,7 @@ impl<'a> LatencyBody<'a> {
 }
 
 impl Start<'_> {
-    /// Start, warm-up and end: threads get 20 ms to arrive, and 10 ms between
+    /// The start, warm-up and end of the cell. Threads get 20 ms to arrive, and 10 ms between
     /// warm-up and measurement to clear their recorders.
     fn go(&self, simulated: bool) -> Go {
         let warmup = monotonic_ns() + 20_000_000;
@@ -167,8 +167,8 @@ impl Start<'_> {
 }
 
 impl ProbeCell {
-    /// The series that one side records, by number, with the limits of each: only the
-    /// primary one has any.
+    /// The series that one side records, by number, each with its limits. Only the primary
+    /// series has limits.
     fn limits_of(&self, side: By, primary: Limits) -> Vec<(u32, Limits)> {
         let limits = |number| if number == 0 { primary } else { Limits::NONE };
         let all = (0..).zip(self.entry.by());
@@ -217,8 +217,8 @@ impl Body for LatencyBody<'_> {
     }
 
     fn begin(&mut self) {
-        // What the session found of the warm-up is not measured. Intervals that reach into the
-        // measurement are: this thread may come late to its start.
+        // What the session recorded during the warm-up does not count, except for intervals
+        // that reach into the measurement: this thread may be late for its start.
         let _ = self.drain_session();
         for track in self.tracks.iter_mut().flatten() {
             track.begin(self.go.epoch);

@@ -1,5 +1,5 @@
-//! The main thread while a body measures: collects every second, passes on
-//! progress, acts on signals, and sees to it that its threads end.
+//! The main thread while a body measures: it collects every second, reports progress, handles
+//! signals and makes sure that the body's threads end.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::harness::set::LoadSet;
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) interrupted: bool,
-    /// Why it ended early, if that was an error.
+    /// The error that ended it early, if there was one.
     pub(super) failed: Option<String>,
 }
 
@@ -34,18 +34,18 @@ pub(super) struct MainThread<'e, 'o> {
     second: u64,
     first: Option<Ticks>,
     last: Option<Ticks>,
-    /// What each part of the load had done when the measurement began.
+    /// Counters of each part of the load when the measurement began.
     done_before: Vec<Vec<u64>>,
 }
 
-/// How long after the end of the warm-up threads may take to leave it by themselves.
+/// How long threads may take to leave the warm-up by themselves, ns.
 const WARM_UP_GRACE_NS: u64 = 5_000_000;
 
-/// How long a thread that was woken may take to end, or to leave the warm-up, before it is
-/// woken again.
+/// How long a woken thread may take to end or to leave the warm-up before it is woken again,
+/// ns.
 const WAKE_AGAIN_NS: u64 = 10_000_000;
 
-/// Visits, one a second, without anything new before the watchdog ends the cell.
+/// Seconds without anything new before the watchdog ends the cell.
 fn patience(pause_ns: u64) -> u64 {
     30 + pause_ns.saturating_mul(3) / SECOND_NS
 }
@@ -108,7 +108,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         })
     }
 
-    /// Until the measurement begins.
+    /// Waits for the measurement to begin.
     fn warm_up(&mut self, body: &mut dyn Body, ended: &mut Ended) {
         while monotonic_ns() < self.times.epoch && !body.ended() && !ended.interrupted {
             let over = self.times.warmup_end + WARM_UP_GRACE_NS;
@@ -117,7 +117,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         }
     }
 
-    /// A little after the end of the second that is due.
+    /// Shortly after the end of the second that is due.
     fn next_visit(&self) -> u64 {
         if self.times.simulated {
             return monotonic_ns() + 1_000_000;
@@ -125,12 +125,12 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.times.epoch + (self.second + 1) * SECOND_NS + 50_000_000
     }
 
-    /// Waits until `instant`, or until something happens; whether it was ended early.
+    /// Waits until `instant` or until something happens; returns whether the cell was ended early.
     fn wait(&mut self, body: &dyn Body, ended: &mut Ended, instant: u64) -> bool {
         let now = monotonic_ns();
-        // Threads that are told to end, or whose time is over, may sleep in a long interval.
+        // Threads that were told to end, or whose time is over, may be asleep for long.
         let ending = body.is_stopping() || (!self.times.simulated && now > self.times.end);
-        // A thread that was about to sleep when it was woken sleeps on: again until none is left.
+        // A thread that was woken just before it slept sleeps on: repeat until none is left.
         let waking = if ending {
             body.wake();
             true
@@ -198,8 +198,8 @@ fn totals(load: &mut LoadSet) -> Vec<Vec<u64>> {
     load.sample().into_iter().map(counts).collect()
 }
 
-/// Binds the collector to CPUs without probe threads, and not to their SMT
-/// siblings where that leaves any; returns the mask to put back.
+/// Moves the collector to CPUs without probe threads and, if any remain, without their SMT
+/// siblings; returns the mask to restore.
 pub(super) fn keep_clear_of(probes: &CpuSet) -> Option<CpuSet> {
     let inherited = affinity::get().ok()?;
     let siblings: CpuSet = probes

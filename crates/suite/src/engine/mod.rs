@@ -45,13 +45,13 @@ use threads::Reach;
 use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts};
 use crate::knobs::{DmaLatency, Journal};
 
-/// Nothing useful is delayed for longer, and the sum of instants stays far below 2^64 ns.
+/// Longer delays are useless, and sums of instants stay far below 2^64 ns.
 const LONGEST_DELAY_NS: u64 = 3_600 * SECOND_NS;
 
 /// Runs a plan on this machine. Call it in the main thread, before others start.
 ///
 /// # Errors
-/// [`UsageError`] for what was asked for; others where nothing could be measured.
+/// [`UsageError`] if the request itself is wrong; other errors if nothing could be measured.
 pub fn run(
     plan: &Plan,
     options: &Options,
@@ -67,7 +67,7 @@ pub fn run(
     let plan = &canonical(plan).map_err(wrong)?;
     let clock_cost = measure_cost(Clock::Monotonic);
     let reach = Reach {
-        cpus: affinity::reachable().context("the CPUs that can be had")?,
+        cpus: affinity::reachable().context("the CPUs that can be used")?,
         inherited: affinity::get().context("the inherited affinity")?,
         clock_cost_ns: clock_cost.cost_ns,
         force: options.force,
@@ -130,8 +130,8 @@ fn limit(ns: Option<u64>) -> i64 {
     ns.map_or(i64::MAX, |ns| i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// Runs the cells and rewrites `run.json` after each. What was measured is never
-/// given up for an error of the disk: returns why the last `run.json` is not there.
+/// Runs the cells and rewrites `run.json` after each. Results are never given up because of a
+/// disk error; returns why the last `run.json` could not be written.
 fn run_cells(
     environment: &mut Environment<'_>,
     plan: &Plan,
@@ -142,7 +142,7 @@ fn run_cells(
     let mut before_ns = 0;
     for (number, cell) in prepared.iter().enumerate() {
         run.cells[number].state = CellState::Running;
-        // What fails here fails again behind the cell, and is told then.
+        // A failure here repeats after the cell, and is reported then.
         let _ = environment.store.write_run(run);
         environment.observer.cell_started(&run.cells[number], number, before_ns);
         let done = cell::run(environment, plan, cell, run, number);
@@ -173,7 +173,7 @@ fn run_cells(
         }
     }
     environment.store.release_reserve();
-    // With the reserve given back there may be room for what was refused.
+    // Releasing the reserve may make room for what was refused.
     if not_written.is_some() {
         not_written = environment.store.write_run(run).err();
     }
@@ -199,7 +199,7 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
     run.verdict = judge_run(&judged);
 }
 
-/// All clocks, read one after the other.
+/// Reads all clocks in a row.
 fn time_base() -> TimeBase {
     TimeBase {
         monotonic_ns: Clock::Monotonic.now_ns(),

@@ -1,4 +1,4 @@
-//! What a latency cell leaves, as records and as `run.json` has it.
+//! Assembles what a latency cell found into its records and its part of `run.json`.
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::Histogram;
@@ -12,10 +12,10 @@ use super::thread::ThreadEnd;
 use crate::recorder::Recording;
 use crate::registry::probe::{By, Closed, Pace};
 
-/// Everything that the threads, the session and the collector leave.
+/// What the threads, the session and the collector leave behind.
 pub(super) struct Left<'a> {
     pub(super) probe: &'a ProbeCell,
-    /// Of the threads that measured, then of the helpers; none of one that panicked.
+    /// Results of the threads that measured, then of the helpers; `None` for one that panicked.
     pub(super) ends: Vec<Option<ThreadEnd>>,
     /// What the session recorded, by thread.
     pub(super) by_session: Vec<Vec<Recording>>,
@@ -24,7 +24,7 @@ pub(super) struct Left<'a> {
     pub(super) closed: Closed,
 }
 
-/// Found series of one thread.
+/// What one series of one thread yielded.
 struct Found {
     thread: u32,
     series: u32,
@@ -34,7 +34,7 @@ struct Found {
 }
 
 impl Left<'_> {
-    /// Puts all of it into `cell`, statistics included, and returns the records.
+    /// Fills in `cell`, statistics included, and returns the final records.
     pub(super) fn assemble(self, cell: &mut Cell) -> Vec<Record> {
         let threads = self.probe.threads.threads.len();
         let (mut ends, helper_ends) = {
@@ -101,8 +101,7 @@ fn of_thread(
     all.map(|(series, recording)| (number, series, recording)).collect()
 }
 
-/// What the missed releases would have seen: as collected, or from the bins if the late ring
-/// was full.
+/// The latencies of missed releases: as collected or, if the late ring overflowed, from the bins.
 fn behinds(
     recordings: Vec<Vec<(u32, u32, Recording)>>,
     mut tracks: Vec<Track>,
@@ -118,7 +117,7 @@ fn behinds(
             (std::mem::take(&mut track.behind), track.clusters)
         });
         if series != 0 {
-            // A missed release is one of the primary series.
+            // Only the primary series has releases that can be missed.
             behind = Behind::default();
         }
         all.push(Found { thread, series, recording, behind, clusters });
@@ -181,7 +180,7 @@ fn placement(end: &ThreadEnd) -> Placement {
     }
 }
 
-/// Writes the records of the cell's end; what could not be written is noted in `cell`.
+/// Writes the final records of the cell; what could not be written is noted in `cell`.
 pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store: &mut RunDir) {
     let failed = files.failed().map(str::to_owned);
     let finished = files.finish(records, store).err().map(|error| error.to_string());
@@ -201,13 +200,13 @@ pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store
     }
 }
 
-/// The cell ended early by an error.
+/// Marks the cell as ended early by an error.
 pub(super) fn failed(cell: &mut Cell, reason: String) {
     cell.state = CellState::Failed;
     cell.reason = Some(reason);
 }
 
-/// A note on one cell.
+/// Adds a note to one cell.
 pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
     cell.conditions.push(Condition { id: id.to_owned(), text });
 }
@@ -239,7 +238,7 @@ fn note_thread(cell: &mut Cell, name: &str, end: Option<&ThreadEnd>) {
     }
 }
 
-/// A load `none` under which the CPUs were busier than this was no idle machine.
+/// Above this share of CPU time a machine under load `none` was not idle.
 const IDLE_LIMIT: f64 = 0.1;
 
 fn note_idle(cell: &mut Cell) {
@@ -254,7 +253,7 @@ fn note_idle(cell: &mut Cell) {
     }
 }
 
-/// Says of each part of the load what went wrong with it.
+/// Adds a note for each part of the load that went wrong.
 pub(super) fn note_load(cell: &mut Cell) {
     let troubles: Vec<_> = cell.load_work.iter().filter_map(load_trouble).collect();
     for trouble in troubles {

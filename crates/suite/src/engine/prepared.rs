@@ -16,7 +16,7 @@ use crate::{costs, probes};
 
 /// A cell whose names and parameters have been checked.
 pub(super) struct Prepared {
-    /// As planned, in its canonical form.
+    /// The planned cell in its canonical form.
     pub(super) plan: CellPlan,
     pub(super) load: LoadSpec,
     pub(super) measures: Measures,
@@ -26,7 +26,7 @@ pub(super) struct Prepared {
 pub(super) enum Measures {
     Probe(ProbeCell),
     Cost(CostCell),
-    /// Its probe is not in this version: it can only be skipped.
+    /// The probe is planned for a later version: the cell can only be skipped.
     Later(&'static ProbeEntry),
 }
 
@@ -44,12 +44,12 @@ pub(super) struct CostCell {
     pub(super) values: Values,
 }
 
-/// The plan with every name checked and every parameter in the one way that it is written:
-/// equal measurements have equal keys, whoever planned them. Parameters of probes that a
-/// later version brings are not known yet and taken as they are.
+/// Checks every name in the plan and writes every parameter in its canonical form, so that
+/// equal measurements have equal keys whoever planned them. Parameters of planned probes are
+/// not known yet and are kept as they are.
 ///
 /// # Errors
-/// A message that says what is wrong and what there is instead.
+/// A message that says what is wrong and lists the alternatives.
 pub fn canonical(plan: &Plan) -> Result<Plan, String> {
     let cells = plan.cells.iter().map(canonical_cell).collect::<Result<_, _>>()?;
     Ok(Plan { cells, ..plan.clone() })
@@ -64,8 +64,8 @@ fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
             entry => {
                 let values = entry.read(&cell.params)?;
                 let mut params = values.canonical();
-                // They differ from their defaults by being asked for: what was asked for
-                // and is refused skips the cell.
+                // Asking for a policy differs from getting it by default: if it was asked for
+                // and is refused, the cell is skipped.
                 let asked = |name: &str| ["policy", "priority"].contains(&name);
                 let all = values.effective().into_iter();
                 params.extend(all.filter(|(name, _)| asked(name) && values.is_given(name)));
@@ -76,8 +76,8 @@ fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
     Ok(CellPlan { params, load: load.canonical().to_owned(), ..cell.clone() })
 }
 
-/// How long a cell must be for so many samples a thread: twice the time of its releases, in
-/// whole seconds; none if nothing tells.
+/// How long a cell must be to yield this many samples per thread, ns: twice the time of its
+/// releases, in whole seconds. `None` if the probe has no period to tell.
 #[must_use]
 pub fn long_enough_ns(probe: &Named, samples: u64) -> Option<u64> {
     let entry = probes::find(&probe.name).ok().filter(|entry| entry.pace.has_interval())?;
@@ -91,7 +91,7 @@ impl Prepared {
     /// Checks a cell of a canonical plan.
     ///
     /// # Errors
-    /// A message that says what is wrong and what there is instead.
+    /// A message that says what is wrong and lists the alternatives.
     pub(super) fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
         let load = LoadSpec::parse(&plan.load).map_err(|error| error.to_string())?;
         let measures = match &plan.subject {
@@ -104,7 +104,7 @@ impl Prepared {
         Ok(Self { plan: plan.clone(), load, measures })
     }
 
-    /// Every CPU that a thread which measures is bound to.
+    /// Every CPU that a measuring thread is bound to.
     pub(super) fn bound_cpus(&self) -> CpuSet {
         match &self.measures {
             Measures::Probe(probe) => probe.threads.bound_cpus(),
@@ -123,7 +123,7 @@ impl Prepared {
         always.iter().copied().chain(values.needs()).collect()
     }
 
-    /// The cell as it stands before it is run.
+    /// The record of the cell before it runs.
     pub(super) fn pending(&self, number: usize) -> Cell {
         let what = match &self.measures {
             Measures::Probe(cell) => What::Latency(Latency {

@@ -1,4 +1,4 @@
-//! What this process may do on this board, tried rather than guessed.
+//! What this process may do on this board: tried, not guessed.
 
 use std::io;
 
@@ -6,17 +6,17 @@ use punctual_sys::sched::{self, Policy};
 
 use crate::facts::Facts;
 
-/// What could be had.
+/// What was granted.
 #[derive(Debug, Clone, Default)]
 pub struct Privileges {
-    /// Why real-time scheduling cannot be had; none: it can.
+    /// Why real-time scheduling is refused; `None` if it is allowed.
     pub real_time: Option<String>,
-    /// Why memory cannot be locked; none: it is.
+    /// Why memory could not be locked; `None` if it is locked.
     pub memory: Option<String>,
 }
 
 impl Privileges {
-    /// Tries real-time scheduling in a thread of its own, and locks the memory.
+    /// Tries real-time scheduling in a short-lived thread, and locks the memory.
     #[must_use]
     pub fn try_out(facts: &Facts) -> Self {
         let tried = std::thread::scope(|scope| {
@@ -35,15 +35,15 @@ impl Privileges {
         }
     }
 
-    /// Whether both could be had.
+    /// Whether both were granted.
     #[must_use]
     pub fn all(&self) -> bool {
         self.real_time.is_none() && self.memory.is_none()
     }
 }
 
-/// The reason of a refusal and what to do about it. EPERM has three, and "run as
-/// root" helps with one of them only.
+/// The reason for a refusal and its remedy. EPERM has three causes, and "run as root" helps
+/// with only one of them.
 fn why_not(facts: &Facts, error: &io::Error) -> String {
     let refused = format!("real-time scheduling is refused: {error}");
     if error.kind() != io::ErrorKind::PermissionDenied {

@@ -1,5 +1,5 @@
-//! The run directory while it is written: append-only records, `run.json`
-//! rewritten by write-temp, fsync, rename.
+//! The run directory while it is written: records are only appended, and `run.json` is
+//! replaced atomically (write to a temporary file, fsync, rename).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,16 +10,16 @@ use punctual_core::layout;
 use punctual_core::schema::Run;
 use punctual_sys::error;
 
-/// Space set aside at the start, so that what was measured can be written when
-/// the file system has filled up meanwhile.
+/// Bytes reserved at the start, so that results can still be written if the file system fills
+/// up during the run.
 const RESERVE: usize = 256 * 1024;
 
-/// When records are forced to the disk.
+/// When records are synced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// At the end of each cell: a power cut costs the current cell.
+    /// At the end of each cell; a power cut loses the current cell.
     Cell,
-    /// Every second: disturbs the measurement on a journalling file system.
+    /// Every second. Disturbs the measurement on a journalling file system.
     Block,
 }
 
@@ -38,15 +38,15 @@ impl SyncPolicy {
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// A file without a name: its space is given back however this process ends.
+    /// An unlinked file, so the kernel frees its space however this process ends.
     reserve: Option<File>,
 }
 
 impl RunDir {
-    /// Makes the folder, with those above it.
+    /// Creates the folder and its parents.
     ///
     /// # Errors
-    /// Where it exists already or cannot be made or written to; the message says what to do.
+    /// It already exists, or cannot be created or written to; the message names the remedy.
     pub fn create(path: &Path) -> Result<Self, String> {
         let say = |error: &io::Error| {
             let hint = match error.kind() {
@@ -67,7 +67,7 @@ impl RunDir {
         };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             fs::create_dir_all(parent).map_err(|error| match error.kind() {
-                // A file stands where a folder above the run should be.
+                // A parent of the run directory is a file.
                 io::ErrorKind::AlreadyExists => say(&io::ErrorKind::NotADirectory.into()),
                 _ => say(&error),
             })?;
@@ -92,15 +92,15 @@ impl RunDir {
         Ok(())
     }
 
-    /// Gives the space that was set aside back: the disk is full, or the run ends.
+    /// Releases the reserved space, because the disk is full or the run ends.
     pub fn release_reserve(&mut self) {
         self.reserve = None;
     }
 
-    /// Makes the folder of a cell and its file of records.
+    /// Creates the folder of a cell and its file of records.
     ///
     /// # Errors
-    /// What the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn cell(&mut self, name: &str) -> io::Result<CellFiles> {
         let folder = self.path.join(layout::CELLS).join(name);
         let open = || {
@@ -111,10 +111,10 @@ impl RunDir {
         Ok(CellFiles { folder, blocks, buffer: Vec::with_capacity(64 * 1024), failed: None })
     }
 
-    /// Rewrites `run.json`: a reader sees the old one or the new one, never a part.
+    /// Rewrites `run.json`. Readers see the old file or the new one, never a part.
     ///
     /// # Errors
-    /// What the file system says, with the path; the old file is still there then.
+    /// The file system's error, with the path; the old file is then still in place.
     pub fn write_run(&mut self, run: &Run) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(run)?;
         let done = self.replace(layout::RUN_JSON, &text);
@@ -144,7 +144,7 @@ impl RunDir {
     }
 }
 
-/// The records of one cell while it is measured.
+/// The records of one cell while it is being measured.
 #[derive(Debug)]
 pub struct CellFiles {
     folder: PathBuf,
@@ -154,15 +154,15 @@ pub struct CellFiles {
 }
 
 impl CellFiles {
-    /// Puts a record in the buffer.
+    /// Appends a record to the buffer.
     pub fn push(&mut self, record: &Record) {
         if self.failed.is_none() {
             encode(record, &mut self.buffer);
         }
     }
 
-    /// Writes the buffer out. A first failure is kept and nothing more is written:
-    /// the measurement goes on, and its end says what is missing.
+    /// Writes the buffer out. After a first failure nothing more is written: the measurement
+    /// goes on, and the cell says what is missing when it ends.
     pub fn flush(&mut self, sync: SyncPolicy) {
         if self.buffer.is_empty() || self.failed.is_some() {
             return;
@@ -181,20 +181,20 @@ impl CellFiles {
         }
     }
 
-    /// Why blocks could not be written, where that is so.
+    /// Why blocks could not be written, if they could not.
     #[must_use]
     pub fn failed(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Writes what is known at the end of the cell, and forces all to the disk. Takes the
-    /// space that `store` has set aside where there is no other.
+    /// Writes the final records of the cell and syncs everything. Uses the space that `store`
+    /// has reserved if the disk is full.
     ///
     /// # Errors
-    /// What the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn finish(mut self, records: &[Record], store: &mut RunDir) -> io::Result<()> {
         self.flush(SyncPolicy::Cell);
-        // A disk without room refuses the sync of what it took already; that is said by `failed`.
+        // A full disk also refuses to sync what it accepted before; `failed` reports that.
         let _ = self.blocks.sync_data();
         let mut bytes = Vec::new();
         records.iter().for_each(|record| encode(record, &mut bytes));

@@ -14,7 +14,7 @@ use super::threads::{ThreadPlan, ThreadsPlan};
 use crate::recorder::Shared;
 use crate::registry::probe::Stop;
 
-/// The threads of a cell: those that measure first, then those that help them.
+/// The threads of a cell: first those that measure, then their helpers.
 pub(super) struct Team {
     pub(super) gate: Arc<Gate>,
     pub(super) stop: Arc<Stop>,
@@ -22,14 +22,14 @@ pub(super) struct Team {
     warm: Arc<[AtomicBool]>,
 }
 
-/// What collects: the rings of each thread's series.
+/// The collector's side: the rings of each thread's series.
 pub(super) type Rings = Vec<Vec<Arc<Shared>>>;
 
-/// The policy and priority that threads take. If real-time scheduling was not asked for but
-/// left to the default, and is refused, they run as SCHED_OTHER and the run is labelled.
+/// The policy and priority that threads take. If real-time scheduling is the default (not
+/// asked for) and is refused, threads run as SCHED_OTHER and the run is labelled.
 ///
 /// # Errors
-/// What was asked for is refused: the cell is skipped.
+/// It was asked for and is refused; the cell is skipped.
 pub(super) fn scheduling(
     threads: &ThreadsPlan,
     refused: Option<&String>,
@@ -48,7 +48,7 @@ impl Team {
     /// Starts all threads and waits until they are prepared.
     ///
     /// # Errors
-    /// What a thread could not have; the cell is skipped.
+    /// What a thread was refused; the cell is skipped.
     pub(super) fn start(
         duties: Vec<(ThreadPlan, Duty)>,
         (policy, priority): (Policy, u32),
@@ -103,7 +103,8 @@ impl Team {
         self.handles.iter().filter(|handle| !handle.is_finished()).for_each(wake);
     }
 
-    /// Interrupts the waits of threads that are still in the warm-up. Whether there are any.
+    /// Interrupts the waits of threads that are still in the warm-up; returns whether there are
+    /// any.
     pub(super) fn wake_late(&self) -> bool {
         let all = self.handles.iter().zip(self.warm.iter());
         let late =

@@ -38,7 +38,7 @@ fn options(out: PathBuf) -> Options {
     }
 }
 
-/// One journal a process, and one run at a time.
+/// One run at a time: a process has only one journal.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 struct Silent;
@@ -127,10 +127,10 @@ fn every_seam_of_a_session_leaves_what_it_found() {
     let legs = &latency.threads[0].series;
     assert_eq!((legs[0].max, legs[2].max), (Some(40), Some(60)));
     assert_eq!(legs[0].samples, latency.threads[0].stats.samples);
-    assert_eq!(latency.helpers[0].name, "stands beside thread 1");
+    assert_eq!(latency.helpers[0].name, "accompanies thread 1");
     let counters: Vec<_> = cell.counters.iter().map(|c| (c.name.as_str(), c.bad)).collect();
     assert_eq!(counters, [("strokes", false), ("lost", true)]);
-    // It was set while it measured, and is undone.
+    // The setting was changed during the measurement and is restored.
     assert!(cell.conditions.iter().any(|c| c.id == "closed" && c.text == "1"), "{cell:?}");
     assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
 
@@ -171,7 +171,7 @@ fn a_thread_that_fails_or_panics_ends_the_cell_and_what_was_found_is_kept() {
     for (trouble, reason) in [
         ("error", "thread 0: as it was told"),
         ("panic", "thread 0: it panicked: as it was told"),
-        ("helper-panic", "stands beside thread 1: it panicked: as it was told"),
+        ("helper-panic", "accompanies thread 1: it panicked: as it was told"),
     ] {
         let place = Place::new(trouble);
         let from = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! One probe thread: prepared, at the gate, warm, measured, read back.
+//! One probe thread, from preparation to the final read-back of its scheduling.
 
 use std::any::Any;
 use std::io;
@@ -19,10 +19,10 @@ use crate::recorder::{Recorder, Recording, Shared};
 use crate::registry::probe::{HelperThread, ProbeThread, Stop, Window};
 use punctual_core::stats::Limits;
 
-/// Stack of a probe thread: locking memory faults it in whole.
+/// Stack of a probe thread. Kept small because locking memory faults all of it in.
 pub const STACK_BYTES: usize = 128 * 1024;
 
-/// When the threads of a cell start; instants of CLOCK_MONOTONIC, ns.
+/// When the threads of a cell start. Instants are CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Go {
     /// Start of the warm-up.
@@ -31,13 +31,13 @@ pub struct Go {
     pub warmup_end: u64,
     /// Start of the measurement.
     pub epoch: u64,
-    /// Its end.
+    /// End of the measurement.
     pub end: u64,
     /// Samples after which a thread ends.
     pub samples: u64,
 }
 
-/// Holds the threads until all are prepared.
+/// Holds the threads back until all are prepared.
 #[derive(Debug, Default)]
 pub struct Gate {
     state: Mutex<Option<Option<Go>>>,
@@ -45,7 +45,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Lets the threads go, or go home with `None`.
+    /// Releases the threads; with `None` they end without measuring.
     pub fn open(&self, go: Option<Go>) {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
         self.opened.notify_all();
@@ -61,7 +61,7 @@ impl Gate {
     }
 }
 
-/// Policy, priority and affinity as the kernel has them.
+/// Scheduling policy, priority and affinity as the kernel reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effective {
     /// Policy.
@@ -75,10 +75,10 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// As they are for the calling thread.
+    /// Reads them for the calling thread.
     ///
     /// # Errors
-    /// What the system calls say.
+    /// The errno of the system call that failed.
     pub fn read() -> io::Result<Self> {
         let (policy, priority) = sched::get()?;
         Ok(Self {
@@ -89,7 +89,7 @@ impl Effective {
         })
     }
 
-    /// As the record has it.
+    /// In the form of the record.
     #[must_use]
     pub fn placement(&self) -> Placement {
         let mut cpus = self.affinity.iter();
@@ -104,7 +104,7 @@ impl Effective {
         }
     }
 
-    /// What is different in `later`, in words.
+    /// What differs in `later`, in words.
     #[must_use]
     pub fn change(&self, later: &Self) -> Option<String> {
         let mut changes = Vec::new();
@@ -124,38 +124,38 @@ impl Effective {
     }
 }
 
-/// The index of a thread with the rings of its series, once it is prepared.
+/// The index of a thread and the rings of its series, sent once it is prepared.
 pub type Ready = (usize, Result<Vec<Arc<Shared>>, SetupError>);
 
-/// What a thread is told.
+/// How a thread is set up.
 pub struct ThreadSetup {
-    /// Its place among the threads of the cell.
+    /// Its index within the cell.
     pub index: usize,
     /// Where and when it runs.
     pub plan: ThreadPlan,
-    /// Policy to take.
+    /// Scheduling policy to switch to.
     pub policy: Policy,
-    /// Priority to take.
+    /// Real-time priority to switch to.
     pub priority: u32,
     /// What it does.
     pub duty: Duty,
-    /// Holds it until all are prepared.
+    /// Holds it back until all are prepared.
     pub gate: Arc<Gate>,
     /// Tells it to end.
     pub stop: Arc<Stop>,
-    /// Counts it when its warm-up is over.
+    /// Counts the thread once its warm-up is over.
     pub warm: Arc<[AtomicBool]>,
     /// Tells the main thread that it has ended.
     pub nudge: Nudge,
-    /// Takes the result of the preparation.
+    /// Receives the result of the preparation.
     pub ready: Sender<Ready>,
 }
 
 /// What a thread does.
 pub enum Duty {
-    /// Measures, with a recorder for each series of these numbers and limits.
+    /// Measures, with one recorder for each of these series (number and limits).
     Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>),
-    /// Takes duty without samples.
+    /// Takes part without samples.
     Helper(Box<dyn HelperThread>),
 }
 
@@ -167,7 +167,7 @@ impl Duty {
         }
     }
 
-    /// Made in the thread that writes them: their pages come from its CPU's node.
+    /// Called in the thread that writes them, so their pages come from that CPU's node.
     fn recorders(&self) -> Vec<Recorder> {
         match self {
             Self::Probe(_, series) => series
@@ -193,18 +193,18 @@ impl Duty {
     }
 }
 
-/// What a thread could not have.
+/// What a thread was refused.
 #[derive(Debug)]
 pub enum SetupError {
     /// Real-time policy or priority.
     Scheduling(io::Error),
     /// Its CPU.
     Affinity(CpuSet, io::Error),
-    /// What the probe opens or makes.
+    /// Something that the probe opens or creates.
     Probe(io::Error),
 }
 
-/// What a thread leaves.
+/// What a thread returns.
 #[derive(Debug)]
 pub struct ThreadEnd {
     /// What it recorded, by series.
@@ -213,27 +213,27 @@ pub struct ThreadEnd {
     pub before: Effective,
     /// The same at the end.
     pub after: Option<Effective>,
-    /// Extreme of the warm-up, ns.
+    /// Largest latency of the warm-up, ns.
     pub warmup_max_ns: Option<i64>,
     /// Page faults while it measured.
     pub page_faults: u64,
-    /// What ended it early.
+    /// The error that ended it early.
     pub error: Option<io::Error>,
-    /// What the probe says at the end.
+    /// Notes from the probe, taken at the end.
     pub notes: Vec<Condition>,
 }
 
-/// Starts a thread; it reports to `setup.ready` and waits at the gate.
+/// Starts a thread, which reports to `setup.ready` and waits at the gate.
 ///
 /// # Errors
-/// If the thread cannot be made.
+/// The thread cannot be created.
 pub fn start(setup: ThreadSetup) -> io::Result<JoinHandle<Option<ThreadEnd>>> {
     let name = match &setup.duty {
         Duty::Probe(..) => format!("probe-{}", setup.plan.number),
         Duty::Helper(_) => format!("helper-{}", setup.plan.number),
     };
     Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
-        // Also when the probe panics: nobody is to wait for a thread that has gone.
+        // Also if the probe panics: nobody may wait for a thread that is gone.
         let _nudge = NudgeAtEnd(setup.nudge.clone());
         run(setup)
     })
@@ -249,7 +249,7 @@ impl Drop for NudgeAtEnd {
 }
 
 fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
-    // A panic is an error like another: the others wait at the gate for what this one says.
+    // Report a panic like any other error: the other threads wait at the gate for it.
     let prepared = catch_unwind(AssertUnwindSafe(|| prepare(&mut setup)))
         .unwrap_or_else(|panic| Err(SetupError::Probe(panicked(&*panic))));
     let (before, mut tracks) = match prepared {
@@ -272,7 +272,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     }
     let mut warmup_max_ns = None;
     for track in tracks.iter_mut().rev() {
-        // That of the primary series, which is the first, is what remains.
+        // Only the primary series, which is the first, reports its warm-up.
         warmup_max_ns = track.begin(go.epoch);
     }
     setup.warm[setup.index].store(true, Ordering::Relaxed);
@@ -282,7 +282,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
         error = run_window(duty, &window, &mut tracks, stop).err();
     }
     if error.is_some() {
-        // The others may wait for this one.
+        // The other threads may be waiting for this one.
         stop.set();
     }
     let later = memory::thread_faults();
@@ -297,7 +297,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     })
 }
 
-/// One window. What was recorded before a panic is kept.
+/// Runs one window. What was recorded before a panic is kept.
 fn run_window(
     duty: &mut Duty,
     window: &Window,
@@ -319,7 +319,7 @@ fn prepare(setup: &mut ThreadSetup) -> Result<(Effective, Vec<Recorder>), SetupE
     if let Some(cpus) = &setup.plan.affinity {
         let refused = |error| SetupError::Affinity(cpus.clone(), error);
         affinity::set(cpus).map_err(refused)?;
-        // The kernel drops CPUs silently that went offline since the plan was read.
+        // The kernel silently drops CPUs that went offline after the plan was read.
         if affinity::get().map_err(refused)?.to_string() != cpus.to_string() {
             return Err(refused(io::Error::from(io::ErrorKind::NotFound)));
         }

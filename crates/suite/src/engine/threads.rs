@@ -1,4 +1,4 @@
-//! The threads of a probe: how many, where, with which policy and priority, and when.
+//! The threads of a probe: their number, CPUs, policy, priority and releases.
 
 use punctual_sys::affinity::CpuSet;
 use punctual_sys::sched::Policy;
@@ -7,48 +7,48 @@ use crate::registry::probe::Pace;
 use crate::registry::threads::PER_CPU;
 use crate::registry::{Value, Values};
 
-/// One thread as asked for.
+/// One thread as requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadPlan {
     /// Number, from 0.
     pub number: u32,
-    /// CPUs that it is bound to; none: as inherited.
+    /// CPUs to bind it to; `None`: the inherited mask.
     pub affinity: Option<CpuSet>,
-    /// Its first release after the start, ns.
+    /// Delay of its first release after the start, ns.
     pub offset_ns: u64,
 }
 
-/// All threads of a cell as asked for.
+/// All threads of a cell as requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadsPlan {
     /// The threads.
     pub threads: Vec<ThreadPlan>,
     /// Scheduling policy.
     pub policy: Policy,
-    /// Real-time priority; 0 for a policy that has none.
+    /// Real-time priority; 0 for a policy without priorities.
     pub priority: u32,
-    /// Whether policy or priority were asked for, rather than left to the default.
+    /// Whether policy or priority were asked for rather than left at their defaults.
     pub explicit: bool,
     /// Time between releases, ns; 0 without a period.
     pub interval_ns: u64,
 }
 
-/// What the machine can give.
+/// What the machine offers.
 #[derive(Debug, Clone)]
 pub struct Reach {
     /// CPUs that are online and in the cpuset.
     pub cpus: CpuSet,
-    /// CPUs of the inherited mask.
+    /// CPUs in the inherited mask.
     pub inherited: CpuSet,
-    /// Time of one read of CLOCK_MONOTONIC, ns.
+    /// Cost of reading CLOCK_MONOTONIC once, ns.
     pub clock_cost_ns: u64,
     /// Whether priority 99 is allowed.
     pub force: bool,
 }
 
 impl ThreadsPlan {
-    /// Takes the parameters of threads and period, and sets those to what takes effect that
-    /// others leave without meaning.
+    /// Reads the parameters of threads and period. A parameter that another one makes
+    /// meaningless is set to what takes effect.
     ///
     /// # Errors
     /// A message that names the parameter and what it must be.
@@ -104,7 +104,7 @@ impl ThreadsPlan {
 fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, String> {
     if !policy.is_real_time() {
         if values.is_given("priority") {
-            let why = "policy other has no priority; leave it out, or take fifo";
+            let why = "policy other has no priority; leave it out, or use policy=fifo";
             return Err(values.wrong("priority", why));
         }
         values.set("priority", Value::Number(0));
@@ -115,7 +115,7 @@ fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, Str
         Some(_) if force => Ok(99),
         Some(_) => Err(values.wrong(
             "priority",
-            "is the kernel's own (migration, watchdog); write --force to take it all the same",
+            "is used by the kernel's own threads (migration, watchdog); add --force to use it anyway",
         )),
     }
 }
@@ -123,10 +123,8 @@ fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, Str
 fn interval(values: &Values, pace: Pace, reach: &Reach) -> Result<u64, String> {
     let interval = values.number("interval");
     if pace == Pace::Periodic && interval <= reach.clock_cost_ns {
-        let why = format!(
-            "is not above the cost of reading the clock here, {} ns: nothing could be measured",
-            reach.clock_cost_ns
-        );
+        let why =
+            format!("must be longer than one read of the clock, {} ns here", reach.clock_cost_ns);
         return Err(values.wrong("interval", &why));
     }
     Ok(interval)
@@ -193,7 +191,7 @@ mod tests {
     fn what_cannot_be_is_named() {
         for (spec, error) in [
             ("p:interval=0", "interval=0: must be above zero"),
-            ("p:interval=20ns", "cost of reading the clock"),
+            ("p:interval=20ns", "one read of the clock"),
             ("p:interval=2h", "at most 1h"),
             ("p:interval=1m", "m is a minute"),
             ("p:priority=0", "from 1 to 98"),

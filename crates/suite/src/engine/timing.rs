@@ -1,9 +1,10 @@
-//! How an operation is timed: as many times as one clock read can tell, the empty loop
-//! subtracted, repeated until the median is known well enough.
+//! Times an operation: enough iterations for the clock to resolve, the empty loop subtracted,
+//! repeated until the median is known well enough.
 //!
 //! Follows LMbench (McVoy and Staelin, "lmbench: portable tools for performance analysis",
-//! USENIX 1996): iterations by doubling, 11 repetitions or more, the median. The interval of
-//! the median, the spread and the honest stop are punctual's own.
+//! USENIX 1996): iterations by doubling, 11 repetitions or more, the median. The confidence
+//! interval of the median, the spread, and reporting when the time ran out first, are
+//! punctual's own.
 
 use std::io;
 
@@ -12,15 +13,15 @@ use punctual_core::stats::Median;
 
 use crate::registry::cost::Operation;
 
-/// One repetition takes at least this long, ns: a clock that is read twice tells it to 10^-5.
+/// One repetition takes at least this long, ns, so that two clock reads resolve it to 10^-5.
 const LONG_ENOUGH_NS: u64 = 10_000_000;
-/// So many runs in a row must take that long: one alone may have lost the CPU for a while.
+/// This many runs in a row must take that long: a single one may have lost the CPU meanwhile.
 const CALIBRATIONS: u32 = 3;
-/// More iterations than that take no time at all.
+/// An operation that needs more iterations takes no measurable time.
 const MOST_ITERATIONS: u64 = 1 << 40;
-/// Repetitions before the median can be known well enough.
+/// Repetitions before the median can count as known well enough.
 const REPETITIONS_LEAST: usize = 11;
-/// A median is known well enough if its interval is no wider than this part of it.
+/// A median is known well enough if its interval is no wider than this fraction of it.
 const WIDTH_ENOUGH: f64 = 0.02;
 /// Confidence of the interval.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -29,27 +30,27 @@ pub(super) const CONFIDENCE: f64 = 0.95;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Timed {
     pub(super) iterations: u64,
-    /// Each repetition's time of one operation, ns; the empty loop is subtracted.
+    /// Time of one operation in each repetition, ns, with the empty loop subtracted.
     pub(super) repetitions: Vec<f64>,
-    /// None if it was told to stop.
+    /// `None` if it was told to stop.
     pub(super) end: Option<CostEnd>,
 }
 
-/// Where the time comes from, and when it is over.
+/// The time source, and when time is up.
 pub(super) trait Clockwork {
     fn now_ns(&self) -> u64;
-    /// Whether the time for it is over.
+    /// Whether the time is up.
     fn is_over(&self) -> bool;
-    /// Whether it was told to stop before that.
+    /// Whether it was told to stop earlier.
     fn is_stopped(&self) -> bool;
-    /// A repetition is done.
+    /// Called after each repetition.
     fn repeated(&self) {}
 }
 
 /// Times `operation`.
 ///
 /// # Errors
-/// What ended the operation.
+/// The error that ended the operation.
 pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::Result<Timed> {
     let iterations = calibrate(operation, clock)?;
     let mut repetitions = Vec::new();
@@ -69,7 +70,7 @@ pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::
         }
         let stopped = clock.is_stopped();
         if stopped || clock.is_over() {
-            // What may be 0 or less is not told from an empty loop.
+            // A value that may be 0 cannot be told from an empty loop.
             let least = median.map(|median| median.interval.map_or(median.value, |(low, _)| low));
             let end = match least {
                 Some(least) if least <= 0.0 => Some(CostEnd::NotMeasurable),
@@ -81,7 +82,7 @@ pub(super) fn time(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::
     }
 }
 
-/// As many iterations as take long enough, by doubling.
+/// The number of iterations that takes long enough, found by doubling.
 fn calibrate(operation: &mut dyn Operation, clock: &dyn Clockwork) -> io::Result<u64> {
     let (mut iterations, mut in_a_row) = (1, 0);
     while in_a_row < CALIBRATIONS && !clock.is_stopped() && !clock.is_over() {

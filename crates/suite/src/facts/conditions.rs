@@ -1,5 +1,5 @@
-//! What makes the numbers suspect: each in one line that names the setting, what it
-//! does to the numbers and, if there is one, the remedy.
+//! Conditions that make the numbers suspect: each is one line that names the setting, its
+//! effect on the numbers and, if there is one, the remedy.
 
 use punctual_core::channel::VirtualBoard;
 use punctual_core::schema::Condition;
@@ -17,13 +17,12 @@ pub struct Measurement {
     pub privileged: bool,
     /// Whether the memory of the measuring process is locked.
     pub memory_locked: bool,
-    /// Exit latency in us that `/dev/cpu_dma_latency` is held at; `None` if it is
-    /// not held.
+    /// Exit latency that `/dev/cpu_dma_latency` is held at, us; `None` if it is not held.
     pub dma_latency_us: Option<u32>,
 }
 
-/// Leaving an idle state of up to 2 us (`C1` on x86, `WFI` on arm64) is no different
-/// from the rest of a wake-up.
+/// Leaving an idle state of up to 2 us (`C1` on x86, `WFI` on arm64) costs no more than the
+/// rest of a wake-up.
 const SHALLOW_IDLE_US: u64 = 2;
 
 /// An idle board uses less than this share of its CPUs.
@@ -74,7 +73,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tainted", tainted),
 ];
 
-/// What the numbers of a virtual board are, and what they are not.
+/// What the numbers of a virtual board mean, and what they do not.
 #[must_use]
 pub fn virtual_board(board: &VirtualBoard) -> Condition {
     let Some(mips) = board.mips else {
@@ -101,7 +100,7 @@ pub fn virtual_board(board: &VirtualBoard) -> Condition {
     Condition { id: "counted-instructions".to_owned(), text }
 }
 
-/// Judges the facts. An unknown fact makes no condition.
+/// Judges the facts. An unknown fact yields no condition.
 #[must_use]
 pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
     RULES
@@ -140,8 +139,7 @@ fn memory_not_locked(_: &Facts, measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// Since 6.12 the fair server replaces RT throttling, which remains only with
-/// `RT_GROUP_SCHED`.
+/// In 6.12 the fair server replaced RT throttling, which remains only with `RT_GROUP_SCHED`.
 const FAIR_SERVER_SINCE: (u32, u32) = (6, 12);
 
 fn rt_throttling(facts: &Facts, _: &Measurement) -> Option<String> {
@@ -160,7 +158,7 @@ fn rt_throttling(facts: &Facts, _: &Measurement) -> Option<String> {
     })
 }
 
-/// Microseconds in the largest unit that they are a whole number of.
+/// Microseconds in the largest unit that gives a whole number.
 fn whole(us: u64) -> String {
     match us {
         us if us > 0 && us.is_multiple_of(1_000_000) => format!("{} s", us / 1_000_000),
@@ -334,7 +332,7 @@ fn offline_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
 fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let allowed = facts.cpu.allowed.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
-    // Isolated CPUs are outside every inherited mask, which is as it should be.
+    // Isolated CPUs are outside every inherited mask by design.
     let isolated = facts.cpu.isolated.clone().unwrap_or_default();
     let kept_out = online.without(allowed).without(&isolated);
     (!kept_out.is_empty()).then(|| {
@@ -358,7 +356,7 @@ fn nohz_full_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
 
 fn isolation_ignored(facts: &Facts, _: &Measurement) -> Option<String> {
     let asked = boot_parameters(&facts.kernel.command_line, "isolcpus").last()?;
-    // With flags alone (such as managed_irq) no CPU leaves load balancing.
+    // Flags alone (such as managed_irq) take no CPU out of load balancing.
     let balanced = asked.contains("managed_irq") && !asked.contains("domain");
     let none = facts.cpu.isolated.as_ref().is_some_and(CpuSet::is_empty);
     (none && !balanced)
@@ -382,8 +380,8 @@ fn numa_balancing(facts: &Facts, _: &Measurement) -> Option<String> {
     })
 }
 
-/// Bits of `kernel.tainted` after which timing is in doubt (the kernel's
-/// tainted-kernels document): machine check, bad page, oops, warning, lockup.
+/// Bits of `kernel.tainted` that cast doubt on timing (see the kernel's tainted-kernels
+/// document): machine check, bad page, oops, warning, lockup.
 const TAINTS: &[(u32, &str)] =
     &[(4, "machine check"), (5, "bad page"), (7, "oops"), (9, "warning"), (14, "lockup")];
 

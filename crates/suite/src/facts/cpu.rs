@@ -13,24 +13,24 @@ const CPUS: &str = "sys/devices/system/cpu";
 /// The CPUs as the kernel describes them.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Cpu {
-    /// Model as the kernel names it; several joined with ` + `, as on big.LITTLE.
+    /// Model as the kernel names it; several (big.LITTLE) are joined with ` + `.
     pub model: String,
     /// Microcode revisions in use (x86).
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub microcode: BTreeSet<String>,
-    /// CPU features that the timing of the machine depends on.
+    /// CPU features that affect timing.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub features: BTreeSet<String>,
-    /// CPUs that can ever be.
+    /// CPUs that can ever be present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub possible: Option<CpuSet>,
-    /// CPUs that are plugged in.
+    /// CPUs that are present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present: Option<CpuSet>,
-    /// CPUs that run.
+    /// CPUs that are online.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<CpuSet>,
-    /// CPUs that are possible and do not run.
+    /// CPUs that are possible but offline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offline: Option<CpuSet>,
     /// CPUs without load balancing (`isolcpus=`, isolated cpusets).
@@ -39,16 +39,16 @@ pub struct Cpu {
     /// CPUs whose tick stops while one task runs (`nohz_full=`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nohz_full: Option<CpuSet>,
-    /// CPUs that this process may use, from its affinity and cpuset.
+    /// CPUs that this process may use, by its affinity and cpuset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<CpuSet>,
-    /// `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
+    /// SMT control: `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smt_control: Option<String>,
-    /// Whether any core runs more than one thread now.
+    /// Whether any core currently runs more than one thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smt_active: Option<bool>,
-    /// CPUs by core type, on CPUs of several (`cpu_core`, `cpu_atom`).
+    /// CPUs by core type (`cpu_core`, `cpu_atom`), if there are several types.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub core_types: BTreeMap<String, CpuSet>,
     /// Place and capacity of each CPU that is present.
@@ -58,7 +58,7 @@ pub struct Cpu {
     pub vulnerabilities: BTreeMap<String, String>,
 }
 
-/// Where one CPU is.
+/// Topology of one CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// Core within the package.
@@ -67,7 +67,7 @@ pub struct Place {
     /// Package (socket).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<u32>,
-    /// CPUs of the same core, this one included.
+    /// CPUs of the same core, including this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub siblings: Option<CpuSet>,
     /// Computing power relative to the strongest CPU, which has 1024.
@@ -132,7 +132,7 @@ impl Cpu {
         }
     }
 
-    /// How many CPUs run; at least 1.
+    /// Number of CPUs online; at least 1.
     #[must_use]
     pub fn online_count(&self) -> u32 {
         let online = self.online.as_ref().map_or(1, CpuSet::len);
@@ -143,7 +143,7 @@ impl Cpu {
 impl Place {
     fn read(root: &FactsRoot, cpu: u32) -> Self {
         let folder = format!("{CPUS}/cpu{cpu}");
-        // Kernels before 5.3 have thread_siblings_list alone.
+        // Kernels before 5.3 have only thread_siblings_list.
         let siblings = ["core_cpus_list", "thread_siblings_list"];
         Self {
             core: root.number(&format!("{folder}/topology/core_id")),
@@ -186,7 +186,7 @@ fn joined(names: impl Iterator<Item = String>) -> String {
     distinct.into_iter().collect::<Vec<_>>().join(" + ")
 }
 
-/// arm64 names no model in `/proc/cpuinfo`; its device tree does (`arm,cortex-a72`).
+/// arm64 has no model name in `/proc/cpuinfo`; its device tree does (`arm,cortex-a72`).
 fn device_tree_cpus(root: &FactsRoot) -> Vec<String> {
     let nodes = root.list("proc/device-tree/cpus").into_iter();
     nodes
@@ -198,7 +198,7 @@ fn device_tree_cpus(root: &FactsRoot) -> Vec<String> {
         .collect()
 }
 
-/// Servers with ACPI have no device tree: the registers that identify the part remain.
+/// Servers with ACPI have no device tree; only the ID registers tell.
 fn arm_registers(cpuinfo: &str) -> Vec<String> {
     let implementers = values(cpuinfo, "CPU implementer");
     implementers
@@ -207,7 +207,7 @@ fn arm_registers(cpuinfo: &str) -> Vec<String> {
         .collect()
 }
 
-/// Perf's CPU devices tell the core types apart on hybrid x86.
+/// On hybrid x86, perf's CPU devices tell the core types apart.
 fn core_types(root: &FactsRoot) -> BTreeMap<String, CpuSet> {
     ["cpu_core", "cpu_atom", "cpu_lowpower"]
         .into_iter()

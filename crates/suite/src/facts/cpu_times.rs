@@ -1,4 +1,4 @@
-//! CPU time from `/proc/stat`, cheap enough for once a second.
+//! CPU time from `/proc/stat`, cheap enough to read once a second.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,35 +7,34 @@ use std::os::unix::fs::FileExt;
 
 use super::root::FactsRoot;
 
-/// The first line has at most ten numbers of twenty digits and five letters.
+/// The first line has at most ten numbers of twenty digits, and five letters.
 const FIRST_LINE_BYTES: usize = 256;
 
-/// CPU time since boot, in ticks of 1/`USER_HZ` (10 ms on all of Linux's
-/// architectures that punctual runs on). Guests' time is within `user` and
-/// `nice`.
+/// CPU time since boot, in ticks of 1/`USER_HZ` (10 ms on all architectures that punctual
+/// supports). `user` and `nice` include guest time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// user + nice + system + irq + softirq.
     pub worked: u64,
     /// idle + iowait.
     pub idle: u64,
-    /// Time in which a virtual CPU had work while the hypervisor ran others.
+    /// Time in which a virtual CPU had work but the hypervisor ran others.
     pub steal: u64,
 }
 
-/// Shares of the time between two readings, in thousandths. With two CPUs a
-/// second has 200 ticks, so that a share over a second is exact to 5.
+/// Shares of the time between two readings, in thousandths. Two CPUs have 200 ticks per
+/// second, so a share over one second is exact to 5.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Not idle: worked or stolen.
+    /// Not idle: working or stolen.
     pub busy: u32,
     /// Given to others by the hypervisor; part of `busy`.
     pub steal: u32,
 }
 
 impl Ticks {
-    /// Reads the numbers behind the name of a `cpu` line. Kernels before 2.6.11
-    /// have no steal column: it is 0 then.
+    /// Reads the numbers after the name of a `cpu` line. Kernels before 2.6.11 have no steal
+    /// column; it is then 0.
     fn parse(numbers: &[u8]) -> Option<Self> {
         let mut columns = [0u64; 8];
         let mut filled = 0;
@@ -54,9 +53,9 @@ impl Ticks {
         })
     }
 
-    /// Shares of the time from this reading to a later one; `None` where no
-    /// tick passed. A counter that went back (iowait does, and all do when a
-    /// CPU goes offline) counts as standing still.
+    /// Shares of the time from this reading to a later one; `None` if no tick has passed. A
+    /// counter that went back (iowait does, and all do when a CPU goes offline) counts as
+    /// unchanged.
     #[must_use]
     pub fn until(&self, later: &Self) -> Option<Share> {
         let worked = later.worked.saturating_sub(self.worked);
@@ -81,7 +80,7 @@ fn decimal(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// `/proc/stat`, held open.
+/// `/proc/stat`, kept open.
 #[derive(Debug)]
 pub struct CpuTimes {
     file: File,
@@ -100,8 +99,7 @@ impl CpuTimes {
     /// The sum over all CPUs. Allocates nothing; one system call.
     ///
     /// # Errors
-    /// The errno of `pread(2)`, or `InvalidData` where the first line is not
-    /// the sum over all CPUs.
+    /// The errno of `pread(2)`, or `InvalidData` if the first line is not the sum over all CPUs.
     pub fn read(&self) -> io::Result<Ticks> {
         let mut buffer = [0; FIRST_LINE_BYTES];
         let length = self.file.read_at(&mut buffer, 0)?;

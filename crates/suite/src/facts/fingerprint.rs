@@ -1,4 +1,4 @@
-//! One number for one kind of board.
+//! One number that identifies a kind of board.
 
 use punctual_core::hash::sha256;
 use punctual_sys::affinity::CpuSet;
@@ -7,13 +7,12 @@ use super::cpu::Cpu;
 use super::state::Memory;
 use super::virtualisation::Hardware;
 
-/// SHA-256 (hexadecimal) over what identifies the hardware: equal for equal
-/// boards, and for one board under any kernel.
+/// SHA-256 (hexadecimal) of what identifies the hardware: equal for equal boards, and for one
+/// board under any kernel.
 ///
-/// Only what neither a reboot nor another kernel changes goes in: CPU models
-/// and how many CPUs there can be, DMI and device-tree names, the size of the
-/// memory, the architecture. No serial numbers: two boards of one kind are
-/// equal.
+/// It includes only what neither a reboot nor another kernel changes: CPU models and the
+/// number of possible CPUs, DMI and device-tree names, the size of the memory, the
+/// architecture. No serial numbers: two boards of one kind are equal.
 #[must_use]
 pub fn fingerprint(machine: &str, cpu: &Cpu, hardware: &Hardware, memory: &Memory) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -32,9 +31,9 @@ pub fn fingerprint(machine: &str, cpu: &Cpu, hardware: &Hardware, memory: &Memor
     sha256(text.as_bytes())
 }
 
-/// Rounds the memory that the kernel manages up to what is likely installed: to
-/// an eighth of the power of two below it. The kernel's image, firmware and
-/// crash kernels take some per cent, which differ from kernel to kernel.
+/// Rounds the memory that the kernel manages up to what is likely installed: to an eighth of
+/// the power of two below it. The kernel image, firmware and crash kernels take a few per
+/// cent, which differ between kernels.
 fn installed_bytes(managed: u64) -> u64 {
     let granule = managed.checked_ilog2().map_or(1, |log| (1 << log) / 8);
     managed.checked_next_multiple_of(granule.max(1)).unwrap_or(managed)

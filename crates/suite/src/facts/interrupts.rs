@@ -1,4 +1,4 @@
-//! `/proc/interrupts` before and after.
+//! `/proc/interrupts` before and after a cell.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use super::root::FactsRoot;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Interrupts {
-    /// The lines that counted anything.
+    /// The lines with non-zero counts.
     pub lines: BTreeMap<String, Line>,
 }
 
-/// One line: an interrupt and what raises it.
+/// One line: an interrupt and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// Controller, trigger and device, as the kernel prints them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// By CPU; zeros left out, and empty for counters of the whole machine (`ERR`).
+    /// Counts by CPU, without zeros; empty for counters of the whole machine (`ERR`).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cpus: BTreeMap<u32, u64>,
-    /// Over all CPUs.
+    /// Total over all CPUs.
     pub total: u64,
 }
 
 impl Interrupts {
-    /// Reads `/proc/interrupts`; empty where it cannot be read.
+    /// Reads `/proc/interrupts`; empty if it cannot be read.
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
         let text = root.text("proc/interrupts").unwrap_or_default();
@@ -51,9 +51,8 @@ impl Interrupts {
         Self { lines: counted.collect() }
     }
 
-    /// What came between this reading and a `later` one; lines that counted
-    /// nothing are left out. A line whose number was given to another device
-    /// meanwhile counts from 0.
+    /// What was counted between this reading and a `later` one, without zeros. A line whose
+    /// number was given to another device meanwhile counts from 0.
     #[must_use]
     pub fn until(&self, later: &Self) -> Self {
         let nothing = Line::default();
@@ -108,9 +107,9 @@ fn sum(counts: impl Iterator<Item = u64>) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// Interrupts between two counts. The kernel counts in 32 bits: a count that
-/// fell from the upper half wrapped, one that fell from the lower half was set
-/// back (the device's driver was loaded anew).
+/// Interrupts between two counts. The kernel counts in 32 bits: a count that fell from the
+/// upper half has wrapped; one that fell from the lower half was reset (the device's driver
+/// was reloaded).
 fn passed(before: Option<u64>, after: u64) -> u64 {
     const WRAP: u64 = 1 << 32;
     let before = before.unwrap_or(0);

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::root::FactsRoot;
 
-/// A configuration has about 300 kB; what unpacks to more is none.
+/// A configuration has about 300 kB; anything that unpacks to more is not one.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
-/// The options that bear on latency; the rest is in the hash.
+/// The options that affect latency; the hash covers the rest.
 const OPTIONS: [&str; 21] = [
     "CPU_FREQ",
     "CPU_IDLE",
@@ -38,9 +38,8 @@ const OPTIONS: [&str; 21] = [
     "TRANSPARENT_HUGEPAGE",
 ];
 
-/// Options for finding errors in the kernel, which make it slower by far more
-/// than real boards bear: locks are followed, memory is checked, preemption is
-/// timed.
+/// Debugging options that slow the kernel down far beyond production use: they track locks,
+/// check memory or time preemption.
 pub(super) const DEBUG_OPTIONS: [&str; 16] = [
     "DEBUG_ATOMIC_SLEEP",
     "DEBUG_KMEMLEAK",
@@ -67,20 +66,20 @@ pub struct KernelConfig {
     pub source: String,
     /// SHA-256 of its text, hexadecimal.
     pub sha256: String,
-    /// The options that bear on latency and are set, without `CONFIG_`.
+    /// The options that affect latency and are set, without `CONFIG_`.
     pub options: BTreeMap<String, String>,
 }
 
 impl KernelConfig {
-    /// Reads the first of `/proc/config.gz`, `/boot/config-<release>` and
-    /// `/lib/modules/<release>/config` that can be read. `None` without any.
+    /// Reads the first readable one of `/proc/config.gz`, `/boot/config-<release>` and
+    /// `/lib/modules/<release>/config`; `None` if there is none.
     #[must_use]
     pub fn read(root: &FactsRoot, release: &str) -> Option<Self> {
         let running = || {
             let source = "/proc/config.gz";
             Some((source.to_owned(), unpacked(&root.bytes(source)?)?))
         };
-        // A release is one name of a file, or it is no release.
+        // A release becomes part of a path, so it must be a single file name.
         let named = !release.is_empty() && !release.contains('/');
         let installed = || {
             [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
@@ -106,7 +105,7 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The options that bear on latency.
+/// The options that affect latency.
 fn kept(text: &str) -> BTreeMap<String, String> {
     let bears = |name: &str| {
         name.starts_with("PREEMPT")

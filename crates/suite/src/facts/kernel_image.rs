@@ -1,4 +1,4 @@
-//! Which build of the kernel runs.
+//! Which build of the kernel is running.
 
 use std::fmt::Write as _;
 
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::root::FactsRoot;
 
-/// What the kernel's image says of itself.
+/// What the kernel's image says about itself.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KernelImage {
-    /// The linker's hash of the image (the GNU build ID), hexadecimal: tells builds
-    /// apart that have the same version, and finds the debug symbols.
+    /// The GNU build ID, hexadecimal: the linker's hash of the image. It distinguishes builds
+    /// of the same version and finds the debug symbols.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
 }
@@ -26,10 +26,10 @@ impl KernelImage {
 
 /// `NT_GNU_BUILD_ID` in elf.h.
 const BUILD_ID: u32 = 3;
-/// Linkers write 8 to 20 bytes, or what they are told to.
+/// Linkers write 8 to 20 bytes by default.
 const BUILD_ID_BYTES: std::ops::RangeInclusive<usize> = 1..=64;
 
-/// The build ID in ELF notes (elf(5), "Notes"), which have the byte order of the machine.
+/// The build ID in ELF notes (elf(5), "Notes"), which are in the byte order of the machine.
 fn build_id(notes: &[u8]) -> Option<&[u8]> {
     let mut rest = notes;
     loop {
@@ -50,7 +50,7 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_ne_bytes(*number), rest))
 }
 
-/// A field and what follows its padding to four bytes, which the last one may lack.
+/// A field, and what follows its padding to four bytes; the last field may lack the padding.
 fn padded(bytes: &[u8], size: u32) -> Option<(&[u8], &[u8])> {
     let size = usize::try_from(size).ok()?;
     let field = bytes.get(..size)?;

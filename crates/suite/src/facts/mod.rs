@@ -1,8 +1,7 @@
-//! What a reader needs to judge the numbers: readers of /proc and /sys with a
-//! root folder.
+//! Facts that a reader needs to judge the numbers, read from /proc and /sys below a root folder.
 //!
-//! A fact is read and never judged here; `conditions` judges. Nothing
-//! fails: what cannot be read is an absent key of `run.json`.
+//! Facts are only read here; `conditions` judges them. Nothing fails: what cannot be read is
+//! an absent key of `run.json`.
 
 pub mod conditions;
 pub mod cpu;
@@ -30,8 +29,7 @@ pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};
 pub use snapshot::Facts;
 
-/// This program and how it was started; `sha256` is that of its executable, if it is known,
-/// and empty else.
+/// This program and how it was started. `sha256` is that of its executable, or empty if not known.
 #[must_use]
 pub fn tool(sha256: Option<&str>) -> Tool {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
@@ -46,13 +44,13 @@ pub fn tool(sha256: Option<&str>) -> Tool {
     }
 }
 
-/// SHA-256 of the executable of this process, hexadecimal. It takes more instructions than all
-/// else before a measurement: not to be called there.
+/// SHA-256 of the executable of this process, hexadecimal. It takes more instructions than
+/// everything else before a measurement, so do not call it there.
 ///
 /// # Errors
 /// The errno of opening or reading `/proc/self/exe`.
 pub fn hash_of_executable() -> std::io::Result<String> {
-    // Piece by piece: in one piece it would be most of the memory that a run takes.
+    // In pieces: as a whole it would be most of the memory that a run takes.
     let mut file = std::fs::File::open("/proc/self/exe")?;
     let mut hasher = Hasher::default();
     let mut piece = [0_u8; 16 * 1024];

@@ -1,4 +1,4 @@
-//! What the CPUs do to save power: frequency scaling and idle states.
+//! Power management of the CPUs: frequency scaling and idle states.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ pub struct Power {
     /// Driver of the idle states (`intel_idle`, `acpi_idle`, `psci_idle`, …).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_driver: Option<String>,
-    /// What chooses the idle state (`menu`, `teo`, `haltpoll`, …).
+    /// Governor that chooses the idle state (`menu`, `teo`, `haltpoll`, …).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_governor: Option<String>,
-    /// CPUs that have the same idle states, set the same way.
+    /// CPUs grouped by idle states and their settings.
     pub idle: Vec<IdleStates>,
 }
 
@@ -32,10 +32,10 @@ pub struct Power {
 pub struct Policy {
     /// CPUs that it governs.
     pub cpus: CpuSet,
-    /// Driver, as `intel_pstate`.
+    /// Driver, such as `intel_pstate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Governor, as `performance`.
+    /// Governor, such as `performance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
     /// Lowest frequency allowed now, kHz.
@@ -50,7 +50,7 @@ pub struct Policy {
     /// Highest frequency of the hardware, kHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hardware_max_khz: Option<u64>,
-    /// Energy against performance, where the hardware chooses.
+    /// Energy-performance preference, if the hardware chooses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_preference: Option<String>,
 }
@@ -59,7 +59,7 @@ impl Policy {
     fn read(root: &FactsRoot, folder: &str, only_cpu: Option<u32>) -> Self {
         let text = |name: &str| root.text(&format!("{folder}/{name}"));
         let number = |name: &str| root.number(&format!("{folder}/{name}"));
-        // Separated with spaces; empty while all its CPUs are offline.
+        // Separated by spaces; empty while all its CPUs are offline.
         let affected = format!("{folder}/affected_cpus");
         let listed = || CpuSet::parse(&text("affected_cpus").unwrap_or_default().replace(' ', ","));
         let cpus = match root.exists(&affected) {
@@ -93,18 +93,18 @@ impl Policy {
 pub struct IdleStates {
     /// The CPUs.
     pub cpus: CpuSet,
-    /// The states, from the lightest to the deepest.
+    /// The states, from the shallowest to the deepest.
     pub states: Vec<IdleState>,
 }
 
 /// One idle state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct IdleState {
-    /// Name, as `C6`.
+    /// Name, such as `C6`.
     pub name: String,
-    /// Longest time to leave it, us, as its driver says.
+    /// Longest time to leave it, us, according to its driver.
     pub exit_latency_us: u64,
-    /// Shortest stay that pays off, us.
+    /// Shortest stay that pays off (target residency), us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residency_us: Option<u64>,
     /// Switched off by the user or by the driver.
@@ -116,7 +116,7 @@ impl Power {
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
         let cpus = root.numbered(CPUS, "cpu");
-        // Only one of the two is there, as the governor may or may not be changed.
+        // Which of the two exists depends on whether the governor may be changed.
         let idle_governor = || {
             ["current_governor", "current_governor_ro"]
                 .iter()
@@ -144,7 +144,7 @@ fn policies(root: &FactsRoot, cpus: &[u32]) -> Vec<Policy> {
         // A policy whose CPUs are all offline governs nothing.
         return numbers.into_iter().map(policy).filter(|policy| !policy.cpus.is_empty()).collect();
     }
-    // Before Linux 4.3 each CPU had a folder of its own.
+    // Before Linux 4.3 each CPU had a separate folder.
     cpus.iter()
         .map(|&cpu| (cpu, format!("{CPUS}/cpu{cpu}/cpufreq")))
         .filter(|(_, folder)| root.exists(folder))

@@ -11,18 +11,18 @@ use super::root::{FactsRoot, marked_word};
 pub struct Preemption {
     /// The model.
     pub model: Model,
-    /// What told it, for readers who doubt it.
+    /// The source, for readers who doubt it.
     pub found: String,
 }
 
-/// Lists the models, the one in use in parentheses; root only.
+/// Lists the models with the active one in parentheses; readable by root only.
 const LIVE_MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
 /// Finds the preemption model.
 ///
-/// The kernel's word comes first (`/sys/kernel/realtime`, the version, debugfs),
-/// then what it was told at boot, then what it was built with: under
-/// `PREEMPT_DYNAMIC` the configuration holds only the default.
+/// What the running kernel says comes first (`/sys/kernel/realtime`, the version, debugfs),
+/// then the boot parameter, then the configuration, which under `PREEMPT_DYNAMIC` has only the
+/// default.
 #[must_use]
 pub fn preemption(
     root: &FactsRoot,
@@ -37,7 +37,7 @@ pub fn preemption(
     if let Some(model) = Model::in_version(version) {
         return is(model, "kernel version");
     }
-    // From 5.12 to 5.16 the version does not tell that the model can change.
+    // From 5.12 to 5.16 the version does not tell whether the model can change.
     let can_change = version_has(version, "PREEMPT_DYNAMIC")
         || config.is_some_and(|config| config.has("PREEMPT_DYNAMIC"))
         || root.exists(LIVE_MODEL);
@@ -45,7 +45,7 @@ pub fn preemption(
         return dynamic(root, command_line, config);
     }
     let by_config = built_in(config).map(|(model, option)| Preemption { model, found: option });
-    // Lazy preemption calls itself PREEMPT too: only the configuration tells.
+    // Lazy preemption also calls itself PREEMPT; only the configuration tells.
     if version_has(version, "PREEMPT") {
         return by_config
             .filter(|found| matches!(found.model, Model::Lazy | Model::Full))
@@ -56,7 +56,7 @@ pub fn preemption(
     })
 }
 
-/// The model that the kernel was built with, and the option that tells it.
+/// The model that the kernel was built with, and the option that tells.
 fn built_in(config: Option<&KernelConfig>) -> Option<(Model, String)> {
     let config = config?;
     let model = Model::built_in(|option| config.has(option))?;
@@ -85,8 +85,7 @@ fn dynamic(root: &FactsRoot, command_line: &str, config: Option<&KernelConfig>) 
     Preemption { model, found }
 }
 
-/// The values of `name=` on the kernel's command line; what follows `--` is
-/// for init.
+/// The values of `name=` on the kernel's command line; words after `--` are for init.
 pub(super) fn boot_parameters<'a>(
     command_line: &'a str,
     name: &'a str,

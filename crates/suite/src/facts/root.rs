@@ -1,4 +1,4 @@
-//! Where facts are read from: the live machine or a tree of files.
+//! The source of facts: the live machine or a tree of files.
 
 use std::fs;
 use std::io::Read;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use punctual_sys::clock::Clock;
 use punctual_sys::system;
 
-/// No file that is read for a fact is larger; a cap, since a root folder may
-/// hold anything. `/proc/interrupts` of 512 CPUs has about 2 MB.
+/// Cap on the size of a file, since a root folder may contain anything. The largest real one
+/// is `/proc/interrupts`, about 2 MB with 512 CPUs.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// What no file tells: read by system calls and instructions on the live machine.
+/// What is in no file: read by system calls and instructions on the live machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Native {
     /// Names of the running kernel.
     pub uname: Option<system::Uname>,
-    /// The letters in CPUID leaf 0x4000_0000, on x86 under a hypervisor.
+    /// The signature in CPUID leaf 0x4000_0000, on x86 under a hypervisor.
     pub hypervisor_signature: Option<String>,
     /// Resolution of the kernel's timers, ns; 1 with high-resolution timers.
     pub timer_resolution_ns: Option<u64>,
@@ -45,13 +45,13 @@ impl FactsRoot {
         )
     }
 
-    /// A tree of files taken from a machine, and what its files do not tell.
+    /// A tree of files copied from a machine, with the values that files do not tell.
     #[must_use]
     pub fn new(folder: &Path, native: Native) -> Self {
         Self { folder: folder.to_owned(), native }
     }
 
-    /// What no file tells.
+    /// The values that files do not tell.
     #[must_use]
     pub fn native(&self) -> &Native {
         &self.native
@@ -72,8 +72,7 @@ impl FactsRoot {
         Some(bytes)
     }
 
-    /// The text of a file without white space and NULs around it; `None` where
-    /// nothing else is in it.
+    /// The text of a file, trimmed of white space and NULs; `None` if nothing remains.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<String> {
         let bytes = self.bytes(path)?;
@@ -88,7 +87,7 @@ impl FactsRoot {
         self.text(path)?.parse().ok()
     }
 
-    /// Whether a file says yes, as `1` or `Y`.
+    /// Whether a file says yes, such as `1` or `Y`.
     #[must_use]
     pub fn flag(&self, path: &str) -> Option<bool> {
         match self.text(path)?.as_str() {
@@ -98,19 +97,19 @@ impl FactsRoot {
         }
     }
 
-    /// Whether there is anything at this path.
+    /// Whether this path exists.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// Where a symbolic link leads, as its text.
+    /// The target of a symbolic link, as text.
     #[must_use]
     pub fn link(&self, path: &str) -> Option<String> {
         fs::read_link(self.path(path)).ok()?.into_os_string().into_string().ok()
     }
 
-    /// Names in a folder, sorted; none where it cannot be listed.
+    /// Names in a folder, sorted; empty if it cannot be listed.
     #[must_use]
     pub fn list(&self, path: &str) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.path(path))
@@ -122,8 +121,8 @@ impl FactsRoot {
         names
     }
 
-    /// Numbers of the entries of a folder that are named `prefix` and a number,
-    /// as 0 and 1 of `cpu0`, `cpu1`; ascending.
+    /// Numbers of the entries of a folder that are named `prefix` plus a number, such as 0 and
+    /// 1 for `cpu0` and `cpu1`; ascending.
     #[must_use]
     pub fn numbered(&self, path: &str, prefix: &str) -> Vec<u32> {
         let mut numbers: Vec<u32> = self
@@ -136,8 +135,8 @@ impl FactsRoot {
     }
 }
 
-/// The word in force of a file that lists all choices, as `always [madvise]
-/// never` or `none (full)`; `None` where no word is marked.
+/// The active word of a file that lists all choices, such as `always [madvise] never` or `none
+/// (full)`; `None` if no word is marked.
 #[must_use]
 pub fn marked_word(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| {

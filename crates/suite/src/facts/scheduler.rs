@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::root::FactsRoot;
 use crate::procfs::{self, Mount, values};
 
-/// What bounds real-time work.
+/// What limits real-time work.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Scheduler {
     /// Period of the real-time throttling, us.
@@ -17,11 +17,11 @@ pub struct Scheduler {
     /// Time of each period that real-time work may use, us; -1 for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rt_runtime_us: Option<i64>,
-    /// What the fair server takes from real-time work for the rest (Linux 6.12
-    /// and later), by CPU; absent where debugfs cannot be read.
+    /// What the fair server takes from real-time work (Linux 6.12 and later), by CPU; absent
+    /// if debugfs cannot be read.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fair_server: BTreeMap<u32, FairServer>,
-    /// Whether sessions are scheduled as groups.
+    /// Whether sessions are scheduled as groups (autogroup).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub autogroup: Option<bool>,
     /// Whether timers may move to other CPUs.
@@ -30,14 +30,14 @@ pub struct Scheduler {
     /// Timer slack of this process, ns; real-time threads have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_slack_ns: Option<u64>,
-    /// Every `kernel.sched_*` setting as it is.
+    /// Every `kernel.sched_*` setting with its value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// The cgroup of this process by hierarchy: `unified` or the controllers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub cgroups: BTreeMap<String, String>,
-    /// Real-time budget of this process's cpu cgroup, us a period; there with
-    /// `RT_GROUP_SCHED` and cgroup v1 alone. 0: FIFO is refused, even to root.
+    /// Real-time budget of this process's cpu cgroup, us per period; exists only with
+    /// `RT_GROUP_SCHED` and cgroup v1. 0: FIFO is refused, even to root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_rt_runtime_us: Option<i64>,
 }
@@ -45,7 +45,7 @@ pub struct Scheduler {
 /// The fair server of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FairServer {
-    /// Time it takes in each period at most, ns; 0 when switched off.
+    /// Longest time it takes in each period, ns; 0 if switched off.
     pub runtime_ns: u64,
     /// Its period, ns.
     pub period_ns: u64,

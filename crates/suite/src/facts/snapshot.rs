@@ -27,7 +27,7 @@ pub struct Facts {
     pub kernel: Kernel,
     /// The preemption model, and how it was found.
     pub preemption: Preemption,
-    /// The kernel's configuration, where it can be read.
+    /// The kernel's configuration, if it can be read.
     pub config: Option<KernelConfig>,
     /// Which build of the kernel it is.
     pub image: KernelImage,
@@ -43,7 +43,7 @@ pub struct Facts {
     pub limits: Limits,
     /// Memory and its management.
     pub memory: Memory,
-    /// What the hardware says that it is.
+    /// What the hardware reports about itself.
     pub hardware: Hardware,
     /// Hypervisor and container.
     pub virtualisation: Virtualisation,
@@ -52,7 +52,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Reads all facts; some thousand small files on a large machine.
+    /// Reads all facts: several thousand small files on a large machine.
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
         let uname = root.native().uname.clone();
@@ -113,7 +113,7 @@ impl Facts {
         self.virtualisation.hypervisor.is_some()
     }
 
-    /// The facts by group, as `run.json` holds them under `facts`.
+    /// The facts by group, as in `facts` of `run.json`.
     #[must_use]
     pub fn groups(&self) -> BTreeMap<String, Value> {
         let mut groups = BTreeMap::new();
@@ -138,7 +138,7 @@ impl Facts {
     }
 }
 
-/// A group as a JSON value; `None` where nothing of it is known.
+/// A group as a JSON value; `None` if nothing in it is known.
 fn group(facts: &impl Serialize) -> Option<Value> {
     serde_json::to_value(facts)
         .ok()

@@ -1,4 +1,4 @@
-//! Clock sources, memory, and what goes on at the start.
+//! Clock sources, memory, and the activity before the start.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ pub struct Clock {
     /// The clock source in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Those that could be used, the best first.
+    /// Available clock sources, the best first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub available: Vec<String>,
-    /// What raises the timer interrupts of the first CPU.
+    /// Clock event device of the first CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_device: Option<String>,
     /// Resolution of timers, ns: 1 with high-resolution timers, else a tick.
@@ -43,19 +43,19 @@ impl Clock {
     }
 }
 
-/// Memory, in bytes, before the start.
+/// Memory before the start, in bytes.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Memory {
-    /// What the kernel manages.
+    /// Memory that the kernel manages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
-    /// What can be had without swapping.
+    /// Memory available without swapping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_bytes: Option<u64>,
     /// Swap space.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_total_bytes: Option<u64>,
-    /// Swap space that is not in use.
+    /// Free swap space.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_free_bytes: Option<u64>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
@@ -67,7 +67,7 @@ pub struct Memory {
     /// `vm.swappiness`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swappiness: Option<u32>,
-    /// Whether pages move between NUMA nodes by themselves.
+    /// Whether NUMA balancing moves pages between nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa_balancing: Option<u32>,
 }
@@ -93,7 +93,7 @@ impl Memory {
     }
 }
 
-/// What goes on in the machine before the start.
+/// Activity of the machine before the start.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Activity {
     /// Average number of runnable and blocked tasks over 1, 5 and 15 minutes.
@@ -102,22 +102,22 @@ pub struct Activity {
     /// Time since boot, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<f64>,
-    /// Bits of `kernel.tainted`, see the kernel's tainted-kernels document.
+    /// Bits of `kernel.tainted`; see the kernel's tainted-kernels document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted: Option<u64>,
-    /// Tracer in use; `nop` for none.
+    /// Active tracer; `nop` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<String>,
-    /// Whether the trace buffer is written.
+    /// Whether the trace buffer is being written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracing_on: Option<bool>,
-    /// Trace events in use: `0` none, `1` all, `X` some.
+    /// Active trace events: `0` none, `1` all, `X` some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_events: Option<String>,
     /// Watchdogs, which interrupt every CPU, by their `kernel.` setting.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub watchdogs: BTreeMap<String, String>,
-    /// CPUs that interrupts go to unless told otherwise, as a mask.
+    /// Default CPUs of interrupts, as a mask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_irq_affinity: Option<String>,
 }
@@ -126,7 +126,7 @@ impl Activity {
     /// Reads `/proc` and tracefs.
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
-        // Before Linux 4.1, and where only debugfs is mounted, the second one.
+        // The second one exists before Linux 4.1 and if only debugfs is mounted.
         let tracing = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
             .into_iter()
             .find(|folder| root.exists(&format!("{folder}/current_tracer")));
@@ -152,7 +152,7 @@ impl Activity {
         }
     }
 
-    /// Whether anything is traced.
+    /// Whether anything is being traced.
     #[must_use]
     pub fn traces(&self) -> bool {
         let tracer = self.tracer.as_deref().is_some_and(|name| name != "nop");

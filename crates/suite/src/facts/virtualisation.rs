@@ -6,7 +6,7 @@ use super::cpu::Cpu;
 use super::root::FactsRoot;
 use crate::procfs::values;
 
-/// What the hardware says that it is.
+/// What the hardware reports about itself.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Hardware {
     /// DMI system vendor.
@@ -18,7 +18,7 @@ pub struct Hardware {
     /// DMI board vendor and name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub board: Option<String>,
-    /// DMI version of the firmware: it decides what SMIs steal.
+    /// DMI version of the firmware, which determines what SMIs steal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub firmware: Option<String>,
     /// Model in the device tree.
@@ -29,17 +29,17 @@ pub struct Hardware {
 /// What is between this process and the hardware.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Virtualisation {
-    /// The hypervisor's name; absent on hardware.
+    /// Name of the hypervisor; absent on bare hardware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<String>,
-    /// What told the hypervisor.
+    /// How the hypervisor was recognised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// The machine monitor that runs the virtual machine, where it is known
-    /// beside the hypervisor (`Firecracker` on KVM).
+    /// The machine monitor that runs the virtual machine, if known in addition to the
+    /// hypervisor (`Firecracker` on KVM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub monitor: Option<String>,
-    /// The container's kind, or `user namespace`; absent outside.
+    /// Kind of container, or `user namespace`; absent outside containers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Hardware {
     }
 }
 
-/// Signatures in CPUID leaf 0x4000_0000 and the names of those who use them.
+/// Signatures in CPUID leaf 0x4000_0000 and the hypervisors that use them.
 const SIGNATURES: [(&str, &str); 12] = [
     ("KVMKVMKVM", "KVM"),
     ("TCGTCGTCGTCG", "QEMU (emulated)"),
@@ -77,9 +77,8 @@ const SIGNATURES: [(&str, &str); 12] = [
     ("UnisysSpar64", "Unisys"),
 ];
 
-/// Vendors and products that only virtual machines have in their DMI or device
-/// tree, each with the hypervisor that it tells; a monitor that runs on several
-/// tells none of them.
+/// Vendors and products found only in the DMI or device tree of virtual machines, each with
+/// its hypervisor. Monitors that run on several hypervisors are not listed.
 const PRODUCTS: [(&str, &str); 12] = [
     ("QEMU", "QEMU"),
     ("KVM", "KVM"),
@@ -95,7 +94,7 @@ const PRODUCTS: [(&str, &str); 12] = [
     ("BHYVE", "bhyve"),
 ];
 
-/// Monitors by the maker's name (OEM ID) in their ACPI tables.
+/// Monitors by the OEM ID in their ACPI tables.
 const MONITORS: [(&str, &str); 4] = [
     ("FIRECK", "Firecracker"),
     ("BOCHS", "QEMU"),
@@ -106,8 +105,8 @@ const MONITORS: [(&str, &str); 4] = [
 impl Virtualisation {
     /// Finds the hypervisor and the container.
     ///
-    /// The CPU's own word counts most, then what the hypervisor's drivers say,
-    /// then the names on the hardware, as `systemd-detect-virt` does it.
+    /// The CPUID signature takes precedence, then the hypervisor's drivers, then the names on
+    /// the hardware; `systemd-detect-virt` does the same.
     #[must_use]
     pub fn read(root: &FactsRoot, cpu: &Cpu, hardware: &Hardware) -> Self {
         let monitor =
@@ -129,7 +128,7 @@ impl Virtualisation {
         }
     }
 
-    /// The hypervisor and its monitor in one name, as `Firecracker on KVM`.
+    /// The hypervisor and its monitor in one name, such as `Firecracker on KVM`.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let hypervisor = self.hypervisor.as_deref()?;
@@ -189,20 +188,20 @@ fn by_product(hardware: &Hardware) -> Option<(String, String)> {
     ]
     .into_iter()
     .find_map(|(text, found)| {
-        // Amazon's machines without a hypervisor say so at the end of the type.
+        // Amazon's bare-metal machines say so at the end of the type.
         let text = text.as_deref().filter(|text| !text.ends_with(".metal"))?;
         Some((named(text, &PRODUCTS)?.to_owned(), found.to_owned()))
     })
 }
 
-/// Bytes 10 to 15 of every ACPI table: who made it. Root only.
+/// Bytes 10 to 15 of every ACPI table: the OEM ID. Readable by root only.
 fn acpi_maker(root: &FactsRoot) -> Option<String> {
     let table = root.bytes("sys/firmware/acpi/tables/FACP")?;
     let maker = String::from_utf8_lossy(table.get(10..16)?).into_owned();
     Some(maker.trim_matches(['\0', ' ']).to_owned())
 }
 
-/// Parts of cgroup paths that container managers make.
+/// Parts of cgroup paths that container managers create.
 const CONTAINER_CGROUPS: [(&str, &str); 5] = [
     ("kubepods", "kubernetes"),
     ("/docker", "docker"),
@@ -211,14 +210,14 @@ const CONTAINER_CGROUPS: [(&str, &str); 5] = [
     ("containerd", "containerd"),
 ];
 
-/// Inode numbers of the namespaces that the kernel starts with
-/// (`include/linux/proc_ns.h`), as links in `/proc/self/ns` show them.
+/// Inode numbers of the initial namespaces (`include/linux/proc_ns.h`), as links in
+/// `/proc/self/ns` show them.
 const INITIAL_NAMESPACES: [(&str, &str); 2] =
     [("pid", "pid:[4026531836]"), ("cgroup", "cgroup:[4026531835]")];
 
 fn container(root: &FactsRoot) -> Option<String> {
-    // A virtual machine whose disk was made from a container image has the
-    // markers too, but runs in the kernel's own namespaces.
+    // A virtual machine whose disk was made from a container image has the markers too, but
+    // runs in the kernel's initial namespaces.
     let separate = INITIAL_NAMESPACES.iter().any(|(name, initial)| {
         let link = root.link(&format!("proc/self/ns/{name}"));
         link.is_some_and(|link| link != *initial)
@@ -234,7 +233,7 @@ fn container(root: &FactsRoot) -> Option<String> {
     };
     let by_user_namespace = || {
         let map = root.text("proc/self/uid_map")?;
-        // Outside, all 2^32 - 1 user IDs map to themselves.
+        // Outside a user namespace all 2^32 - 1 user IDs map to themselves.
         let outside = map.split_whitespace().eq(["0", "0", "4294967295"]);
         (!outside).then(|| "user namespace".to_owned())
     };

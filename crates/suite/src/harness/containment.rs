@@ -1,4 +1,4 @@
-//! What holds the processes of a part together, and how they are ended.
+//! How the processes of a part are contained, and how they are ended.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,12 +16,12 @@ use super::order::PartOrder;
 use super::procs::{MARKER, kill_marked, until};
 use crate::procfs::{self, Mount};
 
-/// How long processes may take to die: one that waits for a disk dies late.
+/// How long processes may take to die; one that waits for a disk dies late.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// How long a supervisor is given to end its processes by itself.
 const LIFELINE_LIMIT: Duration = Duration::from_secs(2);
 
-/// A supervisor with all that holds its processes together.
+/// A supervisor with everything that contains its processes.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) supervisor: Supervisor,
@@ -32,8 +32,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Starts a supervisor in the strongest containment to be had of those that
-    /// the context allows.
+    /// Starts a supervisor in the strongest available containment among those that the context
+    /// allows.
     pub(super) fn start(
         order: &mut PartOrder,
         counters: &SharedCounters,
@@ -94,15 +94,15 @@ impl Held {
         }
     }
 
-    /// Ends every process of the part and reaps the supervisor. False where
-    /// something lives on after ten seconds.
+    /// Ends every process of the part and reaps the supervisor. False if a process is still
+    /// alive after ten seconds.
     pub(super) fn end(&mut self) -> bool {
         if self.ended {
             return true;
         }
         self.ended = true;
         if self.containment == Containment::Subreaper {
-            // It alone finds descendants that have cleared their environment.
+            // Only the supervisor finds descendants that have cleared their environment.
             self.supervisor.close_lifeline();
             until(LIFELINE_LIMIT, || self.is_reaped());
         }
@@ -110,7 +110,7 @@ impl Held {
         if let Some(cgroup) = &self.cgroup {
             all_dead &= kill_cgroup(cgroup);
         }
-        // An init that is killed takes its namespace with it before it can be reaped.
+        // A killed init takes its whole namespace with it before it can be reaped.
         let _ = self.supervisor.kill();
         all_dead &= until(END_LIMIT, || self.is_reaped());
         if !self.containment.is_namespace() {
@@ -134,7 +134,7 @@ impl Drop for Held {
     }
 }
 
-/// Kills the members of a cgroup, those that fork meanwhile too.
+/// Kills the members of a cgroup, including those that fork meanwhile.
 pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
     let _ = fs::write(cgroup.join("cgroup.kill"), "1");
     until(END_LIMIT, || {
@@ -158,8 +158,7 @@ fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, S
     Ok(folder)
 }
 
-/// The folder of the caller's own cgroup v2, from `/proc/self/cgroup` and
-/// `/proc/self/mountinfo`.
+/// The folder of the caller's cgroup (v2), from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn own_cgroup(cgroup: &[u8], mountinfo: &[u8]) -> Option<PathBuf> {
     let (_, path) = procfs::cgroups(cgroup).find(|(controllers, _)| controllers.is_empty())?;
     let mounts = Mount::all(mountinfo);

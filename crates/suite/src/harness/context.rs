@@ -10,19 +10,19 @@ use crate::knobs::Journal;
 /// What a load is started with.
 #[derive(Debug)]
 pub struct LoadContext<'a> {
-    /// The program that becomes the supervisors; `/proc/self/exe` by default.
+    /// The program that supervisors are exec'd from; `/proc/self/exe` by default.
     pub executable: PathBuf,
-    /// Its arguments that lead to [`super::supervisor::supervisor_main`]; `__load` by default.
+    /// Arguments that make it call [`super::supervisor::supervisor_main`]; `__load` by default.
     pub self_args: Vec<String>,
-    /// Where folders of loads are made, unless a parameter says otherwise.
+    /// Where scratch folders of loads are made, unless a parameter says otherwise.
     pub scratch_parent: PathBuf,
-    /// CPUs that the loads may run on, one bit each, the lowest first, as
-    /// `sched_getaffinity` gives them. `None`: those of the calling thread; give
-    /// the mask that punctual was started with where that thread was bound since.
+    /// CPUs that the loads may run on, as the bit mask of `sched_getaffinity`, lowest CPU
+    /// first. `None`: those of the calling thread. If that thread has been bound since
+    /// punctual was started, pass the original mask.
     pub affinity: Option<Vec<u64>>,
     /// The containments to try, in order; all of them by default.
     pub containments: Vec<Containment>,
-    /// Where folders are noted before they are made.
+    /// The journal, in which folders are noted before they are made.
     pub journal: &'a mut Journal,
 }
 
@@ -41,7 +41,7 @@ impl<'a> LoadContext<'a> {
     }
 }
 
-/// `$TMPDIR` or `/var/tmp`, whichever is on a disk; else the first that exists.
+/// `$TMPDIR` or `/var/tmp`, whichever comes first on a disk; otherwise the first that exists.
 #[must_use]
 pub fn default_scratch_parent() -> PathBuf {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from);
@@ -55,15 +55,15 @@ pub fn default_scratch_parent() -> PathBuf {
     best.cloned().unwrap_or_else(|| "/tmp".into())
 }
 
-/// A part as [`super::set::LoadSet::sample`] saw it.
+/// The state of a part at one call of [`super::set::LoadSet::sample`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartSample {
     /// Name of the load.
     pub load: &'static str,
     /// Name and cumulative count since the start of the load.
     pub counters: Vec<(&'static str, u64)>,
-    /// How often it ended and was started again, since the start of the load.
+    /// How often it ended and was restarted since the start of the load.
     pub restarts: u64,
-    /// Why it runs no longer, or never did; `None` while it runs.
+    /// Why it no longer runs or never did; `None` while it runs.
     pub died: Option<String>,
 }

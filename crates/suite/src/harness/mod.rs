@@ -1,8 +1,7 @@
-//! How loads are held: started, supervised, sampled, restarted, ended.
+//! How loads are run: started, supervised, sampled, restarted, ended.
 //!
-//! A load is made of parts. Each part runs outside the measuring process, under
-//! a supervisor of its own that is exec'd from the same binary and holds the
-//! part's processes together:
+//! A load consists of parts. Each part runs outside the measuring process, under its own
+//! supervisor, which is exec'd from the same binary and contains the part's processes:
 //!
 //! ```text
 //! punctual ── supervisor (init of a PID namespace) ── leader: the load's `run` ── its workers

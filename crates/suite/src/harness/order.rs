@@ -1,4 +1,4 @@
-//! What punctual and a supervisor tell each other.
+//! The messages between punctual and a supervisor.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::worker::{CONTROL_LINE, Params, READY};
 use crate::registry::load::LoadEntry;
 
-/// Start of the line that says that the part is given up.
+/// Prefix of the line that says that the part is given up.
 pub(super) const END: &str = "end ";
-/// Start of the line that says why the part was started again.
+/// Prefix of the line that says why the part was restarted.
 pub(super) const TROUBLE: &str = "trouble ";
 
-/// What a supervisor is told, as JSON in its argument.
+/// The order to a supervisor, passed as JSON in its argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PartOrder {
     pub(super) load: String,
@@ -24,7 +24,7 @@ pub(super) struct PartOrder {
     pub(super) cgroup: Option<PathBuf>,
 }
 
-/// Whether a part has proved that it works.
+/// Whether a part has shown that it works.
 pub(super) fn has_worked(entry: &LoadEntry, counters: &SharedCounters) -> bool {
     let worked = |counter| counters.sum(CONTROL_LINE + 1, counter) > 0;
     counters.get(CONTROL_LINE, READY) > 0 || (0..entry.counters.len()).any(worked)

@@ -16,10 +16,10 @@ use super::spec::PartSpec;
 use super::worker::{CONTROL_LINE, Params, RESTARTS};
 use crate::registry::load::{Form, LoadEntry, Machine};
 
-/// Lines of counters of a part. More workers than that share lines.
+/// Lines of counters of a part. If it has more workers, they share lines.
 const LINES: usize = 129;
 
-/// One part: its supervisor, its counters and what is known of its state.
+/// One part: its supervisor, its counters and its known state.
 #[derive(Debug)]
 pub(super) struct Part {
     entry: &'static LoadEntry,
@@ -43,7 +43,7 @@ struct Running {
 }
 
 impl Part {
-    /// Starts a part. One that cannot start is a part with trouble.
+    /// Starts a part. If that fails, the part carries its trouble.
     pub(super) fn start(spec: &PartSpec, machine: &Machine, context: &mut LoadContext<'_>) -> Self {
         let mut part = Self {
             entry: spec.entry,
@@ -109,7 +109,7 @@ impl Part {
         self.entry.name
     }
 
-    /// Whether it has to prove itself before a measurement: `none` has not.
+    /// Whether its start is decided. `none` has nothing to show.
     pub(super) fn is_settled(&self) -> bool {
         match &self.running {
             Some(running) => !running.alive || has_worked(self.entry, &running.counters),
@@ -117,7 +117,7 @@ impl Part {
         }
     }
 
-    /// What it is and what it counts, before anything counts.
+    /// Its name and counters, before anything is counted.
     pub(super) fn described(&self) -> LoadWork {
         let counter =
             |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
@@ -129,12 +129,12 @@ impl Part {
         }
     }
 
-    /// Why it does not run, where it does not.
+    /// Why it does not run, if it does not.
     pub(super) fn failure(&self) -> Option<&str> {
         match (&self.running, self.entry.form) {
             (Some(running), _) if running.alive => None,
             (None, Form::Idle) => None,
-            _ => Some(self.trouble.as_deref().unwrap_or("ended without a word")),
+            _ => Some(self.trouble.as_deref().unwrap_or("ended without saying why")),
         }
     }
 
@@ -143,7 +143,7 @@ impl Part {
         if let Some(running) = &mut self.running {
             running.alive = false;
             running.held.end();
-            // What it said itself says more.
+            // The supervisor's own message says more.
             self.trouble.get_or_insert(reason);
         }
     }
@@ -161,14 +161,14 @@ impl Part {
         (0..self.entry.counters.len()).map(sum).collect()
     }
 
-    /// From now on counts.
+    /// Counts from now on.
     pub(super) fn mark_start(&mut self) {
         self.last = self.counts();
         self.base = (self.last.clone(), self.restarts());
         self.idle = Duration::ZERO;
     }
 
-    /// Looks at the status pipe and the counters; `elapsed` since the last time.
+    /// Checks the status pipe and the counters; `elapsed` is the time since the last call.
     pub(super) fn sample(&mut self, elapsed: Duration) -> PartSample {
         self.poll();
         let counts = self.counts();
@@ -185,7 +185,7 @@ impl Part {
         }
     }
 
-    /// Reads what the supervisor says, and ends what it left behind if it died.
+    /// Reads what the supervisor reports and, if it died, ends what it left.
     pub(super) fn poll(&mut self) {
         let Some(running) = &mut self.running else {
             return;
@@ -219,7 +219,7 @@ impl Part {
         }
     }
 
-    /// Takes in whole lines; true where one says that the part is given up.
+    /// Takes in complete lines; true if one says that the part is given up.
     fn read_lines(&mut self) -> bool {
         let Some(running) = &mut self.running else {
             return false;
@@ -235,7 +235,7 @@ impl Part {
         gave_up
     }
 
-    /// Takes the counts, ends every process and gives the work of `measured`.
+    /// Reads the counters, ends every process and returns the work done in `measured`.
     pub(super) fn stop(&mut self, measured: Duration) -> LoadWork {
         self.poll();
         let counts = self.counts();

@@ -13,7 +13,7 @@ use crate::procfs::Stat;
 /// Variable in the environment of every process of a load.
 pub(super) const MARKER: &str = "PUNCTUAL_LOAD";
 
-/// Every process. One that ends meanwhile is left out.
+/// Every process. One that ends during the reading is left out.
 fn all(proc: &Path) -> BTreeMap<Pid, Stat> {
     let Ok(folder) = fs::read_dir(proc) else {
         return BTreeMap::new();
@@ -27,7 +27,7 @@ fn all(proc: &Path) -> BTreeMap<Pid, Stat> {
         .collect()
 }
 
-/// The processes whose line of parents leads to `root`, `root` excluded.
+/// The descendants of `root`, without `root`.
 fn below(root: Pid, all: &BTreeMap<Pid, Stat>) -> BTreeSet<Pid> {
     let mut found = BTreeSet::from([root]);
     loop {
@@ -44,13 +44,12 @@ fn below(root: Pid, all: &BTreeMap<Pid, Stat>) -> BTreeSet<Pid> {
     }
 }
 
-/// The caller as /proc numbers it, which may be mounted for another namespace.
+/// The caller's PID as /proc numbers it: /proc may be mounted for another namespace.
 fn own_pid() -> Option<Pid> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }
 
-/// CPU time of all living descendants of the caller and of the children that
-/// they have reaped.
+/// CPU time of all living descendants of the caller and of the children they have reaped.
 pub(crate) fn descendants_cpu_time() -> Duration {
     let Some(own) = own_pid() else {
         return Duration::ZERO;
@@ -60,8 +59,8 @@ pub(crate) fn descendants_cpu_time() -> Duration {
     Duration::from_millis(ticks * 1000 / limits::clock_ticks_per_second())
 }
 
-/// Kills and reaps all descendants of the caller, which must be a subreaper and
-/// see its own PID namespace in /proc. False where some live on after `limit`.
+/// Kills and reaps all descendants of the caller, which must be a subreaper and see its own
+/// PID namespace in /proc. False if any is still alive after `limit`.
 pub(super) fn kill_descendants(limit: Duration) -> bool {
     let Some(own) = own_pid() else { return false };
     until(limit, || {
@@ -79,7 +78,7 @@ pub(super) fn kill_descendants(limit: Duration) -> bool {
     })
 }
 
-/// Follows the line of parents upwards; cheaper than the reverse for one process.
+/// Walks up the parents, which for one process is cheaper than collecting descendants.
 fn is_below(root: Pid, pid: Pid) -> bool {
     let mut at = pid;
     while at > 1 {
@@ -97,8 +96,8 @@ fn is_marked(pid: Pid, entry: &[u8]) -> bool {
     environment.split(|&b| b == 0).any(|one| one == entry)
 }
 
-/// Kills every process that has the value of [`MARKER`] in its environment,
-/// whoever its parent is now. False where some live on after `limit`.
+/// Kills every process that has this value of [`MARKER`] in its environment, whatever its
+/// parent is now. False if any is still alive after `limit`.
 pub(super) fn kill_marked(value: &str, limit: Duration) -> bool {
     let entry = format!("{MARKER}={value}").into_bytes();
     let own = own_pid();

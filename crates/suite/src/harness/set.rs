@@ -15,13 +15,13 @@ use crate::procfs::meminfo_bytes;
 use crate::registry::load::Machine;
 use crate::registry::need::unmet;
 
-/// How long a part may take to prove that it works.
+/// How long a part may take to show that it works.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Why a load did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadStartError {
-    /// The part that did not start; the whole load where none did.
+    /// The part that did not start, or the whole load if none did.
     pub load: String,
     /// Why, in words.
     pub reason: String,
@@ -44,13 +44,14 @@ pub struct LoadSet {
 }
 
 impl LoadSet {
-    /// Starts every part and waits until each has proved that it works, at most
-    /// ten seconds. Call it on the main thread, which must outlive the load: with
-    /// a namespace the supervisors are killed when the starting *thread* ends.
+    /// Starts every part and waits at most ten seconds until each has shown that it works.
+    /// Call it on the main thread, which must outlive the load: with a PID namespace,
+    /// supervisors are killed when the *thread* that started them ends.
     ///
     /// # Errors
-    /// A load that is not in this version, or the first part that cannot start; parts
-    /// of a composite only where none of them can. One that can not is in [`LoadWork::trouble`] otherwise.
+    /// A load that is not in this version, or a part that cannot start. A composite fails only
+    /// if none of its parts can start; otherwise [`LoadWork::trouble`] names those that did
+    /// not.
     pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
         if let Some(later) = spec.planned() {
             return Err(LoadStartError {
@@ -87,21 +88,21 @@ impl LoadSet {
         Ok(Self { parts, measured_since: now, sampled_at: now })
     }
 
-    /// The parts with the names of what they count, before anything counts.
+    /// The parts and the names of their counters, before anything is counted.
     #[must_use]
     pub fn described(&self) -> Vec<LoadWork> {
         self.parts.iter().map(Part::described).collect()
     }
 
-    /// From now on work counts: call it when the measurement begins.
+    /// Counts work from now on; call it when the measurement begins.
     pub fn mark_start(&mut self) {
         self.parts.iter_mut().for_each(Part::mark_start);
         self.measured_since = Instant::now();
         self.sampled_at = self.measured_since;
     }
 
-    /// Looks at every part: one read of a pipe and of shared counters each. Call
-    /// it once a second; seconds in which a part did nothing are counted here.
+    /// Checks every part, which takes one read of a pipe and of shared counters each. Call it
+    /// once a second: it also counts the seconds in which a part did nothing.
     pub fn sample(&mut self) -> Vec<PartSample> {
         let now = Instant::now();
         let elapsed = now.duration_since(self.sampled_at);
@@ -110,7 +111,7 @@ impl LoadSet {
         parts.map(|part| part.sample(elapsed)).collect()
     }
 
-    /// Ends every process, removes the folders and gives the work done since
+    /// Ends every process, removes the folders and returns the work done since
     /// [`LoadSet::mark_start`].
     #[must_use]
     pub fn stop(mut self) -> Vec<LoadWork> {
@@ -148,7 +149,7 @@ fn cpus(affinity: Option<&[u64]>) -> u64 {
     .max(1)
 }
 
-/// `MemAvailable`, bytes; 256 MiB where /proc does not tell, so that loads stay small.
+/// `MemAvailable`, bytes; 256 MiB if /proc does not tell, to keep loads small.
 fn available_memory(proc: &Path) -> u64 {
     let text = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
     meminfo_bytes(&text, "MemAvailable").unwrap_or(256 << 20)

@@ -1,4 +1,5 @@
-//! `hackbench:groups=4+flood`: which loads run together, with which parameters.
+//! Load specifications such as `hackbench:groups=4+flood`: which loads run together, with
+//! which parameters.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use crate::loads::{find, there};
 use crate::registry::load::{Form, LoadEntry};
 use crate::registry::{Values, near};
 
-/// A load as it was asked for, checked against the registry.
+/// A load specification, checked against the registry.
 #[derive(Debug, Clone)]
 pub struct LoadSpec {
     canonical: String,
@@ -23,11 +24,11 @@ pub struct PartSpec {
     pub entry: &'static LoadEntry,
     /// Its parameters.
     pub values: Values,
-    /// The composite it belongs to.
+    /// The composite that it belongs to, if any.
     pub composite: Option<&'static str>,
 }
 
-/// Why a load could not be read: a message for people.
+/// Why a load specification is refused: a message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError(String);
 
@@ -40,8 +41,8 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl LoadSpec {
-    /// Reads loads joined by `+`; all that is behind `cmd:` is one command. The
-    /// parameters of planned loads are taken as they are written.
+    /// Parses loads joined by `+`; everything after `cmd:` is one command. Parameters of
+    /// planned loads are kept as written.
     ///
     /// # Errors
     /// [`SpecError`] names the unknown load or parameter and lists the known ones.
@@ -60,7 +61,7 @@ impl LoadSpec {
             }
             canonical.push(named(element, entry)?.to_string());
             if let Form::Composite(texts) = entry.form {
-                // Refuses parameters, of which a composite has none.
+                // A composite has no parameters: this refuses any.
                 part(element, entry, None)?;
                 for inner in texts {
                     parts.push(part(inner, lookup(inner)?, Some(entry.name))?);
@@ -78,19 +79,19 @@ impl LoadSpec {
         Ok(Self { canonical: canonical.join("+"), parts, planned })
     }
 
-    /// The one way in which this load is written: equal loads have equal keys.
+    /// The canonical form of this load: equal loads have equal keys.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 
-    /// Its parts; composites are taken apart.
+    /// Its parts, with composites expanded.
     #[must_use]
     pub fn parts(&self) -> &[PartSpec] {
         &self.parts
     }
 
-    /// The first of its loads that is not in this version: the load cannot start.
+    /// The first of its loads that is only planned: the load cannot start.
     #[must_use]
     pub fn planned(&self) -> Option<&'static LoadEntry> {
         self.planned

@@ -1,5 +1,5 @@
-//! The supervisor: starts the leader of one part, starts it again when it ends,
-//! and ends with everything below it when punctual goes.
+//! The supervisor: starts the leader of one part, restarts it when it ends, and ends with all
+//! its descendants when punctual goes away.
 
 use std::fs;
 use std::io::{self, PipeReader, Read};
@@ -20,19 +20,18 @@ use crate::loads::{compile, find};
 use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, PartForm};
 
-/// A leader that failed this often in a row, each time at once, is given up.
+/// A leader that fails this often in a row, immediately each time, is given up.
 const FAILURES_MAX: u32 = 5;
 /// A leader that exits sooner than this counts as an immediate failure.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// Wait before the first restart; doubled with every failure in a row.
 const RESTART_DELAY: Duration = Duration::from_millis(25);
-/// How long the rest of a leader's processes may take to die before the restart.
+/// How long the leader's remaining processes may take to die before the restart.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
 
-/// The supervisor's whole life: what a program does when it is started with
-/// [`super::context::LoadContext::self_args`]; `args` are the arguments behind those.
-/// Returns the exit status. Call it before anything else: the process must not
-/// have threads.
+/// Runs the supervisor and returns its exit status. A program calls this first when it is
+/// started with [`super::context::LoadContext::self_args`]; `args` are the arguments after
+/// those. The process must not have threads yet.
 #[must_use]
 pub fn supervisor_main(args: &[String]) -> i32 {
     std::panic::set_hook(Box::new(|panic| report(&panic.to_string())));
@@ -83,11 +82,11 @@ impl Supervision {
         Ok(Self { order, entry, values, part, containment, counters, failures: 0 })
     }
 
-    /// Until the lifeline closes; an error is the reason for giving up.
+    /// Runs until the lifeline closes. An error is the reason for giving up.
     fn run(&mut self) -> Result<(), String> {
         let plain = |error: io::Error| error.to_string();
         if self.containment.is_namespace() {
-            // An exec that gains capabilities has cleared what the spawn asked for.
+            // An exec that gains capabilities has cleared the parent-death signal.
             process::die_with_parent().map_err(plain)?;
         }
         process::become_subreaper().map_err(plain)?;
@@ -127,11 +126,12 @@ impl Supervision {
         fd::set_nonblocking(report.as_fd())?;
         fd::set_nonblocking(writer.as_fd())?;
         let pid = process::fork_worker(|| {
-            // Its own, so that punctual sees the end of this supervisor in the status pipe.
+            // A separate pipe, so that punctual sees the end of this supervisor in the status
+            // pipe.
             if fd::replace_stdout(writer.as_fd()).is_err() {
                 return process::PANICKED;
             }
-            // Where this is refused the leader ranks with its supervisor.
+            // If this is refused, the OOM killer ranks the leader with its supervisor.
             let _ = fs::write("/proc/self/oom_score_adj", "1000");
             let order = &self.order;
             let scratch = order.scratch.as_deref();
@@ -141,8 +141,7 @@ impl Supervision {
         Ok(Leader { pid, report, started: Instant::now() })
     }
 
-    /// After the end of a leader: how long to wait before the next one, or the
-    /// reason to give up.
+    /// After a leader has ended: how long to wait before the next one, or the reason to give up.
     fn after(&mut self, leader: Leader, exit: Exit) -> Result<Duration, String> {
         let reason = first_line(leader.report).unwrap_or_else(|| exit.to_string());
         if !self.kill_rest() {
@@ -171,7 +170,7 @@ impl Supervision {
         }
         let _ = process::kill_rest_of_namespace();
         super::procs::until(KILL_LIMIT, || {
-            // No children are left once this fails.
+            // Fails once no children are left.
             while let Ok(found) = process::try_wait_any() {
                 if found.is_none() {
                     return false;
@@ -181,10 +180,10 @@ impl Supervision {
         })
     }
 
-    /// A namespace needs no hand: it ends with this process.
+    /// A PID namespace needs nothing here: it ends with this process.
     fn end_all(&self) {
         if let Some(cgroup) = &self.order.cgroup {
-            // Of which this process is a member too.
+            // This process is in the cgroup too.
             kill_cgroup(cgroup);
         } else if self.containment == Containment::Subreaper {
             kill_descendants(KILL_LIMIT);
@@ -192,10 +191,10 @@ impl Supervision {
     }
 }
 
-/// The first thing that a leader or its workers said: the cause of the rest.
+/// The first thing that a leader or its workers reported: it is the cause of the rest.
 fn first_line(mut report: PipeReader) -> Option<String> {
     let mut text = Vec::new();
-    // Ends with `WouldBlock` where a process that is being killed holds the other end.
+    // Ends with `WouldBlock` if a process that is being killed still has the other end open.
     let _ = report.read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     text.lines().find(|line| !line.is_empty()).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! What a load sees while it runs: its parameters, its counters, its workers.
+//! What a running load sees: its parameters, counters and workers.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,22 +17,22 @@ pub(super) type Params = BTreeMap<String, String>;
 
 /// Line of the shared counters that belongs to the supervision, not to workers.
 pub(super) const CONTROL_LINE: usize = 0;
-/// Counter of the control line: the load works, though it may count nothing yet.
+/// Counter of the control line: the load works, even if it has counted nothing yet.
 pub(super) const READY: usize = 0;
-/// Counter of the control line: how often it ended and was started again.
+/// Counter of the control line: how often it ended and was restarted.
 pub(super) const RESTARTS: usize = 1;
 
 /// Exit status of a worker that failed.
 pub(super) const FAILED: i32 = 1;
-/// Exit status of a worker for which trying again is of no use.
+/// Exit status of a worker for which a restart is pointless.
 pub(super) const CANNOT_START: i32 = 2;
 
 /// Why a load ended.
 #[derive(Debug)]
 pub enum LoadError {
-    /// Something that it needs is not there: trying again is of no use.
+    /// Something that it needs is missing: a restart is pointless.
     CannotStart(String),
-    /// It failed while it worked, and may work when started again.
+    /// It failed while working; a restart may help.
     Failed(String),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 impl LoadError {
-    /// A failure of a system call on something named.
+    /// A system call on `what` failed.
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::Failed(format!("{what}: {}", error::text(error)))
     }
@@ -79,7 +79,7 @@ pub struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Counts work done, by the counter's place in the registry entry.
+    /// Adds to a counter, by its index in the registry entry.
     pub fn add(self, counter: usize, count: u64) {
         self.counters.add(self.line, counter, count);
     }
@@ -111,43 +111,42 @@ impl<'a> Worker<'a> {
     /// The folder of this part.
     ///
     /// # Errors
-    /// [`LoadError::CannotStart`] where the registry entry asks for none.
+    /// [`LoadError::CannotStart`] if the registry entry asks for no folder.
     pub fn scratch(&self) -> Result<&'a Path, LoadError> {
         let missing = || LoadError::CannotStart("no folder was made for it".to_owned());
         self.scratch.ok_or_else(missing)
     }
 
-    /// The arguments behind which this program takes those of
-    /// [`super::supervisor::supervisor_main`].
+    /// The arguments that lead this program to [`super::supervisor::supervisor_main`].
     pub(crate) fn self_args(&self) -> &'a [String] {
         self.self_args
     }
 
-    /// Counts work done, by the counter's place in the registry entry.
+    /// Adds to a counter, by its index in the registry entry.
     pub fn add(&self, counter: usize, count: u64) {
         self.tally().add(counter, count);
     }
 
-    /// The worker's counters, for its threads.
+    /// The worker's counters, for use by its threads.
     #[must_use]
     pub fn tally(&self) -> Tally<'a> {
         Tally { counters: self.counters, line: self.line }
     }
 
-    /// Says that the load works, where its counters may be slow to show it.
+    /// Reports that the load works although its counters may be slow to show it.
     pub fn ready(&self) {
         self.counters.add(CONTROL_LINE, READY, 1);
     }
 
-    /// Says that something which ends in the nature of things was started again.
+    /// Reports a restart of something that ends by design.
     pub fn restarted(&self) {
         self.counters.add(CONTROL_LINE, RESTARTS, 1);
     }
 
-    /// Starts a worker with counters of its own. It is killed when this one ends.
+    /// Forks a worker with separate counters. It is killed when this process ends.
     ///
     /// # Errors
-    /// [`LoadError::Failed`] where the process could not be made.
+    /// [`LoadError::Failed`] if the process cannot be created.
     pub fn fork(
         &self,
         body: impl FnOnce(&Worker<'_>) -> Result<(), LoadError>,
@@ -182,7 +181,7 @@ impl<'a> Worker<'a> {
     /// Waits for workers that never end by themselves.
     ///
     /// # Errors
-    /// The first worker's end.
+    /// The end of the first worker.
     pub fn wait_endless(&self) -> Result<std::convert::Infallible, LoadError> {
         Err(match process::wait_any() {
             Ok((_, exit)) => worker_ended(exit),
@@ -199,7 +198,7 @@ fn worker_ended(exit: Exit) -> LoadError {
     }
 }
 
-/// Reports a worker's end and gives its exit status.
+/// Reports how a worker ended and returns its exit status.
 pub(super) fn finish(result: Result<(), LoadError>) -> i32 {
     match result {
         Ok(()) => 0,
@@ -210,9 +209,8 @@ pub(super) fn finish(result: Result<(), LoadError>) -> i32 {
     }
 }
 
-/// Writes one line to standard output: the supervisor's ear in a worker,
-/// punctual's in the supervisor. A reader that is behind must not stop us, so
-/// that what does not fit is lost.
+/// Writes one line to standard output, which the supervisor reads in a worker and punctual
+/// reads in the supervisor. A slow reader must not block us, so what does not fit is dropped.
 pub(crate) fn report(text: &str) {
     let mut line: String = text.replace('\n', " ").chars().take(400).collect();
     line.push('\n');

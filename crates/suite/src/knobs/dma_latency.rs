@@ -1,4 +1,4 @@
-//! Holding CPUs out of idle states that take long to leave.
+//! Keeps CPUs out of idle states that take long to leave.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -6,24 +6,23 @@ use std::path::Path;
 
 use punctual_sys::error;
 
-/// The kernel's interface (Documentation/power/pm_qos_interface.rst): holds the
-/// value as long as it is open.
+/// The kernel's interface (Documentation/power/pm_qos_interface.rst); the value is in effect
+/// while the file is open.
 pub const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// A hold on the longest exit latency of idle states; ends with its drop, and
-/// with the process, so that nothing has to be journalled.
+/// A limit on the exit latency of idle states. It ends when this is dropped or the process
+/// ends, so it needs no journal entry.
 #[derive(Debug)]
 pub struct DmaLatency {
     file: File,
 }
 
 impl DmaLatency {
-    /// Allows no idle state that takes longer than `latency_us` to leave; 0
-    /// keeps CPUs polling.
+    /// Allows no idle state with an exit latency above `latency_us`; 0 keeps CPUs polling.
     ///
     /// # Errors
-    /// The device is missing, may not be written or refuses the value; the text
-    /// says which and what to do.
+    /// The device is missing, is not writable or refuses the value; the text says which and
+    /// names the remedy.
     pub fn hold(latency_us: u32) -> io::Result<Self> {
         Self::hold_at(Path::new(DEVICE), latency_us)
     }
@@ -54,7 +53,7 @@ impl DmaLatency {
         Ok(Self { file })
     }
 
-    /// The exit latency in us that is in effect: the least of all holders'.
+    /// The exit latency in effect, us: the smallest of all holders'.
     ///
     /// # Errors
     /// The errno of `read(2)`.

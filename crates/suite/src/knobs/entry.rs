@@ -14,15 +14,15 @@ use super::folders::canonical;
 use crate::facts::root::marked_word;
 use crate::procfs::Mount;
 
-/// What names of scratch folders begin with.
+/// Prefix of the names of scratch folders.
 pub const SCRATCH_PREFIX: &str = "punctual-load-";
-/// What names of cgroups begin with.
+/// Prefix of the names of cgroups.
 pub const CGROUP_PREFIX: &str = "punctual-";
-/// In every scratch folder: holds the identity of its owner.
+/// A file in every scratch folder that contains the identity of its owner.
 pub(super) const MARKER: &str = ".punctual";
 
-/// A killed process leaves its cgroup when its memory has been given back,
-/// which takes the kernel a while under load.
+/// A killed process leaves its cgroup only when its memory has been freed, which takes a while
+/// under load.
 const CGROUP_EMPTIES: Duration = Duration::from_secs(2);
 const CGROUP_POLL: Duration = Duration::from_millis(5);
 
@@ -32,25 +32,25 @@ const CGROUP_POLL: Duration = Duration::from_millis(5);
 pub(super) enum Entry {
     /// A scratch folder of a load.
     Scratch {
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
-    /// A cgroup that holds a load.
+    /// A cgroup that contains a load.
     Cgroup {
-        /// Where.
+        /// Its path.
         path: PathBuf,
     },
     /// A changed setting.
     Setting {
         /// The file.
         path: PathBuf,
-        /// What it held before.
+        /// Its value before the change.
         old: String,
     },
 }
 
 impl Entry {
-    /// What undoing it does, where there is anything to undo. `owner` is the
+    /// What undoing it would do, or `None` if there is nothing to undo. `owner` is the
     /// identity of the journal's process.
     pub fn pending(&self, owner: &str) -> Result<Option<String>, String> {
         if !self.path().is_absolute() || !self.is_there()? {
@@ -75,7 +75,7 @@ impl Entry {
         }
     }
 
-    /// Undoes it. `Ok(None)` where there was nothing to undo.
+    /// Undoes it. `Ok(None)` if there was nothing to undo.
     pub fn undo(&self, owner: &str) -> Result<Option<String>, String> {
         let Some(action) = self.pending(owner)? else {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Entry {
     }
 }
 
-/// Refuses every folder that this journal's process did not certainly make.
+/// Refuses any folder that this journal's process did not certainly create.
 fn removable(path: &Path, owner: &str) -> Result<(), String> {
     let refused = |reason: &str| Err(format!("{} is left: {reason}", path.display()));
     if !name_begins(path, SCRATCH_PREFIX) {
@@ -135,7 +135,7 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     let marker = path.join(MARKER);
     let marked = marker.symlink_metadata().is_ok_and(|file| file.is_file())
         && fs::read_to_string(&marker).is_ok_and(|text| text == owner);
-    // Killed between making the folder and marking it.
+    // The process was killed between creating the folder and marking it.
     let empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     if !marked && !empty {
         return refused("its marker is not that of the process that made it");
@@ -163,11 +163,11 @@ fn cgroup_of_punctual(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Kills what is in a cgroup and below it, and removes it.
+/// Kills everything in a cgroup and below it, and removes it.
 fn end_cgroup(path: &Path) -> io::Result<()> {
     let end = std::time::Instant::now() + CGROUP_EMPTIES;
     loop {
-        // cgroup.kill came with Linux 5.14 and is in v2 alone.
+        // cgroup.kill exists since Linux 5.14, in cgroup v2 only.
         let killed = OpenOptions::new()
             .write(true)
             .open(path.join("cgroup.kill"))
@@ -179,7 +179,7 @@ fn end_cgroup(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a cgroup after those below it; with `kill`, kills what is in each first.
+/// Removes a cgroup after those below it; with `kill`, kills the members of each first.
 fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -190,23 +190,23 @@ fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
     if kill {
         let pids = fs::read_to_string(path.join("cgroup.procs"))?;
         for pid in pids.lines().filter_map(|line| line.parse().ok()) {
-            // Gone already is as good; a refusal shows when the folder stays.
+            // If it is already gone that is fine; a refusal shows when the folder stays.
             let _ = process::kill(pid);
         }
     }
     fs::remove_dir(path)
 }
 
-/// The value of a setting; of one that lists its choices, the one in force.
+/// The value of a setting; for a file that lists its choices, the active one.
 pub(super) fn setting_in_force(path: &Path) -> io::Result<String> {
     let text = fs::read_to_string(path)?;
     let text = text.trim();
     Ok(marked_word(text).unwrap_or(text).to_owned())
 }
 
-/// Writes a setting in one piece. The file must exist.
+/// Writes a setting in a single write. The file must exist.
 pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
-    // Truncating matters to plain files alone, where the old value may be longer.
+    // Truncating matters only for plain files, whose old value may be longer.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
     file.write_all(value.as_bytes())
 }

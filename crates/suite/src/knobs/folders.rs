@@ -1,4 +1,4 @@
-//! Where journals are, and who may have written them.
+//! Where journals are kept, and who may have written them.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_sys::error;
 
-/// Where journals can be, the best place first.
+/// Possible folders for journals, the best first.
 pub(super) fn folders() -> Vec<PathBuf> {
     let uid = punctual_sys::process::effective_uid();
     let temporary = PathBuf::from(format!("/tmp/punctual-{uid}"));
@@ -38,7 +38,7 @@ pub(super) fn first_usable() -> io::Result<PathBuf> {
     )))
 }
 
-/// Makes the folder (mode 0700) unless it is there, and checks it.
+/// Creates the folder (mode 0700) unless it exists, and checks it.
 pub(super) fn made(folder: &Path) -> io::Result<PathBuf> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -50,8 +50,8 @@ pub(super) fn made(folder: &Path) -> io::Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// Refuses a folder that others could have made or can write: what a journal
-/// names is removed with this user's rights.
+/// Refuses a folder that others could have created or can write to: what a journal names is
+/// removed with this user's rights.
 pub(super) fn checked(folder: &Path) -> io::Result<()> {
     let metadata =
         folder.symlink_metadata().map_err(|error| explained(&error, "cannot use", folder))?;
@@ -75,7 +75,7 @@ pub(super) fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).map_err(|error| explained(&error, "cannot find", path))
 }
 
-/// The same kind of error, saying what failed and on what.
+/// The same kind of error, with the action and the path that failed.
 pub(super) fn explained(error: &io::Error, what: &str, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {}: {}", path.display(), error::text(error)))
 }

@@ -1,4 +1,4 @@
-//! The journal: what this process has left on the board, and the way back.
+//! The journal of what this process has left on the board, and how to undo it.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,23 +17,23 @@ const MAX_SCRATCH_NAMES: u32 = 10_000;
 
 /// What this process has left on the board, on disk and in memory.
 ///
-/// One a process. The file comes with the first entry: a run that changes
-/// nothing writes nothing. Dropping it undoes everything.
+/// One per process. The file is created with the first entry, so a run that changes nothing
+/// writes nothing. Dropping the journal undoes everything.
 #[derive(Debug)]
 pub struct Journal {
     owner: Owner,
-    /// Where the file goes; `None` for the first usable one of [`super::folders::folders`].
+    /// Folder of the file; `None`: the first usable one of [`super::folders::folders`].
     folder: Option<PathBuf>,
     file: Option<(File, PathBuf)>,
     entries: Vec<Entry>,
 }
 
 impl Journal {
-    /// A journal below `/run/punctual` for root, else `$XDG_RUNTIME_DIR/punctual`,
-    /// else `/tmp/punctual-<uid>`.
+    /// A journal below `/run/punctual` for root, otherwise below `$XDG_RUNTIME_DIR/punctual`
+    /// or `/tmp/punctual-<uid>`.
     ///
     /// # Errors
-    /// `/proc/self/stat` cannot be read, which tells the owner's start.
+    /// `/proc/self/stat`, which tells when the owner was started, cannot be read.
     pub fn new() -> io::Result<Self> {
         Ok(Self { owner: Owner::this()?, folder: None, file: None, entries: Vec::new() })
     }
@@ -41,15 +41,15 @@ impl Journal {
     /// A journal in a folder of the caller's choice, for [`super::restore_in`].
     ///
     /// # Errors
-    /// As [`Journal::new`].
+    /// Those of [`Journal::new`].
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let mut journal = Self::new()?;
         journal.folder = Some(folder.to_owned());
         Ok(journal)
     }
 
-    /// Makes a folder `punctual-load-<pid>-<n>` below `parent` for this process
-    /// alone (mode 0700); it goes with everything in it.
+    /// Creates a private folder `punctual-load-<pid>-<n>` (mode 0700) below `parent`. Undoing
+    /// removes it with all its contents.
     ///
     /// # Errors
     /// The journal or the folder cannot be written; the text names it.
@@ -62,8 +62,8 @@ impl Journal {
             }
             self.add(Entry::Scratch { path: path.clone() })?;
             match DirBuilder::new().mode(0o700).create(&path) {
-                // Someone else made it meanwhile. The line on disk does no harm:
-                // without this process's marker the folder is not removed.
+                // Someone else created it meanwhile. The line on disk does no harm: without
+                // this process's marker the folder is not removed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.entries.pop();
                 }
@@ -74,7 +74,7 @@ impl Journal {
                     return match written {
                         Ok(()) => Ok(path),
                         Err(error) => {
-                            // Without its marker nobody would remove the folder later.
+                            // Without its marker nothing would remove the folder later.
                             let _ = fs::remove_dir_all(&path);
                             self.entries.pop();
                             Err(explained(&error, "cannot write", &marker))
@@ -92,11 +92,11 @@ impl Journal {
         ))
     }
 
-    /// Makes a cgroup. It goes with every process in it and below it.
+    /// Creates a cgroup. Undoing kills every process in it and below it, and removes it.
     ///
     /// # Errors
-    /// `InvalidInput` where its name does not begin with [`CGROUP_PREFIX`];
-    /// else the journal or the cgroup cannot be written.
+    /// `InvalidInput` if its name does not begin with [`CGROUP_PREFIX`]; other errors if the
+    /// journal or the cgroup cannot be written.
     pub fn cgroup_dir(&mut self, path: &Path) -> io::Result<()> {
         let name = path.file_name().unwrap_or(OsStr::new(""));
         if !name.as_encoded_bytes().starts_with(CGROUP_PREFIX.as_bytes()) {
@@ -120,8 +120,8 @@ impl Journal {
     /// Writes `value` to a file of `/proc`, `/sys` or the like, which must exist.
     ///
     /// # Errors
-    /// The file cannot be read or refuses the value, or the journal cannot be
-    /// written; nothing has changed then.
+    /// The file cannot be read or refuses the value, or the journal cannot be written; in each
+    /// case nothing has changed.
     pub fn setting(&mut self, path: &Path, value: &str) -> io::Result<()> {
         let path = canonical(path)?;
         let old = entry::setting_in_force(&path)
@@ -136,12 +136,11 @@ impl Journal {
         })
     }
 
-    /// Undoes everything, the latest first, and returns what failed, one
-    /// sentence each. The file goes when nothing failed, and else stays for
-    /// `punctual restore` to try again.
+    /// Undoes everything, the latest change first, and returns one sentence for each failure.
+    /// The file is removed if nothing failed; otherwise it stays for `punctual restore`.
     pub fn undo(&mut self) -> Vec<String> {
-        // A child of fork() has a copy of this journal; what it names is the parent's.
-        // Inside a PID namespace the number alone could be the same.
+        // A child of fork() has a copy of this journal, but the entries are its parent's. The
+        // PID alone could be the same inside a PID namespace.
         let same_number = std::process::id() == self.owner.pid;
         if !Owner::this().map_or(same_number, |this| this == self.owner) {
             return Vec::new();
@@ -162,15 +161,15 @@ impl Journal {
         failed
     }
 
-    /// [`Journal::undo`] that says on stderr what failed. It may be called while a
-    /// panic unwinds: a stderr that nobody reads must not make that an abort.
+    /// Like [`Journal::undo`], but prints failures to stderr. May be called during a panic, so
+    /// a closed stderr must not cause an abort.
     pub fn undo_or_complain(&mut self) {
         for message in self.undo() {
             let _ = writeln!(io::stderr(), "punctual: {message}");
         }
     }
 
-    /// Puts an entry on disk, then in memory.
+    /// Adds an entry, on disk before in memory.
     fn add(&mut self, entry: Entry) -> io::Result<()> {
         let line = |value: serde_json::Result<String>| value.map_err(io::Error::other);
         let mut text = String::new();
@@ -200,7 +199,7 @@ impl Journal {
             .mode(0o600)
             .open(&path)
             .map_err(|error| explained(&error, "cannot make the journal", &path))?;
-        // The name must be on disk too.
+        // The directory entry must reach the disk too.
         File::open(&folder).and_then(|folder| folder.sync_all())?;
         Ok((file, path))
     }

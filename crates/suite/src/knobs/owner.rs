@@ -1,4 +1,4 @@
-//! Whose journal it is, and whether that process still lives.
+//! The owner of a journal, and whether that process is still alive.
 
 use std::fs;
 use std::io;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::procfs::Stat;
 
-/// The first line of a journal: the process that wrote it. The start time tells
-/// it from a later process with the same number.
+/// The process that wrote a journal, as in its first line. The start time distinguishes it
+/// from a later process with the same PID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     /// Process ID.
     pub pid: u32,
     /// Start of the process in ticks since boot (field 22 of `/proc/PID/stat`).
     pub start: u64,
-    /// The boot that it belongs to; a reboot undoes settings and cgroups.
+    /// ID of the boot; a reboot undoes settings and cgroups.
     pub boot_id: String,
-    /// Its PID namespace: a number means nothing in another one.
+    /// Its PID namespace; the PID means nothing in another one.
     pub pid_namespace: String,
 }
 
@@ -34,7 +34,7 @@ impl Owner {
         Ok(Self { pid, start, boot_id: boot_id(), pid_namespace: pid_namespace() })
     }
 
-    /// The owner that a journal's name tells, where its first line is damaged.
+    /// The owner as told by a journal's file name, for when the first line is damaged.
     pub fn from_name(name: &str) -> Option<Self> {
         let (pid, start) = name.strip_suffix(".journal")?.split_once('-')?;
         Some(Self {
@@ -45,7 +45,7 @@ impl Owner {
         })
     }
 
-    /// What names the journal and marks scratch folders.
+    /// The identity that names the journal and marks scratch folders.
     pub fn identity(&self) -> String {
         format!("{}-{}", self.pid, self.start)
     }
@@ -55,18 +55,17 @@ impl Owner {
         format!("{}.journal", self.identity())
     }
 
-    /// Whether the machine has not been started anew since.
+    /// Whether the machine has not been rebooted since.
     pub fn same_boot(&self) -> bool {
         self.boot_id == boot_id()
     }
 
-    /// Whether its number can be looked up here.
+    /// Whether its PID can be looked up here.
     pub fn same_namespace(&self) -> bool {
         self.pid_namespace == pid_namespace()
     }
 
-    /// Whether the process still runs. One that is dead and not yet waited for
-    /// does not.
+    /// Whether the process is still running; a zombie is not.
     pub fn lives(&self) -> bool {
         let is_this = |stat: Stat| stat.start_ticks == self.start && !stat.ended;
         self.same_boot() && stat(self.pid).is_some_and(is_this)

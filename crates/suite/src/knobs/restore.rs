@@ -1,4 +1,4 @@
-//! Undoing what a process left that can no longer do it.
+//! Undoes what processes left behind that can no longer do it themselves.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -9,25 +9,26 @@ use super::entry::Entry;
 use super::folders::{checked, explained, folders};
 use super::owner::Owner;
 
-/// A journal has a line for each load and setting; a larger file is none.
+/// Largest size of a journal, which has one line for each load and setting; a larger file is
+/// not a journal.
 const MAX_JOURNAL_BYTES: u64 = 1 << 20;
 
-/// What [`restore`] did, one sentence each.
+/// What [`restore`] did, one sentence for each item.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RestoreReport {
     /// What was undone; on a dry run, what would be.
     pub done: Vec<String>,
-    /// What could not be undone, or not be read.
+    /// What could not be undone or read.
     pub failed: Vec<String>,
-    /// Journals that were left alone, as those of processes that still run.
+    /// Journals that were left alone, such as those of processes that are still running.
     pub kept: Vec<String>,
 }
 
-/// Undoes what processes left that are gone, in all places where journals of
-/// this user can be. With `dry_run` only says what it would do.
+/// Undoes what terminated processes left, in all places where this user's journals can be.
+/// With `dry_run` it only reports what it would do.
 ///
 /// # Errors
-/// A folder of journals cannot be listed, or others could have written it.
+/// A folder of journals cannot be listed, or others could have written to it.
 pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
     let mut report = RestoreReport::default();
     for folder in folders() {
@@ -47,7 +48,7 @@ pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
 /// [`restore`] for one folder.
 ///
 /// # Errors
-/// As [`restore`]; `NotFound` where the folder is not there.
+/// Those of [`restore`]; `NotFound` if the folder does not exist.
 pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
     checked(folder)?;
     let mut names: Vec<_> = fs::read_dir(folder)
@@ -63,7 +64,7 @@ pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
     Ok(report)
 }
 
-/// A journal whose owner lives is left to it.
+/// Leaves the journal to its owner if that is alive.
 fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreReport) {
     let (file, text) = match locked(path) {
         Ok(Some(content)) => content,
@@ -71,7 +72,7 @@ fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreRepor
             let text = format!("{}: another restore is at it", path.display());
             return report.kept.push(text);
         }
-        // Another restore was faster.
+        // Another restore has already done it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => {
             let text = explained(&error, "cannot read", path);
@@ -123,13 +124,13 @@ fn reason_to_keep(owner: &Owner) -> Option<String> {
     owner.lives().then(|| format!("process {} still runs and undoes it itself", owner.pid))
 }
 
-/// Undoes the latest first. Whether nothing is left to undo.
+/// Undoes the latest change first; returns whether nothing is left to undo.
 fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut RestoreReport) -> bool {
     let identity = owner.identity();
     let same_boot = owner.same_boot();
     let mut undone = true;
     for entry in entries.iter().rev() {
-        // After a reboot the old value is what someone chose since.
+        // After a reboot, the current value is someone's later choice.
         if entry.ends_with_boot() && !same_boot {
             continue;
         }
@@ -145,8 +146,8 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
     undone
 }
 
-/// Reads a journal under a lock, so that of two restores one does the work.
-/// `None` where another has the lock.
+/// Reads a journal under a lock, so that only one of several restores does the work. `None` if
+/// another has the lock.
 fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
     let metadata = path.symlink_metadata()?;
     let own = metadata.uid() == punctual_sys::process::effective_uid();

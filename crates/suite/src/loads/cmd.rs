@@ -1,4 +1,4 @@
-//! Any command of the user's.
+//! Any command.
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader};
@@ -19,21 +19,21 @@ use crate::registry::{Default, Kind, Param};
 
 const RUNS: usize = 0;
 const CPU_MS: usize = 1;
-/// A command that has lived so long has started.
+/// A command that has run this long counts as started.
 const STARTED: Duration = Duration::from_millis(300);
-/// How often the CPU time is read: often enough for one figure a second.
+/// How often CPU time is read: often enough for one figure per second.
 const CPU_PERIOD: Duration = Duration::from_millis(400);
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "cmd",
-    summary: "any command, started again when it ends",
-    help: "cmd:COMMAND runs COMMAND with sh -c in a process group of its own, and again when it \
-           and everything it left in the background have ended; all that follows the colon is \
-           the command. Its input is empty and its output is dropped, but for the last line of \
-           errors, which says why it failed. It counts runs that ended with success and CPU time \
-           of the whole process tree, so that a long command proves its work too. A command that \
-           fails five times at once is given up. /proc still shows the machine's processes, by \
-           other numbers than the command sees. As in rteval and jitterdebugger -c.",
+    summary: "any command, restarted when it ends",
+    help: "cmd:COMMAND runs COMMAND with sh -c in a separate process group, and restarts it once \
+           it and everything it left in the background have ended. Everything after the colon is \
+           the command. Its input is empty and its output is dropped, except the last line on \
+           stderr, which is reported as the reason if it fails. It counts successful runs and the \
+           CPU time of the whole process tree. A command that fails immediately five times in a \
+           row is given up. /proc shows the machine's processes under other PIDs than the command \
+           sees. Similar to rteval and jitterdebugger -c.",
     main_param: "command",
     params: &[Param {
         name: "command",
@@ -56,7 +56,7 @@ fn is_command(text: &str) -> Result<(), String> {
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let command = worker.values().text("command").trim();
     let failed = |error| LoadError::io("adopting orphans", &error);
-    // What the command leaves in the background belongs to its run.
+    // Background processes that the command leaves belong to its run.
     process::become_subreaper().map_err(failed)?;
     let mut meter = CpuMeter::default();
     loop {
@@ -106,7 +106,7 @@ fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<
 }
 
 fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) -> LoadError {
-    // The listener may be a moment behind the end.
+    // The listener may lag slightly behind the end of the command.
     thread::sleep(Duration::from_millis(10));
     let said = last_words.map_or(String::new(), |words| {
         let words = words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) ->
     LoadError::Failed(format!("\"{command}\" {exit}{said}"))
 }
 
-/// Keeps the last line that the command writes as an error.
+/// Keeps the last line that the command writes to stderr.
 fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
     let last = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&last);
@@ -150,7 +150,7 @@ impl CpuMeter {
         let reaped = limits::reaped_cpu_time().map_err(|e| LoadError::io("getrusage", &e))?;
         let total = reaped + descendants_cpu_time();
         let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
-        // A process that ends between the two readings is missed until the next one.
+        // The next call picks up a process that ends between the two readings.
         let new_ms = total_ms.saturating_sub(self.counted_ms);
         worker.add(CPU_MS, new_ms);
         self.counted_ms += new_ms;

@@ -21,33 +21,33 @@ const HEADERS: u64 = 32;
 const HEADER_BYTES: usize = 4 << 10;
 /// Size of a source file.
 const SOURCE_BYTES: usize = 8 << 10;
-/// Objects that a link reads; the job's files are deleted behind it.
+/// Objects that one link reads; the job's files are then deleted.
 pub(crate) const UNITS_PER_LINK: u64 = 16;
-/// Times that the front end goes over its words, as a compiler has passes.
+/// How often the front end goes over its words, as the passes of a compiler do.
 const PASSES: u64 = 8;
 pub(crate) const UNITS: usize = 0;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "compile",
     summary: "the shape of make -jN, without a compiler",
-    help: "What make -jN of a kernel does to a machine, self-contained: every job runs this \
-           program again as a driver, which runs it again as a front end (maps and reads 32 \
-           headers and a source, builds a table of its words, computes, writes an assembler \
-           file), as an assembler (reads that, writes an object) and every 16 units as a linker. \
-           Starts over when done. Works in a folder of its own, which is removed at the end.",
+    help: "What make -jN of a kernel does to a machine, without a compiler. Every job runs this \
+           program as a driver, which runs it as a front end (maps and reads 32 headers and a \
+           source, builds a table of its words, computes, writes an assembler file), as an \
+           assembler (reads that file, writes an object) and, every 16 units, as a linker. Starts \
+           over when done. Works in a scratch folder, which is removed at the end.",
     main_param: "jobs",
     params: &[
         Param {
             name: "jobs",
             kind: Kind::Count { low: 1, high: 1024 },
             default: Default::OfMachine("one per CPU"),
-            help: "units compiled at a time",
+            help: "units compiled in parallel",
         },
         Param {
             name: "dir",
             kind: Kind::Text { value: "DIR", check: any_text },
             default: Default::OfMachine("$TMPDIR or /var/tmp"),
-            help: "where its folder is made",
+            help: "parent of its scratch folder",
         },
     ],
     counters: &["units"],
@@ -110,8 +110,8 @@ fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
     }
 }
 
-/// What a process of the compile does; `args` are the stage, its path, and the
-/// arguments that lead here again.
+/// The main function of a process of the compile; `args` are the stage, its path, and the
+/// arguments that make this program call it again.
 pub(crate) fn unit_main(args: &[String]) -> i32 {
     let [stage, path, self_args @ ..] = args else {
         return 2;
@@ -184,7 +184,7 @@ fn link(folder: &Path) -> std::io::Result<()> {
     fs::write(folder.join("a.out"), program)
 }
 
-/// Text of words that differ by seed, the same for the same seed.
+/// Pseudo-random words, the same for the same seed.
 fn source_text(seed: u64, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 16);
     let mut state = mix(seed);

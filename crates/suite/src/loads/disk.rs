@@ -1,4 +1,4 @@
-//! Big files: sequential writes, syncs and copies, past the page cache where that works.
+//! Big files: sequential writes, syncs and copies, bypassing the page cache if possible.
 
 use std::convert::Infallible;
 use std::fs::{self, File, OpenOptions};
@@ -18,26 +18,26 @@ const WRITTEN: usize = 0;
 const READ: usize = 1;
 const SYNCS: usize = 2;
 const DIRECT: usize = 3;
-/// Size of the file, unless told otherwise: more than a disk's own cache.
+/// Default size of the file: more than a disk's internal cache.
 const SIZE: u64 = 256 << 20;
-/// At least this much is kept free, unless told otherwise, or a twentieth of the file system.
+/// Default free space to keep, or a twentieth of the file system if that is larger.
 const RESERVE: u64 = 256 << 20;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "disk",
-    summary: "write, sync and copy a big file, with O_DIRECT where it works",
+    summary: "write, sync and copy a big file, with O_DIRECT if possible",
     help: "Writes a big file in blocks of 1 MiB, syncs it, copies it, syncs the copy and deletes \
-           both, again and again: Ingo Molnar's big file copy and LRTBF's dd. With O_DIRECT, \
-           where the file system has it, so that the disk's DMA moves the data; direct-bytes \
-           shows that. It works in a folder of its own below dir, which is removed at the end, \
-           and keeps the reserve free: it ends rather than touch it.",
+           both, again and again: Ingo Molnar's big file copy and LRTBF's dd. If the file system \
+           supports O_DIRECT, the disk's DMA moves the data, and direct-bytes counts it. Works in \
+           a scratch folder below dir, which is removed at the end, and ends rather than use the \
+           space in reserve.",
     main_param: "dir",
     params: &[
         Param {
             name: "dir",
             kind: Kind::Text { value: "DIR", check: any_text },
             default: Default::OfMachine("$TMPDIR or /var/tmp"),
-            help: "where its folder is made",
+            help: "parent of its scratch folder",
         },
         Param {
             name: "size",
@@ -48,8 +48,10 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
         Param {
             name: "reserve",
             kind: Kind::Size { low: 0 },
-            default: Default::OfMachine("256M or a twentieth of the file system, the larger"),
-            help: "room that is kept free",
+            default: Default::OfMachine(
+                "256M or a twentieth of the file system, whichever is larger",
+            ),
+            help: "space that is kept free",
         },
     ],
     counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
@@ -62,7 +64,7 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let room = storage::room(&parent)
         .map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))?;
     let reserve = values.known_number("reserve").unwrap_or(RESERVE.max(room.total / 20));
-    // Whole blocks, and both files at once.
+    // Whole blocks, and room for both files.
     let block = BLOCK as u64;
     let fitting = room.free.saturating_sub(reserve) / 2 / block * block;
     let size = match values.known_number("size") {
@@ -79,8 +81,8 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
 
 fn full(dir: &Path, room: Room, reserve: u64) -> String {
     format!(
-        "{}: No space left on device beside the reserve: {} bytes are free, {reserve} are to stay \
-         free; free some, or give another dir, a smaller size or a smaller reserve",
+        "{}: No space left on device besides the reserve: {} bytes are free, {reserve} of them are \
+         reserved; free some, or choose another dir, a smaller size or a smaller reserve",
         dir.display(),
         room.free
     )
@@ -114,7 +116,7 @@ fn remove(path: &Path) -> Result<(), LoadError> {
     }
 }
 
-/// A buffer of [`BLOCK`] bytes with the alignment that O_DIRECT asks for.
+/// A buffer of [`BLOCK`] bytes, aligned as O_DIRECT requires.
 struct Block {
     memory: Vec<u8>,
     start: usize,
@@ -132,7 +134,7 @@ impl Block {
     }
 }
 
-/// A file opened with O_DIRECT, or without where the file system refuses.
+/// Opens a file with O_DIRECT, or without it if the file system refuses.
 fn open(options: &mut OpenOptions, path: &Path) -> Result<(File, bool), LoadError> {
     if let Ok(file) = storage::open_direct(options, path) {
         return Ok((file, true));

@@ -11,28 +11,28 @@ use crate::registry::{Default, Kind, Param, Value, Values};
 
 const MINOR: usize = 0;
 const MAJOR: usize = 1;
-/// Size of a job's region, unless told otherwise.
+/// Default size of a job's region.
 const SIZE: u64 = 64 << 20;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "faults",
     summary: "page faults on fresh and on swapped-out pages",
-    help: "Each job touches every page of a region of its own, asks the kernel to swap the region \
-           out (MADV_PAGEOUT), touches it again, and gives it back; then the same anew. The \
-           kernel's own counts are the proof of work: minor-faults found a fresh page, \
-           major-faults waited for the disk. Without swap there are no major ones.",
+    help: "Each job maps a region, touches every page of it, asks the kernel to swap it out \
+           (MADV_PAGEOUT), touches it again, unmaps it, and starts over. The kernel's own fault \
+           counters prove the work: minor-faults needed no disk, major-faults waited for one. \
+           Without swap there are no major faults.",
     main_param: "jobs",
     params: &[
         Param {
             name: "jobs",
             kind: Kind::Count { low: 1, high: 1024 },
             default: Default::OfMachine("one per CPU"),
-            help: "processes that fault",
+            help: "number of processes",
         },
         Param {
             name: "size",
             kind: Kind::Size { low: 1 << 16 },
-            default: Default::OfMachine("64M, less if an eighth of the memory does not hold all"),
+            default: Default::OfMachine("64M, less if all regions exceed an eighth of the memory"),
             help: "size of each job's region",
         },
     ],
@@ -70,7 +70,7 @@ fn fault(worker: &Worker<'_>, size: usize) -> Result<(), LoadError> {
     loop {
         region.touch();
         count(worker, &mut counted);
-        // Old kernels and small containers refuse; the fresh pages fault all the same.
+        // Old kernels and small containers refuse this; fresh pages fault anyway.
         let _ = region.page_out();
         region.touch();
         count(worker, &mut counted);

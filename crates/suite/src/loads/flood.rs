@@ -1,4 +1,4 @@
-//! A flood of packets over the loopback device, and over nothing else.
+//! A packet flood over the loopback device, and over nothing else.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     summary: "echo flood on the loopback device, 100 packets outstanding",
     help: "Sends 10-byte echo requests to 127.0.0.1 and keeps 100 of them outstanding, as ping \
            -l 100 -q -s 10 -f localhost does; it counts the replies. The UDP and TCP forms send \
-           to a process that returns every packet. There is no way to name another address.",
+           to a process that returns every packet. No other address can be chosen.",
     main_param: "proto",
     params: &[Param {
         name: "proto",
@@ -49,13 +49,13 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     }
 }
 
-/// One end that sends packets and gets them back.
+/// A socket that sends packets and gets them back.
 trait Echo {
     fn send(&mut self, number: u16) -> io::Result<()>;
     fn receive(&mut self) -> io::Result<()>;
 }
 
-/// Keeps [`OUTSTANDING`] packets under way for ever.
+/// Keeps [`OUTSTANDING`] packets in flight for ever.
 fn flood(worker: &Worker<'_>, echo: &mut impl Echo) -> Result<Infallible, LoadError> {
     let mut outstanding = 0;
     let mut number = 0_u16;
@@ -63,7 +63,7 @@ fn flood(worker: &Worker<'_>, echo: &mut impl Echo) -> Result<Infallible, LoadEr
         while outstanding < OUTSTANDING {
             match echo.send(number) {
                 Ok(()) => {}
-                // The buffers are full: replies first.
+                // The buffers are full: read replies first.
                 Err(error) if is_full(&error) && outstanding > 0 => break,
                 Err(error) => return Err(LoadError::io("send to 127.0.0.1", &error)),
             }
@@ -75,7 +75,7 @@ fn flood(worker: &Worker<'_>, echo: &mut impl Echo) -> Result<Infallible, LoadEr
                 worker.add(PACKETS, 1);
                 outstanding -= 1;
             }
-            // One is taken for lost, so that the next is sent.
+            // Counts one packet as lost, so that the next is sent.
             Err(error) if is_full(&error) => outstanding -= 1,
             Err(error) => return Err(LoadError::io("receive from 127.0.0.1", &error)),
         }
@@ -84,7 +84,7 @@ fn flood(worker: &Worker<'_>, echo: &mut impl Echo) -> Result<Infallible, LoadEr
 
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    // ENOBUFS has no kind of its own.
+    // ENOBUFS has no `ErrorKind`.
     const ENOBUFS: i32 = 105;
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
         || error.raw_os_error() == Some(ENOBUFS)
@@ -122,7 +122,7 @@ fn udp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let failed = |error| LoadError::io("UDP on 127.0.0.1", &error);
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed);
     let (mut here, there) = (bind()?, bind()?);
-    // Connected to each other, neither sends or hears anything else.
+    // Connected to each other, the sockets neither send nor receive anything else.
     here.connect(there.local_addr().map_err(failed)?).map_err(failed)?;
     there.connect(here.local_addr().map_err(failed)?).map_err(failed)?;
     here.set_read_timeout(Some(REPLY_LIMIT)).map_err(failed)?;
@@ -155,8 +155,8 @@ fn tcp(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let address = listener.local_addr().map_err(failed)?;
     let mut here = TcpStream::connect(address).map_err(failed)?;
     let (mut there, _) = listener.accept().map_err(failed)?;
-    // Every packet on its own, as in the other forms. Nothing is lost on a
-    // stream, so that there is no limit for a reply.
+    // One packet at a time, as in the other forms. A stream loses nothing, so replies need no
+    // time limit.
     for end in [&here, &there] {
         end.set_nodelay(true).map_err(failed)?;
     }

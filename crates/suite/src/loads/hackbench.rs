@@ -1,4 +1,4 @@
-//! Groups of senders and receivers, as hackbench has them.
+//! Groups of senders and receivers, modelled on hackbench.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -15,11 +15,11 @@ use crate::harness::worker::{LoadError, Tally, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Choice, Default, Kind, Param, Value, Values};
 
-/// Senders, and receivers, of a group.
+/// Senders per group, and receivers per group.
 const SIDE: usize = 20;
 /// Bytes of a message.
 const MESSAGE: usize = 100;
-/// Stack, tables and full socket buffers of a group's 40 tasks, bytes, rounded up.
+/// Memory of a group's 40 tasks (stacks, tables and full socket buffers), rounded up, bytes.
 const GROUP_MEMORY: u64 = 32 << 20;
 /// Enough for one message and a few calls.
 const STACK_BYTES: usize = 64 << 10;
@@ -32,9 +32,9 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "hackbench",
     summary: "groups of 20 senders and 20 receivers that exchange messages",
     help: "Follows hackbench: in each group 20 senders write messages of 100 bytes to each of 20 \
-           receivers, 100 times over; when all is received, everything ends and is created anew. \
-           Over AF_UNIX stream pairs or pipes, as processes or threads. 30 groups are 1200 \
-           processes: the default is one group a CPU, as far as a quarter of the memory goes.",
+           receivers, 100 times over; when all are received, all tasks end and are created anew. \
+           Uses AF_UNIX stream pairs or pipes, processes or threads. 30 groups are 1200 \
+           processes; the default is one group per CPU, limited to a quarter of the memory.",
     main_param: "groups",
     params: &[
         Param {
@@ -123,7 +123,7 @@ fn channel(setup: Setup) -> Result<(File, File), LoadError> {
     Ok((reader.into(), writer.into()))
 }
 
-/// Holds everyone back until all have been created.
+/// Holds all tasks back until every one has been created.
 #[derive(Debug)]
 struct StartGate {
     waiting: io::PipeReader,
@@ -136,7 +136,7 @@ impl StartGate {
         Ok(Self { waiting, opener })
     }
 
-    /// The byte is never read, so that it lets everyone pass.
+    /// Nobody reads the byte, so it lets everyone pass.
     fn open(&self) -> Result<(), LoadError> {
         let written = (&self.opener).write_all(&[0]);
         written.map_err(|error| LoadError::io("gate", &error))

@@ -1,5 +1,5 @@
-//! The loads: one file each, and one line each in [`LOADS`]. How they are started, held
-//! together and ended is in [`crate::harness`].
+//! The loads: one file each, and one line each in [`LOADS`]. [`crate::harness`] starts,
+//! contains and ends them.
 //!
 //! Architecture invariants: a load counts its work in shared memory and never
 //! reports in any other way while it runs; it never ends by itself; it never
@@ -19,7 +19,7 @@ mod paper;
 mod process;
 mod tree;
 
-/// Every load, in the order of lists; those that a later version brings come last.
+/// Every load, in the order of lists; planned ones come last.
 pub static LOADS: &[LoadEntry] = &[
     none::ENTRY,
     hackbench::ENTRY,
@@ -43,7 +43,7 @@ pub static LOADS: &[LoadEntry] = &[
     LoadEntry::planned("console", "writes to the kernel log and a console"),
     LoadEntry::planned("syscalls", "wrong but harmless arguments to cheap system calls"),
     LoadEntry::planned("dohell", "disk copy, hackbench, flood and tree together"),
-    LoadEntry::planned("osadl", "network, disk and memory in phases, as OSADL's farm has them"),
+    LoadEntry::planned("osadl", "network, disk and memory in phases, as in OSADL's farm"),
     LoadEntry::planned("dynamic-process", "processes come and go (Mitsubishi's scenario)"),
     LoadEntry::planned("dynamic-memory", "memory comes and goes (Mitsubishi's scenario)"),
     LoadEntry::planned(
@@ -53,7 +53,7 @@ pub static LOADS: &[LoadEntry] = &[
     LoadEntry::planned("stable", "work without change (Mitsubishi's scenario)"),
     LoadEntry::planned(
         "worst",
-        "what finds the highest latency in the least time on virtual boards",
+        "the load that finds the highest latencies fastest on virtual boards",
     ),
 ];
 
@@ -68,7 +68,7 @@ pub fn there() -> impl Iterator<Item = &'static LoadEntry> {
     LOADS.iter().filter(|entry| !entry.is_planned())
 }
 
-/// The loads that a later version brings.
+/// The loads planned for a later version.
 pub fn planned() -> impl Iterator<Item = &'static LoadEntry> {
     LOADS.iter().filter(|entry| entry.is_planned())
 }

@@ -5,8 +5,8 @@ use crate::registry::load::{Form, LoadEntry};
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "none",
     summary: "nothing: the machine is left alone",
-    help: "Starts no process. The CPU utilisation that the cell records shows whether the \
-           machine was idle in fact.",
+    help: "Starts no process. The recorded CPU utilisation shows whether the machine really was \
+           idle.",
     main_param: "",
     params: &[],
     counters: &[],

@@ -1,4 +1,4 @@
-//! Processes and threads that begin and end without pause.
+//! Processes and threads that start and end without pause.
 
 use std::convert::Infallible;
 use std::thread;
@@ -16,10 +16,10 @@ const THREADS: usize = 1;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "process",
-    summary: "create and end processes and threads without pause",
+    summary: "create and end processes and threads continuously",
     help: "Each job forks a process that starts some threads, waits for them and ends; then the \
-           next one. It follows the \"dynamic process\" scenario of Mitsubishi's evaluation. The \
-           jobs themselves stay few, whatever the limit of processes.",
+           next one follows. Modelled on the \"dynamic process\" scenario of Mitsubishi's \
+           evaluation. Few processes exist at a time, so no process limit is reached.",
     main_param: "jobs",
     params: &[
         Param {

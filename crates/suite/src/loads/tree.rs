@@ -1,4 +1,4 @@
-//! A directory tree, walked again and again.
+//! Walks a directory tree again and again.
 
 use std::convert::Infallible;
 use std::fs;
@@ -12,15 +12,15 @@ use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 const ENTRIES: usize = 0;
-/// Their files are made when they are read: walking them is another load.
+/// The kernel generates their files on access: walking them would be a different load.
 const KERNEL_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "tree",
     summary: "walk a directory tree and stat everything",
-    help: "Walks a directory tree and asks the status of every entry, as du / and find / do in \
-           the scripts of the papers; then again from the top. It stays on one file system, \
-           follows no symbolic link and enters neither /proc nor /sys nor /dev.",
+    help: "Walks a directory tree and stats every entry, as du / and find / do in the scripts of \
+           the papers, then starts again from the top. Stays on one file system, follows no \
+           symbolic links, and enters neither /proc nor /sys nor /dev.",
     main_param: "dir",
     params: &[Param {
         name: "dir",
@@ -38,7 +38,9 @@ fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {
     let dir =
         fs::canonicalize(given).map_err(|error| format!("{given}: {}", error::text(&error)))?;
     if KERNEL_FILES.iter().any(|kernel| dir.starts_with(kernel)) {
-        return Err(format!("{given}: the kernel's own files are not walked"));
+        return Err(format!(
+            "{given}: the kernel's own files (/proc, /sys, /dev) are not walked; choose another folder"
+        ));
     }
     let text = dir.to_str().ok_or(format!("{given}: not UTF-8"))?.to_owned();
     values.set("dir", Value::Text(text));
@@ -59,7 +61,7 @@ fn walk(worker: &Worker<'_>, top: &Path) -> Result<(), LoadError> {
     worker.add(ENTRIES, 1);
     let mut folders: Vec<PathBuf> = vec![top.to_owned()];
     while let Some(folder) = folders.pop() {
-        // What vanishes or may not be read is passed over, as find does.
+        // Like find, skips what vanishes or cannot be read.
         let Ok(entries) = fs::read_dir(&folder) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! `clock`: how long two reads of a clock, back to back, can lie apart (as gtod_latency).
+//! `clock`: how far apart two back-to-back reads of a clock can be (as gtod_latency).
 
 use std::io;
 use std::time::Duration;
@@ -15,13 +15,12 @@ use crate::registry::{Choice, Default, Kind, Param, Values};
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "clock",
-    summary: "how long two reads of a clock, back to back, lie apart (as gtod_latency)",
-    help: "Each thread spins: it reads the clock twice and records the difference, then takes a \
-fresh pair, so that recording is never part of a gap. A gap much longer than the median is time \
-in which something else had the CPU: an interrupt, another thread, firmware, a hypervisor. \
-Follows gtod_latency, which read gettimeofday. By default the thread sleeps for a tenth of the \
-time (margin=10%), so that a spinning real-time thread does not hang the board; no pair spans \
-such a sleep.",
+    summary: "time between two back-to-back reads of a clock (as gtod_latency)",
+    help: "Each thread spins: it reads the clock twice, records the difference, and takes a fresh \
+pair, which keeps recording out of the gaps. During a gap much longer than the median something \
+else had the CPU: an interrupt, another thread, firmware, a hypervisor. Follows gtod_latency, \
+which read gettimeofday. By default the thread sleeps for a tenth of the time (margin=10%), \
+because a spinning real-time thread can hang a board; no pair spans such a sleep.",
     params: &[
         Param {
             name: "clock",
@@ -36,7 +35,7 @@ such a sleep.",
                 },
             ]),
             default: Default::Value("monotonic"),
-            help: "which clock",
+            help: "clock to read",
         },
         Param {
             name: "margin",
@@ -152,7 +151,7 @@ impl Spin<'_> {
                 for _ in 0..left.min(PAIRS_PER_LOOK) {
                     let first = read();
                     let second = read();
-                    // CLOCK_REALTIME can be stepped back: the gap is signed.
+                    // CLOCK_REALTIME can be stepped back, so the gap is signed.
                     let gap = to_ns(second.wrapping_sub(first).cast_signed());
                     self.recorder.record(now, gap, 0);
                     left -= 1;
@@ -171,7 +170,7 @@ impl Spin<'_> {
     }
 }
 
-/// Pairs between two looks at the time and the stop flag: a few microseconds.
+/// Pairs between two checks of the time and the stop flag: a few microseconds.
 const PAIRS_PER_LOOK: u64 = 64;
 
 /// Cycles to nanoseconds of CLOCK_MONOTONIC_RAW: `ns = cycles x mult / 2^32`.
@@ -181,10 +180,10 @@ struct TscScale {
 }
 
 impl TscScale {
-    /// Compares both clocks over 50 ms: within 1 part in 10^5 where one read costs under 100 ns.
+    /// Compares both clocks over 50 ms: within 1 part in 10^5 if one read costs under 100 ns.
     fn measure() -> io::Result<Self> {
         let pair = || {
-            // The read of the clock that lies closest to the counter's.
+            // Uses the clock read that is closest to the read of the counter.
             (0..16)
                 .map(|_| {
                     let before = tsc::read();

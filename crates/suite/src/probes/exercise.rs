@@ -1,5 +1,6 @@
-//! A probe for the engine's own tests: every seam at once. Legs from its threads, a series
-//! and intervals from the session, helpers, counters, set-up and tear-down by the journal.
+//! A probe for the engine's own tests that uses every seam at once: legs from its threads, a
+//! series and intervals from the session, helpers, counters, and settings undone by the
+//! journal.
 
 use std::io;
 use std::path::PathBuf;
@@ -156,7 +157,7 @@ impl Session for Exercise {
     fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
         vec![(
             1,
-            "stands beside thread 1".to_owned(),
+            "accompanies thread 1".to_owned(),
             Box::new(Blocked { trouble: self.trouble, helped: Arc::clone(&self.helped) }),
         )]
     }
@@ -231,10 +232,10 @@ impl ProbeThread for Strokes {
     }
 }
 
-/// Sleeps as if for ever: only an interrupted wait ends it, in the warm-up and at the end.
+/// Sleeps as if for ever: only an interrupt ends it, in the warm-up and at the end.
 struct Blocked {
     trouble: Trouble,
-    /// Windows that it was in time for.
+    /// Windows that it took part in from the start.
     helped: Arc<AtomicU64>,
 }
 

@@ -1,4 +1,4 @@
-//! `handoff`: how long a token takes from the thread that posts it to the one that waits.
+//! `handoff`: how long a token takes from the thread that posts it to the thread that waits.
 
 use std::io;
 use std::sync::Arc;
@@ -19,18 +19,17 @@ use crate::registry::{Default, Kind, Param, Values};
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "handoff",
     summary: "from the post of a token to the start of the thread that waits for it",
-    help: "Pairs of threads: the one that posts reads the clock and posts a token to the one that \
-waits, which reads the clock when it runs and records now - post, in user space on both sides. \
-It then answers, and the next hand-over follows after a pause. Both threads of a pair have the \
-same policy, priority and CPUs; threads=N are N pairs, and with threads=per-cpu both threads of a \
-pair share a CPU. Follows ptsematest and its sisters in rt-tests, for one primitive so far: an \
-eventfd.",
+    help: "Pairs of threads. One reads the clock and posts a token through an eventfd; the other, \
+which waits for it, reads the clock when it runs and records now - post, both in user space. It \
+then answers, and after a pause the next hand-over follows. Both threads of a pair have the same \
+policy, priority and CPUs. threads=N makes N pairs; with threads=per-cpu both threads of a pair \
+share a CPU. Modelled on ptsematest and its siblings in rt-tests; eventfd is the only primitive \
+so far.",
     params: &[Param {
         name: "pause",
         kind: Kind::Time { bare: BareNumber::Microseconds, low: 0, high: 3_600_000_000_000 },
         default: Default::Value("1ms"),
-        help: "from an answer to the next post; 0us hands over without pause and takes the \
-whole CPU",
+        help: "from an answer to the next post; with 0us the pair takes the whole CPU",
     }],
     overrides: &[],
     check: |_| Ok(()),
@@ -46,7 +45,7 @@ whole CPU",
     series: &[],
     counters: &[CounterEntry {
         name: "unanswered",
-        meaning: "tokens that were posted and not taken before the end",
+        meaning: "tokens posted but not taken before the end",
         bad: false,
     }],
     state: State::There(open),
@@ -67,20 +66,20 @@ struct Handoff {
     pairs: Vec<Arc<Pair>>,
 }
 
-/// What the two threads of a pair share. What was posted in one window may be taken in the
-/// next one: the window that each side is in, told by its end, says what is meant. Ends only
-/// grow, and the numbers of tokens go on over both windows.
+/// What the two threads of a pair share. A token posted in one window may be taken in the
+/// next, so each side names its window, identified by its end. Ends only grow, and tokens are
+/// numbered across both windows.
 #[derive(Debug)]
 struct Pair {
     token: Event,
     answer: Event,
     posted_ns: AtomicU64,
-    /// The window that the last token was posted in.
+    /// The window in which the last token was posted.
     posted_in: AtomicU64,
     /// The last window that each side has left.
     poster_left: AtomicU64,
     waiter_left: AtomicU64,
-    /// Number of the last token posted, and of the last one taken.
+    /// Numbers of the last token posted and of the last one taken.
     posted: AtomicU64,
     taken: AtomicU64,
 }
@@ -100,7 +99,7 @@ impl Pair {
         })
     }
 
-    /// Whether the one that posts has left this window with its last token taken.
+    /// Whether the posting thread has left this window and its last token is taken.
     fn is_over(&self, window: &Window, taken: u64) -> bool {
         self.poster_left.load(Ordering::Acquire) == window.end
             && (self.posted_in.load(Ordering::Relaxed) != window.end
@@ -144,7 +143,7 @@ struct Waits {
 impl ProbeThread for Waits {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let done = self.take_tokens(window, &mut tracks[0], stop);
-        // Whatever ended this one: the partner may wait for an answer that does not come.
+        // However this ended, the partner may be waiting for an answer that would never come.
         self.pair.waiter_left.store(window.end, Ordering::Release);
         wake(&self.pair.answer)?;
         done
@@ -166,8 +165,8 @@ impl Waits {
             let now = monotonic_ns();
             let posted_in = pair.posted_in.load(Ordering::Acquire);
             if posted_in > window.end {
-                // This thread is late, and its partner waits in the next window already: that
-                // token is taken there.
+                // This thread is late and its partner is already in the next window, where this
+                // token will be taken.
                 return wake(&pair.token);
             }
             let posted = pair.posted.load(Ordering::Relaxed);
@@ -183,7 +182,7 @@ impl Waits {
             }
             let last = left == 0 || stop.is_set();
             if last {
-                // Before the partner sees that its token is taken, lest it post another one.
+                // Before the partner sees its token taken and posts another one.
                 pair.waiter_left.store(window.end, Ordering::Relaxed);
             }
             pair.taken.store(taken, Ordering::Release);
@@ -243,7 +242,7 @@ impl Posts {
     }
 }
 
-/// Posts one, whatever interrupts.
+/// Posts one, retrying if a signal interrupts it.
 fn wake(event: &Event) -> io::Result<()> {
     while event.post(1)? == Posted::Interrupted {}
     Ok(())
@@ -265,7 +264,7 @@ mod tests {
         Waits { pair: Arc::clone(pair), break_ns: i64::MAX }
     }
 
-    /// As the one that posts leaves it just before it writes the token.
+    /// The state just before the posting thread writes the token.
     fn post(pair: &Pair, window: &Window) {
         pair.posted_ns.store(monotonic_ns(), Ordering::Relaxed);
         pair.posted.fetch_add(1, Ordering::Relaxed);

@@ -10,7 +10,7 @@ mod handoff;
 mod sim;
 mod wakeup;
 
-/// Every probe; those that a later version brings come last.
+/// Every probe; planned ones come last.
 pub static PROBES: &[ProbeEntry] = &[
     wakeup::ENTRY,
     clock::ENTRY,
@@ -19,7 +19,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ProbeEntry::planned(
         "rtc",
         Some("rtc"),
-        "periodic interrupts of the real-time clock, their intervals (as RealFeel)",
+        "intervals between periodic interrupts of the real-time clock (as RealFeel)",
     ),
     ProbeEntry::planned(
         "rtc-irq",
@@ -32,16 +32,20 @@ pub static PROBES: &[ProbeEntry] = &[
         "timer expiry to interrupt to wake-up to user space (as rtla timerlat)",
     ),
     ProbeEntry::planned("uio", Some("edu"), "a device's interrupt to a driver in user space"),
-    ProbeEntry::planned("cpumap", None, "who had the CPU when, of several threads (as Hourglass)"),
+    ProbeEntry::planned(
+        "cpumap",
+        None,
+        "which of several threads had the CPU, and when (as Hourglass)",
+    ),
     ProbeEntry::planned(
         "noise",
         None,
-        "every time that something else had the CPU, and what (as oslat, osnoise)",
+        "every time that something else had the CPU, and what it was (as oslat, osnoise)",
     ),
     ProbeEntry::planned(
         "audio",
         Some("sound"),
-        "drop-outs of an audio device that is kept fed (as latencytest)",
+        "dropouts of an audio device that is kept fed (as latencytest)",
     ),
     ProbeEntry::planned(
         "pulse",
@@ -57,7 +61,7 @@ pub static PROBES: &[ProbeEntry] = &[
     ProbeEntry::planned(
         "migrate",
         None,
-        "whether the highest priorities run at once (as rt-migrate-test)",
+        "whether the highest priorities always run (as rt-migrate-test)",
     ),
     ProbeEntry::planned("burst", None, "the longest stall of a consumer, in packets (as queuelat)"),
     ProbeEntry::planned(
@@ -79,7 +83,7 @@ pub static PROBES: &[ProbeEntry] = &[
 /// The probe of that name, planned ones included.
 ///
 /// # Errors
-/// A message that lists the probes there are, and one that may have been meant.
+/// A message that lists the known probes and suggests the one that may have been meant.
 pub fn find(name: &str) -> Result<&'static ProbeEntry, String> {
     PROBES.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let known: Vec<_> = there().map(|entry| entry.name).collect();
@@ -94,7 +98,7 @@ pub fn there() -> impl Iterator<Item = &'static ProbeEntry> {
     PROBES.iter().filter(|entry| !entry.is_planned())
 }
 
-/// The probes that a later version brings.
+/// The probes planned for a later version.
 pub fn planned() -> impl Iterator<Item = &'static ProbeEntry> {
     PROBES.iter().filter(|entry| entry.is_planned())
 }

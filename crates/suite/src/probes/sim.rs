@@ -19,9 +19,9 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     summary: "a known distribution in simulated time; measures nothing of this machine",
     help: "Feeds known latencies through the recorder, the collector, the record and the report, \
 for tests and demonstrations. Time is simulated: -D 24h takes about a second. With order=cycle \
-(the default) every 4096 samples hold each of the distribution's 4096 equally likely values \
-once, so that counts, quantiles, means and extremes are known exactly. A latency longer than \
-the interval makes releases pass, which are counted as missed, as everywhere.",
+(the default) every 4096 samples contain each of the distribution's 4096 equally likely values \
+once; counts, quantiles, means and extremes are therefore known exactly. A latency longer than \
+the interval misses releases, which are counted as in any other probe.",
     params: &[
         Param {
             name: "dist",
@@ -50,25 +50,25 @@ the interval makes releases pass, which are counted as missed, as everywhere.",
             name: "values",
             kind: Kind::Text { value: "LIST", check: is_list },
             default: Default::Value(""),
-            help: "for dist=list: latencies in their order, repeated, as 10us*900/100ms",
+            help: "for dist=list: latencies in order, repeated, such as 10us*900/100ms",
         },
         Param {
             name: "shift",
             kind: TIME,
             default: Default::Value("0s"),
-            help: "taken from every latency: makes early ones",
+            help: "subtracted from every latency, to make early ones",
         },
         Param {
             name: "stall",
             kind: TIME,
             default: Default::Value("0s"),
-            help: "a latency of its own",
+            help: "an additional latency, see stall-every",
         },
         Param {
             name: "stall-every",
             kind: Kind::Count { low: 0, high: u64::MAX },
             default: Default::Value("0"),
-            help: "every N-th sample is the stall; 0 for none",
+            help: "every Nth sample has the latency stall; 0 for none",
         },
         Param {
             name: "order",
@@ -80,7 +80,7 @@ the interval makes releases pass, which are counted as missed, as everywhere.",
             name: "seed",
             kind: Kind::Count { low: 1, high: u64::MAX },
             default: Default::Value("1"),
-            help: "seed of order=random",
+            help: "seed for order=random",
         },
     ],
     overrides: &[],
@@ -99,22 +99,23 @@ the interval makes releases pass, which are counted as missed, as everywhere.",
     state: State::There(open),
 };
 
-/// What no single parameter shows.
+/// Checks that involve several parameters.
 fn check(values: &Values) -> Result<(), String> {
     match values.text("dist") {
         "uniform" if values.number("high") < values.number("low") => {
             Err("sim: high must not be below low".to_owned())
         }
         "list" if values.text("values").is_empty() => {
-            Err("sim: dist=list needs values, as in sim:dist=list,values=10us*900/100ms".to_owned())
+            Err("sim: dist=list needs values, such as sim:dist=list,values=10us*900/100ms"
+                .to_owned())
         }
         _ => Ok(()),
     }
 }
 
-/// Values of a distribution, equally likely.
+/// Number of values that represent a distribution, all equally likely.
 const TABLE: usize = 4_096;
-/// Odd, so that steps of it visit every entry of the table once.
+/// Odd, so that this stride visits every entry of the table once.
 const STRIDE: u64 = 1_597;
 
 #[derive(Clone)]
@@ -171,7 +172,7 @@ impl Session for Sims {
     }
 }
 
-/// The values at the middles of [`TABLE`] equal shares of probability.
+/// The distribution's values at the midpoints of [`TABLE`] equal shares of probability.
 #[allow(clippy::cast_precision_loss, reason = "4096 fits")]
 fn table(value: impl Fn(f64) -> u64) -> Vec<u64> {
     (0..TABLE).map(|i| value((i as f64 + 0.5) / TABLE as f64)).collect()
@@ -199,7 +200,7 @@ fn list(text: &str) -> Result<Vec<u64>, String> {
         let ns = parse_duration_ns(time, BareNumber::Refused).map_err(|error| error.to_string())?;
         let times: usize = times.parse().map_err(|_| format!("\"{part}\" is not TIME*COUNT"))?;
         if times == 0 || values.len().saturating_add(times) > MOST {
-            return Err(format!("must be from 1 to {MOST} latencies in all"));
+            return Err(format!("must be from 1 to {MOST} latencies in total"));
         }
         values.resize(values.len() + times, ns);
     }
@@ -240,7 +241,7 @@ impl ProbeThread for Sim {
             let latency = self.next();
             let now = release.saturating_add_signed(latency);
             if now >= recorder.block_end() {
-                // Simulated time waits for the collector, which real time cannot.
+                // Simulated time can wait for the collector; real time cannot.
                 while !recorder.has_room() && !stop.is_set() {
                     std::thread::sleep(Duration::from_micros(50));
                 }

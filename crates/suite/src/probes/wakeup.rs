@@ -1,4 +1,4 @@
-//! `wakeup`: how late a sleeping thread starts to run, as cyclictest measures it.
+//! `wakeup`: how late a sleeping thread starts to run, measured as in cyclictest.
 
 use std::io;
 
@@ -17,10 +17,10 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "wakeup",
     summary: "how late a sleeping thread starts to run after its release (as cyclictest)",
     help: "Each thread waits for its next release on CLOCK_MONOTONIC, reads the clock when it \
-runs, and records now - release. Releases lie at start + k x interval, whatever happened \
-before; those that pass while the thread still waits are counted as missed, never skipped \
-silently. Follows cyclictest (rt-tests). timer=relative is what programs do that do not know \
-better: its latencies contain the time between reading the clock and sleeping.",
+runs, and records now - release. Releases are at start + k x interval, whatever happened before; \
+those that pass while the thread is late are counted as missed. Follows cyclictest (rt-tests). \
+timer=relative is a common mistake: its latencies include the time between reading the clock and \
+going to sleep.",
     params: &[Param {
         name: "timer",
         kind: Kind::Choice(&[
@@ -88,7 +88,7 @@ struct Wakeup {
     timer: Timer,
     interval_ns: u64,
     break_ns: i64,
-    /// Releases by our account and expirations by the timerfd's, where they differ.
+    /// Releases by our count and expirations by the timerfd's, if they differ.
     disagreement: Option<(u64, u64)>,
 }
 
@@ -110,7 +110,8 @@ impl ProbeThread for Wakeup {
             Timer::Descriptor => {
                 let mut timer = TimerFd::new(window.first, interval)?;
                 let releases = hot.run(&mut timer)?;
-                // A read takes every expiration so far; ours is the release served last.
+                // A read returns all expirations so far; by our count that is the release
+                // served last.
                 if timer.expirations() < releases {
                     self.disagreement = Some((releases, timer.expirations()));
                 }
@@ -124,7 +125,7 @@ impl ProbeThread for Wakeup {
             .map(|(releases, expirations)| Condition {
                 id: "timerfd-disagrees".to_owned(),
                 text: format!(
-                    "the timerfd counted {expirations} expirations where {releases} releases were \
+                    "the timerfd counted {expirations} expirations although {releases} releases were \
                      served or missed: the account of missed periods is wrong"
                 ),
             })
@@ -142,7 +143,8 @@ struct Serve<'a> {
 }
 
 impl Serve<'_> {
-    /// Serves releases until the end; returns how many were served or missed before the last one served.
+    /// Serves releases until the end; returns how many were served or missed before the last
+    /// served one.
     #[inline(always)]
     fn run<W: Wait>(mut self, wait: &mut W) -> io::Result<u64> {
         let mut left = self.samples;

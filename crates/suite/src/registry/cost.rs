@@ -1,4 +1,4 @@
-//! Costs: what the registry says of a metric, and what one is made of.
+//! Costs: the registry entry of a metric, and the operation that is timed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,36 +22,36 @@ pub const COST_PARAMS: &[Param] = &[Param {
 pub struct CostEntry {
     /// Name, such as `lat.syscall`.
     pub name: &'static str,
-    /// One line.
+    /// One line for lists.
     pub summary: &'static str,
-    /// What it does, what it is comparable to, how to read it.
+    /// A paragraph for help: what it times, what it compares with, how to read it.
     pub help: &'static str,
     /// What one operation is.
     pub meaning: &'static str,
-    /// Its own parameters; those of all metrics come in addition.
+    /// Its own parameters; those common to all metrics are added.
     pub params: &'static [Param],
-    /// What it needs of the board, whatever its parameters are.
+    /// What it needs of the board, whatever its parameters.
     pub needs: &'static [Need],
     /// Unit of its values.
     pub unit: Unit,
-    /// Which way is better.
+    /// Whether lower or higher values are better.
     pub better: Better,
-    /// Makes the operation, in the thread that runs it.
+    /// Creates the operation, in the thread that runs it.
     pub open: fn(&Values) -> io::Result<Box<dyn Operation>>,
 }
 
-/// What is timed.
+/// The operation that is timed.
 pub trait Operation {
-    /// Does it so many times.
+    /// Runs it this many times.
     ///
     /// # Errors
-    /// What ended it early.
+    /// The error that ended it early.
     fn run(&mut self, iterations: u64) -> io::Result<()>;
 
-    /// The same loop with nothing in it, which is subtracted.
+    /// The same loop without the operation; its time is subtracted.
     fn empty(&mut self, iterations: u64);
 
-    /// The value of one operation that took `ns`, in the unit of the entry.
+    /// The value, in the unit of the entry, of an operation that took `ns`.
     fn value(&self, ns: f64) -> f64;
 }
 

@@ -1,4 +1,4 @@
-//! Loads: what the registry says of one.
+//! Loads: the registry entry of one, and how it runs.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,11 +12,11 @@ use crate::harness::worker::{LoadError, Worker};
 /// One load of the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadEntry {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// A paragraph for help: what it does, what it follows.
+    /// A paragraph for help: what it does, what it is modelled on.
     pub help: &'static str,
     /// The parameter that a bare value after the colon sets; empty for none.
     pub main_param: &'static str,
@@ -24,7 +24,7 @@ pub struct LoadEntry {
     pub params: &'static [Param],
     /// What it counts, at most [`punctual_sys::shared::COUNTERS`].
     pub counters: &'static [&'static str],
-    /// What it needs of the board, whatever its parameters are.
+    /// What it needs of the board, whatever its parameters.
     pub needs: &'static [Need],
     /// How it runs.
     pub form: Form,
@@ -37,20 +37,20 @@ pub enum Form {
     Idle,
     /// One part under one supervisor.
     Part(PartForm),
-    /// Other loads that run together, as text that [`crate::harness::spec::LoadSpec::parse`] reads.
+    /// Other loads that run together, in the syntax of [`crate::harness::spec::LoadSpec::parse`].
     Composite(&'static [&'static str]),
-    /// A later version brings it. Plans may name it: its cells are SKIPPED until then.
+    /// Planned for a later version. Plans may name it; its cells are SKIPPED until then.
     Planned,
 }
 
 /// How one part is prepared and run.
 #[derive(Debug, Clone, Copy)]
 pub struct PartForm {
-    /// Gives every parameter that the machine decides on its value, and checks those that
-    /// were given against the machine. Runs in the measuring process when the cell starts.
-    /// The error names the parameter.
+    /// Sets every parameter whose default depends on the machine, and checks the given ones
+    /// against the machine. Runs in the measuring process when the cell starts. An error names
+    /// the parameter.
     pub resolve: fn(&mut Values, &Machine) -> Result<(), String>,
-    /// Whether it is given a folder of its own, below its parameter `dir`.
+    /// Whether it gets a scratch folder, below its parameter `dir`.
     pub scratch: bool,
     /// Does the work, in the leader, until it is killed.
     pub run: fn(&Worker<'_>) -> Result<Infallible, LoadError>,
@@ -63,16 +63,16 @@ pub struct Machine {
     pub cpus: u64,
     /// Memory that is available without swapping, bytes.
     pub memory: u64,
-    /// Where folders of loads are made unless told otherwise.
+    /// Where the scratch folders of loads go by default.
     pub scratch_parent: PathBuf,
 }
 
 impl Machine {
-    /// The folder that the parameter `dir` names, made absolute and set; the machine's
-    /// own if it was not given.
+    /// Sets the parameter `dir` to an absolute path and returns it; the default is the
+    /// machine's scratch folder.
     ///
     /// # Errors
-    /// What is wrong with the folder.
+    /// Why the folder cannot be used.
     pub fn resolve_dir(&self, values: &mut Values) -> Result<PathBuf, String> {
         let given = values.is_known("dir").then(|| PathBuf::from(values.text("dir")));
         let dir = given.unwrap_or_else(|| self.scratch_parent.clone());
@@ -86,7 +86,7 @@ impl Machine {
     }
 }
 
-/// For loads of which the machine decides nothing.
+/// For loads whose defaults do not depend on the machine.
 ///
 /// # Errors
 /// None.
@@ -95,7 +95,7 @@ pub fn nothing_to_resolve(_: &mut Values, _: &Machine) -> Result<(), String> {
 }
 
 impl LoadEntry {
-    /// A load that a later version brings.
+    /// A load planned for a later version.
     #[must_use]
     pub const fn planned(name: &'static str, summary: &'static str) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl LoadEntry {
         }
     }
 
-    /// Whether a later version brings it.
+    /// Whether it is planned for a later version.
     #[must_use]
     pub const fn is_planned(&self) -> bool {
         matches!(self.form, Form::Planned)

@@ -1,5 +1,6 @@
-//! What probes, loads and costs say of themselves. An entry is the only place for each of
-//! its facts: lists, help, man pages, checks, keys, records and labels derive from it.
+//! The registry: what probes, loads and costs declare about themselves. An entry is the only
+//! place for each of its facts; lists, help, man pages, checks, keys, records and labels
+//! derive from it.
 
 pub mod cost;
 pub mod load;

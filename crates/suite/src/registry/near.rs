@@ -1,7 +1,7 @@
-//! What somebody may have meant.
+//! Suggestions for mistyped names.
 
-/// `; did you mean "NAME"?` for the nearest of `known`, or nothing if none is near: at most
-/// two letters wrong, missing, too many or swapped.
+/// `; did you mean "NAME"?` for the nearest of `known`, or nothing if none is within two
+/// letters that are wrong, missing, extra or swapped.
 pub fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     known
         .map(|known| (strsim::osa_distance(name, known), known))

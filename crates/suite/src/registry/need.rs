@@ -1,11 +1,11 @@
-//! What a probe, load or cost needs of the board, each with its test.
+//! What a probe, load or cost needs of the board, each need with its test.
 
 use std::time::Duration;
 
 use punctual_sys::clock::tsc;
 use punctual_sys::socket::LoopbackEcho;
 
-/// A need. If it is not met the cell is SKIPPED, and says why.
+/// A need. If the board does not meet it, the cell is SKIPPED and says why.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
     /// The need in words, such as "an invariant TSC (x86)".
@@ -23,7 +23,7 @@ pub const ICMP_SOCKET: Need = Need {
     met: || LoopbackEcho::open(Duration::from_secs(1)).is_ok(),
 };
 
-/// The first of the needs that this board does not meet, as the reason for a SKIPPED cell.
+/// The first need that this board does not meet, as the reason for a SKIPPED cell.
 pub fn unmet(mut needs: impl Iterator<Item = Need>) -> Option<String> {
     needs.find(|need| !(need.met)()).map(|need| format!("needs {}", need.what))
 }

@@ -1,4 +1,4 @@
-//! Parameters: what kind of value each takes, within which range, and its default.
+//! Parameters: the kind of value each takes, its range and its default.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use super::need::Need;
 use super::size;
 
 /// One parameter of a probe, load or cost. Help, checks, the record and what takes effect all
-/// come from here: there is no second default in the code.
+/// come from here: the code has no second default.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
     /// The key, such as `groups` in `hackbench:groups=4`.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: Kind,
     /// What takes effect if it is not given.
     pub default: Default,
@@ -22,7 +22,7 @@ pub struct Param {
     pub help: &'static str,
 }
 
-/// What the values of a parameter are. Ranges include both ends.
+/// The kind of a parameter's values. Ranges include both ends.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A whole number.
@@ -34,7 +34,7 @@ pub enum Kind {
     },
     /// A duration, ns.
     Time {
-        /// What a number without a unit means.
+        /// How a number without a unit is read.
         bare: BareNumber,
         /// The shortest.
         low: u64,
@@ -53,11 +53,11 @@ pub enum Kind {
     },
     /// A list of CPUs such as `0-3+8`.
     Cpus,
-    /// Any text; what stands for it in help, and what is wrong with it.
+    /// Any text that the check accepts.
     Text {
-        /// Stands for the value in help, such as `DIR`.
+        /// Placeholder for the value in help, such as `DIR`.
         value: &'static str,
-        /// Says what is wrong with a text, if anything is.
+        /// What is wrong with a text, if anything is.
         check: fn(&str) -> Result<(), String>,
     },
     /// One of a few words.
@@ -71,14 +71,14 @@ pub enum Kind {
 pub struct Choice {
     /// The word.
     pub value: &'static str,
-    /// What it means; empty if the word says it.
+    /// What it means; empty if it needs no explanation.
     pub help: &'static str,
     /// What the board must have for it.
     pub needs: &'static [Need],
 }
 
 impl Choice {
-    /// A word that any board can have.
+    /// A word that needs nothing of the board.
     #[must_use]
     pub const fn of(value: &'static str, help: &'static str) -> Self {
         Self { value, help, needs: &[] }
@@ -88,11 +88,11 @@ impl Choice {
 /// What takes effect if a parameter is not given.
 #[derive(Debug, Clone, Copy)]
 pub enum Default {
-    /// This value, read like one that was given.
+    /// This value, parsed like one that was given.
     Value(&'static str),
-    /// What the machine decides, in words. It is known and recorded when the cell starts.
+    /// The machine decides, as described in these words. Known and recorded when the cell starts.
     OfMachine(&'static str),
-    /// Nothing: it must be given.
+    /// No default: it must be given.
     Required,
 }
 
@@ -123,7 +123,7 @@ impl Kind {
     /// Reads a value.
     ///
     /// # Errors
-    /// What it must be, for people.
+    /// What the value must be, for people.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         match *self {
             Self::Count { low, high } => match text.parse::<u64>() {
@@ -163,13 +163,13 @@ impl Kind {
         }
     }
 
-    /// The one way in which a value is written in keys and records.
+    /// The canonical text of a value, used in keys and records.
     #[must_use]
     pub fn text(&self, value: &Value) -> String {
         match (self, value) {
             (_, Value::Text(text)) => text.clone(),
             (_, Value::Word(word)) => (*word).to_owned(),
-            // A comma would end the parameter on a name.
+            // On the command line a comma would end the parameter.
             (_, Value::Cpus(cpus)) => cpus.to_string().replace(',', "+"),
             (Self::Or(_, kind), value) => kind.text(value),
             (Self::Time { .. }, Value::Number(ns)) => without_minutes(*ns),
@@ -179,7 +179,7 @@ impl Kind {
         }
     }
 
-    /// What stands for the value in help, such as `N` or `socket|pipe`.
+    /// Placeholder for the value in help, such as `N` or `socket|pipe`.
     #[must_use]
     pub fn placeholder(&self) -> String {
         match self {
@@ -194,7 +194,7 @@ impl Kind {
         }
     }
 
-    /// The words that it takes, with what each means.
+    /// The words that it takes, each with its meaning.
     #[must_use]
     pub fn words(&self) -> &'static [Choice] {
         match self {
@@ -203,7 +203,7 @@ impl Kind {
         }
     }
 
-    /// The range of numbers in words, if there is one to tell.
+    /// The range of numbers in words, if it is worth telling.
     #[must_use]
     pub fn range(&self) -> Option<String> {
         match *self {
@@ -219,7 +219,7 @@ impl Kind {
 }
 
 impl Param {
-    /// Its help with the meaning of each word that it takes and the range of its numbers.
+    /// Its help line, with the meaning of each word and the range of its numbers.
     #[must_use]
     pub fn full_help(&self) -> String {
         let mut help = self.help.to_owned();
@@ -240,7 +240,7 @@ impl Param {
     }
 }
 
-/// A range that ends later than this is told by nobody.
+/// An upper bound beyond this is left out of help: nobody comes near it.
 const DAY_NS: u64 = 86_400 * punctual_core::units::SECOND_NS;
 
 /// Takes any text.
@@ -268,7 +268,7 @@ fn listed(words: &[Choice]) -> String {
     }
 }
 
-/// Exact, and not in minutes: `m` makes no sense in a parameter.
+/// Exact, but without minutes: parameters do not take `m`.
 fn without_minutes(ns: u64) -> String {
     let text = exact_duration(ns);
     if text.ends_with("min") { format!("{}s", ns / punctual_core::units::SECOND_NS) } else { text }

@@ -1,10 +1,10 @@
-//! Probes: what the registry says of one, and what one is made of.
+//! Probes: the registry entry of one, and the parts that it is made of.
 //!
 //! A cell opens one [`Session`], which the main thread owns. The session makes a
-//! [`ProbeThread`] for each thread that measures and may make [`HelperThread`]s that take
-//! part without samples. Each series of the entry is recorded either by the threads or, if
-//! its samples come from the kernel, a module or another machine, by the session, which is
-//! called once a second.
+//! [`ProbeThread`] for each thread that measures, and may make [`HelperThread`]s that take
+//! part without samples. Each series of the entry is recorded either by the threads or by the
+//! session, which is called once a second; the latter is for samples from the kernel, a module
+//! or another machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,33 +20,33 @@ use crate::facts::FactsRoot;
 use crate::knobs::Journal;
 use crate::recorder::Recorder;
 
-/// What the registry says of a probe. Lists, help, man page, checks of
-/// parameters, the record and labels all derive from it.
+/// The registry entry of a probe. Lists, help, man page, parameter checks, the record and
+/// labels all derive from it.
 #[derive(Debug)]
 pub struct ProbeEntry {
     /// Name, such as `wakeup`.
     pub name: &'static str,
-    /// One line.
+    /// One line for lists.
     pub summary: &'static str,
-    /// What it does, what it follows, how to read it.
+    /// A paragraph for help: what it does, what it is modelled on, how to read it.
     pub help: &'static str,
-    /// Its own parameters; those of its threads and period come in addition.
+    /// Its own parameters; those of its threads and period are added.
     pub params: &'static [Param],
-    /// Parameters of threads and period that have another default here.
+    /// Parameters of threads and period whose default differs for this probe.
     pub overrides: &'static [(&'static str, &'static str)],
-    /// Checks what no single parameter shows. The error is one of usage.
+    /// Checks that involve several parameters. The error is a usage error.
     pub check: fn(&Values) -> Result<(), String>,
-    /// What it needs of the board, whatever its parameters are.
+    /// What it needs of the board, whatever its parameters.
     pub needs: &'static [Need],
-    /// The device of a virtual board that it measures, by the board's name for it.
+    /// The device that it measures on a virtual board, by the board's name for it.
     pub device: Option<&'static str>,
-    /// How it meets time.
+    /// How its samples are paced.
     pub pace: Pace,
-    /// What it is judged by; always nanoseconds.
+    /// The series that it is judged by, always in nanoseconds.
     pub primary: Primary,
-    /// What else it measures.
+    /// Its other series.
     pub series: &'static [SeriesEntry],
-    /// What else it counts.
+    /// What it counts besides samples.
     pub counters: &'static [CounterEntry],
     /// Whether it is in this version.
     pub state: State,
@@ -58,9 +58,9 @@ pub type Open = fn(&Values, &mut Stage<'_>) -> Result<Box<dyn Session>, String>;
 /// Whether a probe is in this version.
 #[derive(Debug, Clone, Copy)]
 pub enum State {
-    /// It is, and this opens it for one cell. The error is a reason to skip the cell.
+    /// It is; this opens it for one cell. An error is the reason to skip the cell.
     There(Open),
-    /// A later version brings it. Plans may name it: its cells are SKIPPED until then.
+    /// Planned for a later version. Plans may name it; its cells are SKIPPED until then.
     Planned,
 }
 
@@ -69,9 +69,9 @@ pub enum State {
 pub struct Primary {
     /// Name, such as `latency`.
     pub name: &'static str,
-    /// From what to what.
+    /// The two instants between which it measures.
     pub meaning: &'static str,
-    /// What one sample is of, and several are of: `("hand-over", "hand-overs")`.
+    /// What one sample is called, singular and plural: `("hand-over", "hand-overs")`.
     pub nouns: (&'static str, &'static str),
     /// Who records it.
     pub by: By,
@@ -82,9 +82,9 @@ pub struct Primary {
 pub struct SeriesEntry {
     /// Name, such as `interrupt`.
     pub name: &'static str,
-    /// From what to what.
+    /// The two instants between which it measures.
     pub meaning: &'static str,
-    /// Leg or aside.
+    /// Whether it is a leg of the primary series or an aside.
     pub role: Role,
     /// Unit of its values.
     pub unit: Unit,
@@ -97,7 +97,7 @@ pub struct SeriesEntry {
 pub enum By {
     /// The thread that measures, sample by sample.
     Thread,
-    /// The session, once a second: the samples come from elsewhere.
+    /// The session, once a second, from samples made elsewhere.
     Session,
 }
 
@@ -108,18 +108,18 @@ pub struct CounterEntry {
     pub name: &'static str,
     /// What is counted, in words.
     pub meaning: &'static str,
-    /// Whether one of them means that something went wrong.
+    /// Whether a count above zero means that something went wrong.
     pub bad: bool,
 }
 
-/// How a probe meets time.
+/// How the samples of a probe are paced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// Waits for releases, one every interval.
+    /// Waits for a release in every interval.
     Periodic,
-    /// One sample after the other: no period, nothing can be missed.
+    /// One sample directly after the other: without a period, nothing can be missed.
     BackToBack,
-    /// Periodic in simulated time: runs as fast as it can, measures nothing of this machine.
+    /// Periodic in simulated time: runs at full speed and measures nothing of this machine.
     Simulated,
 }
 
@@ -132,7 +132,7 @@ impl Pace {
 }
 
 impl ProbeEntry {
-    /// A probe that a later version brings.
+    /// A probe planned for a later version.
     #[must_use]
     pub const fn planned(
         name: &'static str,
@@ -161,14 +161,14 @@ impl ProbeEntry {
         }
     }
 
-    /// Whether a later version brings it.
+    /// Whether it is planned for a later version.
     #[must_use]
     pub const fn is_planned(&self) -> bool {
         matches!(self.state, State::Planned)
     }
 
-    /// Every parameter that it takes: its own, then those of its period and threads, each
-    /// with the default that it has here.
+    /// Every parameter that it takes: its own, then those of period and threads, with this
+    /// probe's defaults.
     #[must_use]
     pub fn all_params(&self) -> Vec<Param> {
         let period = if self.pace.has_interval() { PERIOD_PARAMS } else { &[] };
@@ -198,35 +198,35 @@ impl ProbeEntry {
 /// What a session is opened with.
 #[derive(Debug)]
 pub struct Stage<'a> {
-    /// How many threads measure.
+    /// Number of threads that measure.
     pub threads: u32,
     /// Time between two releases of a thread, ns; 0 if the probe has no period.
     pub interval_ns: u64,
-    /// A sample above this ends the run, ns; `i64::MAX` for none.
+    /// A sample above this ends the run, ns; `i64::MAX`: none does.
     pub break_ns: i64,
-    /// Where every setting is noted before it is changed. What the session changes is undone
-    /// when it is closed, and by `punctual restore` if that does not come to pass.
+    /// The journal, in which every setting is noted before it is changed. Changes are undone
+    /// when the session is closed or, if it never is, by `punctual restore`.
     pub journal: &'a mut Journal,
-    /// The root below which `/proc` and `/sys` are read.
+    /// The root folder below which `/proc` and `/sys` are read.
     pub root: &'a FactsRoot,
 }
 
-/// A probe in one cell. Lives in the main thread, which is not real-time.
+/// An open probe in one cell. Lives in the main thread, which is not real-time.
 pub trait Session {
-    /// One thread's part. Called once for each thread, in order, before any starts.
+    /// Makes one thread's part. Called for each thread in order, before any of them starts.
     ///
     /// # Errors
     /// Why the cell is skipped.
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String>;
 
-    /// Threads that take part without samples, with what each does. They have the policy,
-    /// priority and CPUs of the thread whose number is given.
+    /// Threads that take part without samples: the number of the thread whose policy, priority
+    /// and CPUs it shares, a description, and the helper itself.
     fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
         Vec::new()
     }
 
-    /// The longest time that lies between two samples of a thread by intention, ns, besides
-    /// the interval: the watchdog waits for longer.
+    /// Longest intended time between two samples of a thread besides the interval, ns; the
+    /// watchdog waits longer than that.
     fn longest_pause_ns(&self) -> u64 {
         0
     }
@@ -234,14 +234,14 @@ pub trait Session {
     /// Called once a second and at the end: hands over samples that the threads did not make.
     ///
     /// # Errors
-    /// What ends the cell early.
+    /// The error that ends the cell early.
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
         let _ = out;
         Ok(())
     }
 
-    /// Called when all threads have ended: closes what was opened, and says what was counted.
-    /// Settings are undone after it.
+    /// Called when all threads have ended: closes what was opened and returns what was
+    /// counted. Settings are undone after this.
     fn close(self: Box<Self>) -> Closed;
 }
 
@@ -249,15 +249,15 @@ pub trait Session {
 #[derive(Debug)]
 pub struct Drained<'a> {
     /// The recorders of the series that the session records: by thread, then in the order of
-    /// the entry. Until `begun` what is recorded counts as warm-up.
+    /// the entry. Samples recorded before `begun` is set count as warm-up.
     pub tracks: &'a mut [Vec<Recorder>],
     /// Whether the measurement has begun.
     pub begun: bool,
-    /// Who had a CPU from when to when; ns of CLOCK_MONOTONIC.
+    /// Which actor had which CPU, and when; CLOCK_MONOTONIC, ns.
     pub intervals: &'a mut Intervals,
 }
 
-/// Intervals that a session found: who had which CPU from when to when.
+/// Intervals that a session found: which actor had which CPU, and when.
 #[derive(Debug, std::default::Default)]
 pub struct Intervals {
     pub(crate) actors: Vec<String>,
@@ -265,7 +265,7 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// The number of an actor by its name, such as `thread 2` or `irq/24-eth0`.
+    /// The number of an actor such as `thread 2` or `irq/24-eth0`; a new name gets a new number.
     pub fn actor(&mut self, name: &str) -> u32 {
         let known = self.actors.iter().position(|actor| actor == name);
         let number = known.unwrap_or_else(|| {
@@ -275,41 +275,41 @@ impl Intervals {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// `actor` had `cpu` from `from` up to `to`, ns of CLOCK_MONOTONIC.
+    /// Notes that `actor` had `cpu` from `from` up to `to`, CLOCK_MONOTONIC, ns.
     pub fn push(&mut self, cpu: u32, from: u64, to: u64, actor: u32) {
         self.found.push((cpu, from, to, actor));
     }
 }
 
-/// What a session leaves.
+/// What a session returns when it is closed.
 #[derive(Debug, std::default::Default)]
 pub struct Closed {
     /// Totals of the entry's counters, in their order.
     pub counts: Vec<u64>,
-    /// What is worth a note.
+    /// Notes for the reader.
     pub notes: Vec<Condition>,
 }
 
 /// One thread's part of a probe.
 pub trait ProbeThread: Send {
-    /// Runs in the probe's thread before the start: opens, allocates, faults in.
+    /// Runs in the probe's thread before the start: opens files, allocates, faults memory in.
     ///
     /// # Errors
-    /// What could not be had; the cell is SKIPPED.
+    /// What was refused or is missing; the cell is SKIPPED.
     fn prepare(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// The hot loop: records samples from `window.first` until `window.end`, or until told
-    /// to stop. `tracks` has a recorder for each series that threads record, in the order
-    /// of the entry. A wait that may block for longer must end when a signal interrupts it
-    /// and the window or the cell is over: see [`Stop::is_over`].
+    /// The hot loop: records samples from `window.first` until `window.end`, or until told to
+    /// stop. `tracks` has a recorder for each series that threads record, in the order of the
+    /// entry. A wait that may outlast the window must return when a signal interrupts it, and
+    /// then check [`Stop::is_over`].
     ///
     /// # Errors
-    /// What ended it early.
+    /// The error that ended it early.
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()>;
 
-    /// What is worth a note after the end.
+    /// Notes for the reader, asked for after the end.
     fn notes(&self) -> Vec<Condition> {
         Vec::new()
     }
@@ -317,20 +317,20 @@ pub trait ProbeThread: Send {
 
 /// A thread that takes part without samples.
 pub trait HelperThread: Send {
-    /// Takes part from `window.first` until `window.end`, or until told to stop; waits as
-    /// [`ProbeThread::run`] does.
+    /// Takes part from `window.first` until `window.end`, or until told to stop. The same rule
+    /// for waits holds as in [`ProbeThread::run`].
     ///
     /// # Errors
-    /// What ended it early.
+    /// The error that ended it early.
     fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()>;
 }
 
-/// When a thread measures; instants of CLOCK_MONOTONIC, ns.
+/// When a thread measures. Instants are CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
     /// The first release.
     pub first: u64,
-    /// No release at or after this instant.
+    /// No release happens at or after this instant.
     pub end: u64,
     /// End after this many samples.
     pub samples: u64,
@@ -344,15 +344,15 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Whether to end.
+    /// Whether the cell is told to end.
     #[inline(always)]
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a thread whose wait was interrupted is to end: it was told to, or its window
-    /// is over. Reads the clock.
+    /// Whether a thread whose wait was interrupted must end, because it was told to or because
+    /// its window is over. Reads the clock.
     #[must_use]
     pub fn is_over(&self, window: &Window) -> bool {
         self.is_set() || punctual_sys::clock::monotonic_ns() >= window.end
@@ -363,14 +363,14 @@ impl Stop {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the cell since a sample was above the break value.
+    /// Ends the cell because a sample exceeded the break value.
     #[cold]
     pub fn set_broken(&self) {
         self.broken.store(true, Ordering::Relaxed);
         self.set();
     }
 
-    /// Whether a sample was above the break value.
+    /// Whether a sample exceeded the break value.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)

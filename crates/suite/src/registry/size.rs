@@ -5,7 +5,7 @@
 /// # Errors
 /// How a size is written.
 pub fn parse(text: &str) -> Result<u64, String> {
-    let wrong = || "write a size in bytes, or as in 64K, 256M, 2G".to_owned();
+    let wrong = || "write a size in bytes, or with a unit, such as 64K, 256M or 2G".to_owned();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match &text[digits.len()..] {
         "" => 0,

@@ -39,7 +39,7 @@ fn all() -> Vec<(String, Vec<Param>, Read)> {
     all
 }
 
-/// What must be given, with a value that is right.
+/// Required parameters, with a valid value.
 fn required(params: &[Param]) -> BTreeMap<String, String> {
     let required = params.iter().filter(|param| matches!(param.default, Default::Required));
     required.map(|param| (param.name.to_owned(), some_text(param.name))).collect()
@@ -52,7 +52,7 @@ fn some_text(name: &str) -> String {
     }
 }
 
-/// What its values are, words aside.
+/// The kind of its values without the words.
 fn inner(param: &Param) -> Kind {
     match param.kind {
         Kind::Or(_, kind) => *kind,
@@ -60,7 +60,7 @@ fn inner(param: &Param) -> Kind {
     }
 }
 
-/// Values that are right and not the default.
+/// Valid values that are not the default.
 fn others(param: &Param) -> Vec<String> {
     let mut found: Vec<String> =
         param.kind.words().iter().map(|word| word.value.to_owned()).collect();
@@ -77,7 +77,7 @@ fn others(param: &Param) -> Vec<String> {
     found
 }
 
-/// Values that are wrong.
+/// Invalid values.
 fn wrong(param: &Param) -> Option<String> {
     let kind = inner(param);
     match kind {
@@ -144,7 +144,7 @@ fn a_default_takes_effect_and_is_recorded_and_so_is_another_value() {
     }
 }
 
-/// Opens a probe with these parameters; returns those that no code asked for.
+/// Opens a probe with these parameters; returns the parameters that no code asked for.
 fn unasked(entry: &ProbeEntry, given: &BTreeMap<String, String>) -> BTreeSet<&'static str> {
     let Ok(mut values) = entry.read(given) else {
         return entry.all_params().iter().map(|param| param.name).collect();
@@ -171,7 +171,7 @@ fn every_parameter_of_every_probe_is_asked_for() {
         let params = entry.all_params();
         let required = required(&params);
         let mut idle = unasked(entry, &required);
-        // Some matter only beside a word of another one.
+        // Some matter only with a certain word of another parameter.
         for param in &params {
             for word in param.kind.words() {
                 let mut given = required.clone();

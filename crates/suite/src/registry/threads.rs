@@ -4,12 +4,12 @@ use punctual_core::units::BareNumber;
 
 use super::param::{Choice, Default, Kind, Param};
 
-/// The most threads of one probe.
+/// The most threads that one probe may have.
 pub const MAX_THREADS: u64 = 4_096;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// Word of `threads`: one bound to each CPU.
+/// Word of `threads`: one thread bound to each CPU.
 pub const PER_CPU: &str = "per-cpu";
 
 /// Parameters of every probe.
@@ -36,7 +36,7 @@ pub const THREAD_PARAMS: &[Param] = &[
     Param {
         name: "priority",
         kind: Kind::Or(
-            &[Choice::of("99", "that of the kernel's own threads, with --force only")],
+            &[Choice::of("99", "the kernel's own threads use it; needs --force")],
             &Kind::Count { low: 1, high: 98 },
         ),
         default: Default::Value("80"),
@@ -46,8 +46,8 @@ pub const THREAD_PARAMS: &[Param] = &[
         name: "affinity",
         kind: Kind::Or(
             &[
-                Choice::of("inherited", "those that punctual was started on"),
-                Choice::of("auto", "pins threads round-robin"),
+                Choice::of("inherited", "the CPUs that punctual was started on"),
+                Choice::of("auto", "threads pinned round-robin"),
             ],
             &Kind::Cpus,
         ),

@@ -1,4 +1,4 @@
-//! The parameters of one probe, load or cost, read once against its registry entry.
+//! The parameters of one probe, load or cost, read against its registry entry.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use punctual_sys::affinity::CpuSet;
 use super::need::Need;
 use super::param::{Default, Param, Value};
 
-/// Parameters that were read: each has the value that takes effect.
+/// Parameters that have been read: each has the value that takes effect.
 #[derive(Debug, Clone)]
 pub struct Values {
     of: String,
@@ -19,17 +19,18 @@ struct Slot {
     param: Param,
     value: Option<Value>,
     given: bool,
-    /// Whether any code asked for it: a parameter that none asks for has no effect.
+    /// Whether any code asked for it. A parameter that no code asks for has no effect, and a
+    /// test finds it.
     #[cfg(test)]
     asked: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Values {
-    /// Reads `given` as parameters of `of`; what is not given has its default.
+    /// Reads `given` as parameters of `of`; the others get their defaults.
     ///
     /// # Errors
-    /// A message that names an unknown parameter with those there are, or one whose value
-    /// is wrong or missing.
+    /// A message that names an unknown parameter and lists the known ones, or names one whose
+    /// value is wrong or missing.
     pub fn read(
         of: &str,
         params: &[Param],
@@ -48,8 +49,8 @@ impl Values {
     /// A number that has a value: a count, ns, bytes or percent.
     ///
     /// # Panics
-    /// If the registry has no such number, or the machine decides on it and has not yet:
-    /// an error of the code, which the registry's tests find.
+    /// The registry has no such number, or its default depends on the machine and has not been
+    /// set. Either is a bug, which the registry's tests find.
     #[must_use]
     pub fn number(&self, key: &str) -> u64 {
         match self.value(key) {
@@ -61,14 +62,14 @@ impl Values {
     /// A number of a smaller type.
     ///
     /// # Panics
-    /// As [`Values::number`], and if the range in the registry is larger than the type's.
+    /// As for [`Values::number`]; also if the registry's range exceeds that of the type.
     #[must_use]
     pub fn small<T: TryFrom<u64>>(&self, key: &str) -> T {
         let number = self.number(key);
         T::try_from(number).unwrap_or_else(|_| panic!("{}: {key}={number} is too large", self.of))
     }
 
-    /// A number, if it was given or has a default.
+    /// A number, if it was given or has a default by now.
     #[must_use]
     pub fn known_number(&self, key: &str) -> Option<u64> {
         match self.value(key) {
@@ -80,7 +81,7 @@ impl Values {
     /// A text or word that has a value.
     ///
     /// # Panics
-    /// As [`Values::number`].
+    /// As for [`Values::number`].
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
         match self.value(key) {
@@ -90,7 +91,7 @@ impl Values {
         }
     }
 
-    /// The word that a parameter has, if its value is one.
+    /// The chosen word, if the value is one.
     #[must_use]
     pub fn word(&self, key: &str) -> Option<&'static str> {
         match self.value(key) {
@@ -99,7 +100,7 @@ impl Values {
         }
     }
 
-    /// The CPUs that a parameter has, if its value is a list of them.
+    /// The CPUs, if the value is a list of them.
     #[must_use]
     pub fn cpus(&self, key: &str) -> Option<&CpuSet> {
         match self.value(key) {
@@ -120,15 +121,15 @@ impl Values {
         self.value(key).is_some()
     }
 
-    /// What takes effect in place of what the registry says: the machine has decided, or
-    /// another parameter leaves it no meaning.
+    /// Sets the value that takes effect: the machine has decided on the default, or another
+    /// parameter makes this one meaningless.
     pub fn set(&mut self, key: &str, value: Value) {
         if let Some(one) = self.values.iter_mut().find(|one| one.param.name == key) {
             one.value = Some(value);
         }
     }
 
-    /// A message about one parameter, as messages about its range read.
+    /// An error message about one parameter, worded like those about its range.
     #[must_use]
     pub fn wrong(&self, key: &str, why: &str) -> String {
         let one = self.values.iter().find(|one| one.param.name == key);
@@ -136,8 +137,8 @@ impl Values {
         format!("{}: {key}={text}: {why}", self.of)
     }
 
-    /// What was given and is not the default, in the one way that it is written: equal
-    /// measurements have equal keys.
+    /// The parameters that were given and differ from their defaults, in canonical form, so
+    /// that equal measurements have equal keys.
     #[must_use]
     pub fn canonical(&self) -> BTreeMap<String, String> {
         let given = self.values.iter().filter(|one| one.given);
@@ -148,14 +149,15 @@ impl Values {
             .collect()
     }
 
-    /// Every parameter as it takes effect; what the machine decides on only once it has.
+    /// Every parameter as it takes effect. Defaults that depend on the machine are missing
+    /// until they are set.
     #[must_use]
     pub fn effective(&self) -> BTreeMap<String, String> {
         let known = self.values.iter().filter_map(|one| Some((one.param.name, one.text()?)));
         known.map(|(name, text)| (name.to_owned(), text)).collect()
     }
 
-    /// What the board must have for the words that were chosen.
+    /// What the board must have for the chosen words.
     pub fn needs(&self) -> impl Iterator<Item = Need> {
         self.values.iter().flat_map(|one| {
             let chosen = one.param.kind.words().iter();
@@ -203,7 +205,10 @@ fn one(of: &str, param: &Param, given: Option<&String>) -> Result<Slot, String> 
         (None, Default::OfMachine(_)) => return Ok(Slot::new(param, None, false)),
         (None, Default::Required) => {
             let value = param.kind.placeholder();
-            return Err(format!("{of}: {} must be given, as in {of}:{0}={value}", param.name));
+            return Err(format!(
+                "{of}: {} must be given, for example {of}:{0}={value}",
+                param.name
+            ));
         }
     };
     let value = param.kind.parse(text).map_err(|error| wrong(text, error))?;
