@@ -7,26 +7,26 @@ use serde::{Serialize, Serializer};
 
 use crate::error::check;
 
-/// A set of CPU numbers, each below [`MAX_CPUS`]. Serialized in the list form.
+/// A set of CPU numbers below [`MAX_CPUS`]. Serialized as a list.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct CpuSet {
     words: Vec<libc::c_ulong>,
 }
 
 const WORD: usize = libc::c_ulong::BITS as usize;
-/// The kernel's largest NR_CPUS. A higher number is damage, and would only cost memory.
+/// The kernel's largest NR_CPUS. A higher number is damage and would only cost memory.
 pub const MAX_CPUS: usize = 8_192;
 
 impl CpuSet {
-    /// The set of one CPU.
+    /// The set that contains only this CPU.
     #[must_use]
     pub fn of(cpu: u32) -> Self {
         [cpu].into_iter().collect()
     }
 
-    /// Reads a list such as `0-3,8` (the form of the kernel's files); an empty text is
-    /// the empty set. `None` for anything else, such as the `(null)` that some kernels
-    /// print for a mask that was never made.
+    /// Parses a list such as `0-3,8` (the form in the kernel's files); an empty text is the
+    /// empty set. `None` for anything else, such as the `(null)` that some kernels print for
+    /// an unallocated mask.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut set = Self::default();
@@ -64,13 +64,13 @@ impl CpuSet {
         (0..u32::try_from(self.words.len() * WORD).unwrap_or(0)).filter(|cpu| self.contains(*cpu))
     }
 
-    /// How many CPUs are in the set.
+    /// Number of CPUs in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether no CPU is in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
@@ -83,7 +83,7 @@ impl CpuSet {
     }
 }
 
-/// Numbers from [`MAX_CPUS`] on are left out.
+/// Ignores numbers from [`MAX_CPUS`] on.
 impl FromIterator<u32> for CpuSet {
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
         let mut set = Self::default();
@@ -127,8 +127,8 @@ impl Serialize for CpuSet {
 /// Binds the calling thread to `cpus`.
 ///
 /// # Errors
-/// What sched_setaffinity(2) says: EINVAL where none of them is online and in
-/// the cpuset. The kernel drops the others silently: read [`get`] back.
+/// Those of sched_setaffinity(2): EINVAL if none of the CPUs is online and in the cpuset. The
+/// kernel silently drops the others; check with [`get`].
 pub fn set(cpus: &CpuSet) -> io::Result<()> {
     // SAFETY: the words are readable for the size given; pid 0 is the calling thread.
     let done = unsafe {
@@ -145,7 +145,7 @@ pub fn set(cpus: &CpuSet) -> io::Result<()> {
 /// The CPUs that the calling thread may run on.
 ///
 /// # Errors
-/// What sched_getaffinity(2) says.
+/// Those of sched_getaffinity(2).
 pub fn get() -> io::Result<CpuSet> {
     let mut words = vec![0 as libc::c_ulong; MAX_CPUS / WORD];
     // SAFETY: the kernel writes at most the size given to the words.
@@ -159,18 +159,18 @@ pub fn get() -> io::Result<CpuSet> {
     };
     let bytes = usize::try_from(check(bytes)?).map_err(io::Error::other)?;
     words.truncate(bytes.div_ceil(WORD / 8));
-    // Equal sets have equal words.
+    // Equal sets must have equal words.
     while words.last() == Some(&0) {
         words.pop();
     }
     Ok(CpuSet { words })
 }
 
-/// The CPUs that this thread could be bound to: online and in the cpuset,
-/// whatever mask it has inherited. Widens the mask for an instant and puts it back.
+/// The CPUs that this thread could be bound to: online and in the cpuset, whatever mask it has
+/// inherited. Widens the mask for an instant and restores it.
 ///
 /// # Errors
-/// What the affinity calls say.
+/// Those of the affinity calls.
 pub fn reachable() -> io::Result<CpuSet> {
     let inherited = get()?;
     let all: CpuSet = (0..u32::try_from(MAX_CPUS).unwrap_or(0)).collect();

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting.
+/// The system allocator, with a count per thread.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -11,15 +11,15 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Allocations and reallocations of the calling thread so far, where
-/// [`Counting`] is the global allocator; else 0.
+/// Allocations and reallocations of the calling thread so far; 0 if [`Counting`] is not the
+/// global allocator.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     COUNT.with(Cell::get)
 }
 
 fn count() {
-    // A thread that is being torn down has no counter any more.
+    // The counter of a thread that is being torn down is already gone.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 

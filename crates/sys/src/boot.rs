@@ -1,4 +1,4 @@
-//! What only the init process of a machine does: mounts, kernel modules, the end.
+//! What only a machine's init process does: mounts, kernel modules, the restart.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -12,16 +12,16 @@ pub fn is_init() -> bool {
     std::process::id() == 1
 }
 
-/// Mounts a file system of the kernel's own (`proc`, `sysfs`, `tmpfs`, …) on a folder
+/// Mounts one of the kernel's file systems (`proc`, `sysfs`, `tmpfs`, …) on a folder
 /// (mount(2)), without set-user-ID programs.
 ///
 /// # Errors
-/// The errno of `mount(2)`; `InvalidInput` for a path that holds a NUL.
+/// The errno of `mount(2)`; `InvalidInput` for a path that contains a NUL.
 pub fn mount(kind: &str, on: &Path, options: &str) -> io::Result<()> {
     let kind = CString::new(kind)?;
     let on = CString::new(on.as_os_str().as_encoded_bytes())?;
     let options = CString::new(options)?;
-    // SAFETY: four strings that end with a NUL and outlive the call.
+    // SAFETY: four NUL-terminated strings that outlive the call.
     let done = unsafe {
         libc::mount(
             kind.as_ptr(),
@@ -37,14 +37,14 @@ pub fn mount(kind: &str, on: &Path, options: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Loads a module from its file (finit_module(2)); one that is loaded already is none.
+/// Loads a module from its file (finit_module(2)). A module that is already loaded is no error.
 ///
 /// # Errors
-/// The errno of `finit_module(2)`: `ENOEXEC` for a module of another kernel, `ENOENT`
-/// for a symbol that no loaded module has; `InvalidInput` for a NUL in the parameters.
+/// The errno of `finit_module(2)`: `ENOEXEC` for a module of another kernel, `ENOENT` for a
+/// symbol that no loaded module provides; `InvalidInput` for a NUL in the parameters.
 pub fn load_module(file: &File, parameters: &str) -> io::Result<()> {
     let parameters = CString::new(parameters)?;
-    // SAFETY: an open file, a string that ends with a NUL and outlives the call, no flags.
+    // SAFETY: an open file, a NUL-terminated string that outlives the call, no flags.
     let done =
         unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0) };
     if done != 0 {
@@ -54,8 +54,7 @@ pub fn load_module(file: &File, parameters: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings the loopback interface up, which the kernel then gives its address
-/// (netdevice(7)).
+/// Brings the loopback interface up (netdevice(7)); the kernel then assigns its address.
 ///
 /// # Errors
 /// The errno of `socket(2)` or `ioctl(2)`.
@@ -74,7 +73,7 @@ pub fn raise_loopback() -> io::Result<()> {
     }
     // SAFETY: the descriptor is new and ours.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    // The type of the number differs between C libraries.
+    // The number's type differs between C libraries.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "0x8914")]
     let set_flags = libc::SIOCSIFFLAGS as libc::Ioctl;
     // SAFETY: an open socket, and an ifreq that outlives the call.
@@ -82,11 +81,11 @@ pub fn raise_loopback() -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Writes everything to the disks and restarts the machine (reboot(2)); an emulator that
-/// was told not to restart ends.
+/// Syncs all file systems and restarts the machine (reboot(2)). An emulator that was told not
+/// to restart exits.
 ///
 /// # Errors
-/// The errno of `reboot(2)`; it returns only then.
+/// The errno of `reboot(2)`. It returns only on failure.
 pub fn restart() -> io::Result<()> {
     // SAFETY: neither call takes memory of this process.
     unsafe {

@@ -1,11 +1,11 @@
-//! System calls that are timed: each enters the kernel, whatever a library could answer.
+//! System calls to be timed: each one enters the kernel, even if a library caches the answer.
 
-/// The parent's process ID, by the system call's number (getppid(2)).
+/// The parent's PID (getppid(2)), by the raw system call.
 #[inline(always)]
 #[must_use]
 #[allow(clippy::useless_conversion, reason = "a c_long has 32 bits on 32-bit machines")]
 pub fn getppid() -> i64 {
-    // SAFETY: getppid takes nothing and cannot fail.
+    // SAFETY: getppid takes no arguments and cannot fail.
     i64::from(unsafe { libc::syscall(libc::SYS_getppid) })
 }
 

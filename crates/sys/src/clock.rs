@@ -11,7 +11,7 @@ pub enum Clock {
     Monotonic,
     /// `CLOCK_MONOTONIC_RAW`: neither stepped nor slewed.
     MonotonicRaw,
-    /// `CLOCK_BOOTTIME`: as monotonic, and goes on during suspend.
+    /// `CLOCK_BOOTTIME`: like monotonic, but also runs during suspend.
     Boottime,
     /// `CLOCK_REALTIME`: wall time, stepped and slewed.
     Realtime,
@@ -27,15 +27,14 @@ impl Clock {
         }
     }
 
-    /// The instant that the clock shows, ns. Through the vDSO where the kernel
-    /// serves the clock there.
+    /// The current time of the clock, ns; through the vDSO if the kernel provides the clock there.
     #[inline(always)]
     #[must_use]
     pub fn now_ns(self) -> u64 {
         read(self.id())
     }
 
-    /// The instant that the clock shows, ns, always by the system call.
+    /// The current time of the clock, ns, always by a system call.
     #[must_use]
     pub fn now_ns_by_syscall(self) -> u64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -44,11 +43,11 @@ impl Clock {
         to_ns(time)
     }
 
-    /// The resolution that the kernel claims, ns (clock_getres(2)); also that of timers on
-    /// the clock: 1 with high-resolution timers, else the length of a tick.
+    /// The resolution that the kernel reports, ns (clock_getres(2)). It is also that of timers
+    /// on the clock: 1 with high-resolution timers, otherwise the length of a tick.
     ///
     /// # Errors
-    /// What clock_getres(2) says.
+    /// Those of clock_getres(2).
     pub fn resolution_ns(self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid timespec that the kernel writes to.
@@ -67,7 +66,8 @@ pub fn monotonic_ns() -> u64 {
 #[inline(always)]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that is written to; the clock exists, so that the call cannot fail.
+    // SAFETY: `time` is a valid timespec that is written to; the clock exists, so the call
+    // cannot fail.
     unsafe { libc::clock_gettime(id, &raw mut time) };
     to_ns(time)
 }
@@ -85,20 +85,20 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
 }
 
-/// The cost and granularity of a clock, measured.
+/// The measured cost and granularity of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockCost {
     /// Median time of one read, ns, rounded up.
     pub cost_ns: u64,
     /// The same by system call, ns.
     pub syscall_cost_ns: u64,
-    /// Smallest difference of two reads that is not zero, ns.
+    /// Smallest non-zero difference between two reads, ns.
     pub granularity_ns: u64,
-    /// Whether the vDSO serves the clock: reads cost at most half a system call.
+    /// Whether the vDSO serves the clock: a read costs at most half a system call.
     pub vdso: bool,
 }
 
-/// Measures cost and granularity of a clock; takes about 5 ms.
+/// Measures cost and granularity of a clock, which takes about 5 ms.
 #[must_use]
 pub fn measure_cost(clock: Clock) -> ClockCost {
     const BATCHES: usize = 31;
@@ -148,16 +148,16 @@ pub mod tsc {
         false
     }
 
-    /// Cycles since reset, read after all earlier instructions have completed and
-    /// before any later one starts (`rdtscp; lfence`). 0 where there is no counter.
+    /// Cycles since reset, read after all earlier instructions have completed and before any
+    /// later one starts (`rdtscp; lfence`); 0 if there is no counter.
     #[inline(always)]
     #[must_use]
     pub fn read() -> u64 {
         #[cfg(target_arch = "x86_64")]
         {
             let mut cpu = 0_u32;
-            // SAFETY: every x86-64 CPU that Linux runs on has rdtscp or traps it into SIGILL before
-            // `is_invariant` lets anybody come here; lfence has no operands.
+            // SAFETY: every x86-64 CPU that Linux runs on has rdtscp, or raises SIGILL before
+            // `is_invariant` lets anyone get here; lfence has no operands.
             unsafe {
                 let cycles = std::arch::x86_64::__rdtscp(&raw mut cpu);
                 std::arch::x86_64::_mm_lfence();

@@ -1,15 +1,15 @@
-//! What x86 CPUs say of themselves.
+//! What x86 CPUs report about themselves.
 
 #[cfg(target_arch = "x86")]
 use std::arch::x86 as arch;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 
-/// The registers that `cpuid` fills for a leaf; what a CPU knows no answer to is the
-/// answer to another leaf, so that the highest one is to be asked first.
+/// The registers that `cpuid` fills for a leaf. For a leaf above the highest supported one a
+/// CPU returns the data of another leaf, so ask for the highest one first.
 pub(crate) fn leaf(number: u32) -> arch::CpuidResult {
-    #[allow(unused_unsafe, reason = "newer compilers have it as a safe function")]
-    // SAFETY: every x86 CPU that Linux runs on with std has the instruction.
+    #[allow(unused_unsafe, reason = "it is a safe function in newer compilers")]
+    // SAFETY: every x86 CPU that std's Linux targets support has the instruction.
     unsafe {
         arch::__cpuid(number)
     }

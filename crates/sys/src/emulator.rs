@@ -1,8 +1,8 @@
-//! A channel from a guest to the emulator that runs it: no interrupt, no host time.
+//! A channel from a guest to its emulator that uses no interrupt and no host time.
 //!
-//! x86: QEMU's `isa-debugcon`, a port that takes bytes. aarch64: semihosting (Arm's
-//! "Semihosting for AArch32 and AArch64", 2.0), the calls that write to the console.
-//! Either way the guest stands still, in its own time, while the emulator takes the bytes.
+//! On x86 it is QEMU's `isa-debugcon`, an I/O port that takes bytes. On aarch64 it is
+//! semihosting (Arm's "Semihosting for AArch32 and AArch64", 2.0), the calls that write to the
+//! console. In both cases guest time stands still while the emulator takes the bytes.
 
 use std::io;
 
@@ -11,21 +11,21 @@ use debugcon as channel;
 #[cfg(target_arch = "aarch64")]
 use semihosting as channel;
 
-/// The channel, opened. One process at a time writes to it.
+/// The open channel. Only one process at a time may write to it.
 #[derive(Debug)]
 pub struct Channel(channel::Handle);
 
 impl Channel {
-    /// Opens the channel. Only for a guest that was told that it is there: elsewhere the
-    /// port may belong to a device, and the semihosting call is an illegal instruction.
+    /// Opens the channel. Only for a guest that was told of it: elsewhere the port may belong
+    /// to a device, and the semihosting call is an illegal instruction.
     ///
     /// # Errors
-    /// On x86 `Unsupported` if nothing answers, else the errno of `ioperm(2)`.
+    /// On x86 `Unsupported` if nothing answers; otherwise the errno of `ioperm(2)`.
     pub fn open() -> io::Result<Self> {
         channel::open().map(Self)
     }
 
-    /// Hands bytes to the emulator, all of them.
+    /// Sends all bytes to the emulator.
     ///
     /// # Errors
     /// The errno of `ioperm(2)`.
@@ -39,7 +39,7 @@ mod debugcon {
     use std::arch::asm;
     use std::io;
 
-    /// The port that QEMU's `isa-debugcon` has unless told otherwise.
+    /// Default port of QEMU's `isa-debugcon`.
     const PORT: u16 = 0xE9;
 
     #[derive(Debug)]
@@ -53,16 +53,16 @@ mod debugcon {
             asm!("in al, dx", in("dx") PORT, out("al") found, options(nomem, nostack, preserves_flags));
         }
         permit(false)?;
-        // The device answers with its own number, so that a guest can tell that it is there.
+        // The device answers with its port number, so a guest can tell that it exists.
         if u16::from(found) == PORT { Ok(Handle) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    /// The permission is held for the write alone: threads that start while it is held
-    /// would inherit it, and the kernel spend time on it at each of their switches.
+    /// The permission is held only during the write: threads started while it is held would
+    /// inherit it, and the kernel would spend time on it at each of their context switches.
     pub fn write_all(_: &mut Handle, bytes: &[u8]) -> io::Result<()> {
         permit(true)?;
-        // SAFETY: the port is permitted; `rep outsb` reads `bytes` alone, with the
-        // direction flag clear as the calling convention has it.
+        // SAFETY: the port is permitted; `rep outsb` only reads `bytes`, with the direction
+        // flag clear as the calling convention requires.
         unsafe {
             asm!(
                 "rep outsb",
@@ -90,14 +90,14 @@ mod semihosting {
     use std::arch::asm;
     use std::io;
 
-    /// Writes the byte that is pointed to to the emulator's console. The calls that write
-    /// more at once need a handle, whose meaning differs between versions of QEMU.
+    /// Writes the byte at a pointer to the emulator's console. The calls that write more at
+    /// once need a handle, whose meaning differs between versions of QEMU.
     const SYS_WRITEC: usize = 0x03;
 
     #[derive(Debug)]
     pub struct Handle;
 
-    /// Nothing tells whether the emulator listens.
+    /// Nothing tells whether the emulator is listening.
     #[allow(clippy::unnecessary_wraps, reason = "the other channels can fail")]
     pub fn open() -> io::Result<Handle> {
         Ok(Handle)
@@ -106,7 +106,7 @@ mod semihosting {
     #[allow(clippy::unnecessary_wraps, reason = "the other channels can fail")]
     pub fn write_all(_: &mut Handle, bytes: &[u8]) -> io::Result<()> {
         for byte in bytes {
-            // SAFETY: the emulator reads the byte, which outlives the call, and writes x0 alone.
+            // SAFETY: the emulator reads the byte, which outlives the call, and writes only x0.
             unsafe {
                 asm!(
                     "hlt #0xF000",

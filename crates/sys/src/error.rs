@@ -1,14 +1,13 @@
-//! Errors of system calls: taken from errno, and put in words.
+//! Errors of system calls: taken from errno, and worded for people.
 
 use std::io;
 
-/// What a system call returned, or its errno if that is negative.
+/// The result of a system call, or its errno if the result is negative.
 pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// An error in words, without the "(os error 2)" that std adds: what failed is said
-/// by the words, and the number tells people nothing.
+/// The text of an error without the "(os error 2)" that std adds, which tells people nothing more.
 #[must_use]
 pub fn text(error: &io::Error) -> String {
     const MARK: &str = " (os error ";

@@ -1,4 +1,4 @@
-//! A counter on which threads wait for each other (eventfd(2)).
+//! A counter that threads use to wait for each other (eventfd(2)).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,7 +10,7 @@ use crate::error::check;
 pub enum Taken {
     /// The sum of what was posted since the last take; at least 1.
     Count(u64),
-    /// A signal ended the wait early: look whether to stop, else take again.
+    /// A signal ended the wait early: check whether to stop, otherwise take again.
     Interrupted,
 }
 
@@ -19,13 +19,13 @@ pub enum Taken {
 pub enum Posted {
     /// The number was added.
     Added,
-    /// A signal ended the wait for room in the counter, and nothing was added: look
-    /// whether to stop, else post again.
+    /// A signal ended the wait for room in the counter, and nothing was added: check whether
+    /// to stop, otherwise post again.
     Interrupted,
 }
 
-/// A counter in the kernel: one thread posts, another waits until there is something to
-/// take. Each is one system call, which allocates nothing and is not repeated after a
+/// A counter in the kernel: one thread posts, another waits until there is something to take.
+/// Each operation is one system call that allocates nothing and is not repeated after a
 /// signal.
 #[derive(Debug)]
 pub struct Event {
@@ -36,35 +36,34 @@ impl Event {
     /// A counter at 0 that programs started later do not inherit.
     ///
     /// # Errors
-    /// As eventfd(2): no descriptor is left, or the kernel has no eventfd.
+    /// Those of eventfd(2): no descriptor is left, or the kernel lacks eventfd.
     pub fn new() -> io::Result<Self> {
         Ok(Self { fd: eventfd(0)? })
     }
 
-    /// Adds `count` and wakes a thread that waits in [`Event::take`]. Blocks only while
-    /// the counter would exceed 2^64 - 2.
+    /// Adds `count` and wakes a thread that waits in [`Event::take`]. Blocks only while the
+    /// counter would exceed 2^64 - 2.
     ///
     /// # Errors
-    /// `InvalidInput` for `u64::MAX`; else as write(2), EINTR excepted.
+    /// `InvalidInput` for `u64::MAX`; otherwise those of write(2), except EINTR.
     #[inline]
     pub fn post(&self, count: u64) -> io::Result<Posted> {
-        // SAFETY: the buffer is the eight bytes that the write asks for.
+        // SAFETY: the buffer has the eight bytes that the write asks for.
         let put = unsafe {
             libc::write(self.fd.as_raw_fd(), (&raw const count).cast(), size_of::<u64>())
         };
         if put < 0 { interrupted_or_error(Posted::Interrupted) } else { Ok(Posted::Added) }
     }
 
-    /// Waits until something was posted, and sets the counter back to 0. A signal ends
-    /// the wait if the thread handles it without SA_RESTART (see
-    /// [`crate::thread::accept_wakes`]).
+    /// Waits until something is posted, and resets the counter to 0. A signal ends the wait if
+    /// the thread handles it without SA_RESTART (see [`crate::thread::accept_wakes`]).
     ///
     /// # Errors
-    /// As read(2), EINTR excepted.
+    /// Those of read(2), except EINTR.
     #[inline]
     pub fn take(&self) -> io::Result<Taken> {
         let mut count = 0_u64;
-        // SAFETY: the buffer is the eight bytes that the read asks for.
+        // SAFETY: the buffer has the eight bytes that the read asks for.
         let got =
             unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
         if got < 0 { interrupted_or_error(Taken::Interrupted) } else { Ok(Taken::Count(count)) }

@@ -1,4 +1,4 @@
-//! File descriptors: waiting for them, emptying and replacing them.
+//! File descriptors: waiting for them, draining and replacing them.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -13,11 +13,11 @@ pub fn drain(fd: BorrowedFd<'_>) {
     while unsafe { libc::read(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) } > 0 {}
 }
 
-/// Waits until a descriptor is readable or closed at its other end, at most
-/// `timeout`; says of each whether it is.
+/// Waits up to `timeout` for descriptors to become readable or be closed at the other end;
+/// returns for each whether it is.
 ///
 /// # Errors
-/// As poll(2). A signal ends the wait early with nothing readable.
+/// Those of poll(2). A signal ends the wait early, with nothing readable.
 pub fn wait_readable<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout: Duration,
@@ -37,7 +37,7 @@ pub fn wait_readable<const N: usize>(
 /// Makes reads and writes return `WouldBlock` instead of waiting.
 ///
 /// # Errors
-/// As fcntl(2).
+/// Those of fcntl(2).
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: fcntl with plain numbers on an open descriptor.
     unsafe {
@@ -47,11 +47,11 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a copy of `fd` in the place of standard output.
+/// Replaces standard output with a copy of `fd`.
 ///
 /// # Errors
-/// As dup2(2).
+/// Those of dup2(2).
 pub fn replace_stdout(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: dup2 on an open descriptor; std's stdout holds no descriptor but the number 1.
+    // SAFETY: dup2 on an open descriptor; std's stdout stores no descriptor but uses number 1.
     check(unsafe { libc::dup2(fd.as_raw_fd(), libc::STDOUT_FILENO) }).map(|_| ())
 }

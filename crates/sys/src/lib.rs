@@ -1,10 +1,9 @@
 //! The system calls of punctual: scheduling, clocks, timers, affinity, memory
 //! locking, processes, sockets.
 //!
-//! Architecture invariant: the only crate with unsafe code and libc, and one
-//! that knows nothing of the other crates. Every function is a thin safe form
-//! of one system call or of the few that belong together, and returns
-//! `std::io::Result`.
+//! Architecture invariant: this is the only crate with unsafe code and libc, and it depends on
+//! no other crate of punctual. Every function is a thin safe form of one system call, or of a
+//! few that belong together, and returns `std::io::Result`.
 #![allow(unsafe_code, reason = "here alone: all other crates forbid it")]
 #![deny(unsafe_op_in_unsafe_fn)]
 

@@ -1,14 +1,14 @@
-//! What the kernel lets processes use, and what they have used.
+//! Resource limits and usage.
 
 use std::io;
 use std::time::Duration;
 
 use crate::error::check;
 
-/// Raises the soft limit of open files to the hard one and returns it.
+/// Raises the soft limit on open files to the hard limit and returns it.
 ///
 /// # Errors
-/// As setrlimit(2).
+/// Those of setrlimit(2).
 pub fn raise_open_file_limit() -> io::Result<u64> {
     // SAFETY: the structure is a valid place, filled by getrlimit.
     unsafe {
@@ -20,10 +20,10 @@ pub fn raise_open_file_limit() -> io::Result<u64> {
     }
 }
 
-/// CPU time of all children that were reaped, and of theirs.
+/// CPU time of all reaped children and their reaped descendants.
 ///
 /// # Errors
-/// As getrusage(2).
+/// Those of getrusage(2).
 pub fn reaped_cpu_time() -> io::Result<Duration> {
     // SAFETY: the structure is a valid place, filled by getrusage.
     let usage = unsafe {
@@ -38,7 +38,7 @@ pub fn reaped_cpu_time() -> io::Result<Duration> {
     Ok(time(usage.ru_utime) + time(usage.ru_stime))
 }
 
-/// Clock ticks a second in `/proc/PID/stat`.
+/// Clock ticks per second in `/proc/PID/stat`.
 #[must_use]
 pub fn clock_ticks_per_second() -> u64 {
     // SAFETY: sysconf takes a plain number.

@@ -4,11 +4,11 @@ use std::io;
 
 use crate::error::check;
 
-/// Locks all memory of the process, present and future (mlockall(2)): no page
-/// fault can delay a probe. Stacks of threads started later are faulted in whole.
+/// Locks all current and future memory of the process (mlockall(2)), so no page fault can
+/// delay a probe. Stacks of threads started later are faulted in completely.
 ///
 /// # Errors
-/// EPERM or ENOMEM without CAP_IPC_LOCK and with a small RLIMIT_MEMLOCK.
+/// EPERM or ENOMEM without CAP_IPC_LOCK or a sufficient RLIMIT_MEMLOCK.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: takes flags only.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(|_| ())
@@ -20,8 +20,8 @@ pub fn unlock_all() {
     unsafe { libc::munlockall() };
 }
 
-/// Touches 32 KiB of the calling thread's stack, so that the hot loop faults
-/// none of it in where memory could not be locked.
+/// Touches 32 KiB of the calling thread's stack, so the hot loop faults none of it in even if
+/// memory could not be locked.
 #[inline(never)]
 pub fn fault_in_stack() {
     let mut page = [0_u8; 32 * 1024];
@@ -34,7 +34,7 @@ pub fn fault_in_stack() {
 /// Page faults of the calling thread so far: `(minor, major)` (getrusage(2), RUSAGE_THREAD).
 #[must_use]
 pub fn thread_faults() -> (u64, u64) {
-    // SAFETY: an all-zero rusage is valid, and the kernel writes a whole one.
+    // SAFETY: an all-zero rusage is valid, and the kernel writes a complete one.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);

@@ -1,5 +1,5 @@
-//! Child processes: supervisors in a namespace of their own, forks of
-//! single-threaded processes, waiting and killing.
+//! Child processes: supervisors in separate namespaces, forks of single-threaded processes,
+//! waiting and killing.
 
 use std::fmt;
 use std::io;
@@ -12,16 +12,16 @@ mod child;
 pub mod containment;
 pub mod spawn;
 
-/// A process number as the caller's PID namespace sees it.
+/// A PID in the caller's PID namespace.
 pub type Pid = libc::pid_t;
 
-/// Exit status of a forked worker whose closure panicked, as Rust's own.
+/// Exit status of a forked worker whose closure panicked; the same as Rust's.
 pub const PANICKED: i32 = 101;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It ended by itself with this status, 0 to 255.
+    /// It exited with this status, 0 to 255.
     Code(i32),
     /// A signal ended it.
     Signal(i32),
@@ -52,7 +52,7 @@ impl fmt::Display for Exit {
 }
 
 impl Exit {
-    /// Whether it ended by itself with status 0.
+    /// Whether it exited with status 0.
     #[must_use]
     pub fn success(self) -> bool {
         self == Self::Code(0)
@@ -90,7 +90,7 @@ pub fn effective_uid() -> u32 {
 /// Reaps the child `pid` if it has ended; `None` while it runs.
 ///
 /// # Errors
-/// `ECHILD` where there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn try_wait(pid: Pid) -> io::Result<Option<Exit>> {
     Ok(waitpid(pid, libc::WNOHANG)?.map(|(_, exit)| exit))
 }
@@ -98,7 +98,7 @@ pub fn try_wait(pid: Pid) -> io::Result<Option<Exit>> {
 /// Reaps any child that has ended; `None` while all of them run.
 ///
 /// # Errors
-/// `ECHILD` where the process has no children.
+/// `ECHILD` if the process has no children.
 pub fn try_wait_any() -> io::Result<Option<(Pid, Exit)>> {
     waitpid(-1, libc::WNOHANG)
 }
@@ -106,7 +106,7 @@ pub fn try_wait_any() -> io::Result<Option<(Pid, Exit)>> {
 /// Waits until some child ends and reaps it.
 ///
 /// # Errors
-/// `ECHILD` where the process has no children.
+/// `ECHILD` if the process has no children.
 pub fn wait_any() -> io::Result<(Pid, Exit)> {
     waitpid(-1, 0)?.ok_or_else(|| io::Error::from(io::ErrorKind::Interrupted))
 }
@@ -114,7 +114,7 @@ pub fn wait_any() -> io::Result<(Pid, Exit)> {
 /// Waits until the child `pid` ends and reaps it.
 ///
 /// # Errors
-/// `ECHILD` where there is no such child.
+/// `ECHILD` if there is no such child.
 pub fn wait(pid: Pid) -> io::Result<Exit> {
     waitpid(pid, 0)?
         .map(|(_, exit)| exit)
@@ -124,8 +124,7 @@ pub fn wait(pid: Pid) -> io::Result<Exit> {
 /// Sends SIGKILL to one process.
 ///
 /// # Errors
-/// `InvalidInput` for anything but a single process, since 0 and negative
-/// numbers name whole groups; else as kill(2).
+/// `InvalidInput` for 0 and negative numbers, which name whole groups; otherwise those of kill(2).
 pub fn kill(pid: Pid) -> io::Result<()> {
     if pid <= 0 {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -134,12 +133,12 @@ pub fn kill(pid: Pid) -> io::Result<()> {
     check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(|_| ())
 }
 
-/// Sends SIGKILL to `pid` if `is_meant` still says so once the process is held
-/// by a pidfd: a number that was reused in between is not hit. Kernels older
-/// than 5.3 have no pidfd; there the two steps are not one.
+/// Sends SIGKILL to `pid` if `is_meant` still agrees once a pidfd refers to the process: a
+/// reused PID is not hit. Kernels before 5.3 have no pidfd, so there the check and the kill
+/// can race.
 ///
 /// # Errors
-/// `ESRCH` where the process has ended already; else as kill(2).
+/// `ESRCH` if the process has already ended; otherwise those of kill(2).
 pub fn kill_if(pid: Pid, is_meant: impl FnOnce() -> bool) -> io::Result<()> {
     if pid <= 0 {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -176,13 +175,11 @@ pub fn kill_if(pid: Pid, is_meant: impl FnOnce() -> bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends SIGKILL to every other process of the PID namespace that the caller
-/// is the init of.
+/// Sends SIGKILL to every other process of the PID namespace whose init is the caller.
 ///
 /// # Errors
-/// `PermissionDenied` where the caller is not process 1 of its namespace: there
-/// the same call would hit every process of the user. `ESRCH`, there is nothing
-/// to kill, is no error.
+/// `PermissionDenied` if the caller is not process 1 of its namespace, because the same call
+/// would then hit every process of the user. Having nothing to kill (`ESRCH`) is not an error.
 pub fn kill_rest_of_namespace() -> io::Result<()> {
     if std::process::id() != 1 {
         return Err(io::Error::new(
@@ -190,28 +187,28 @@ pub fn kill_rest_of_namespace() -> io::Result<()> {
             "not the init of a PID namespace",
         ));
     }
-    // SAFETY: kill takes plain numbers; -1 spares the caller and, for an init,
-    // stays inside its namespace.
+    // SAFETY: kill takes plain numbers; -1 spares the caller and, for an init, stays inside
+    // its namespace.
     match check(unsafe { libc::kill(-1, libc::SIGKILL) }) {
         Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Forks a worker that runs `body` and exits with what it returns, or with
-/// [`PANICKED`]. The worker is killed when its parent ends, and has no blocked
-/// signals. Destructors of the parent's values do not run in it.
+/// Forks a worker that runs `body` and exits with its result, or with [`PANICKED`]. The worker
+/// is killed when its parent ends and has no blocked signals. Destructors of the parent's
+/// values do not run in it.
 ///
 /// # Errors
-/// `InvalidInput` in a process with several threads, whose locks a fork would
-/// copy in any state; else as fork(2).
+/// `InvalidInput` in a process with several threads, because a fork would copy their locks in
+/// any state; otherwise those of fork(2).
 pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
-    // The kernel refuses this, which otherwise changes nothing, to a process with threads.
+    // The kernel refuses this otherwise harmless call in a process with threads.
     // SAFETY: unshare takes flags only.
     check(unsafe { libc::unshare(libc::CLONE_THREAD) })?;
     let parent = std::process::id();
-    // SAFETY: no thread but the caller exists, so that the child's memory and
-    // locks are in the state that the caller sees.
+    // SAFETY: the caller is the only thread, so the child's memory and locks are in the state
+    // that the caller sees.
     let pid = check(unsafe { libc::fork() })?;
     if pid != 0 {
         return Ok(pid);
@@ -220,7 +217,7 @@ pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
         if unblock_signals().is_err() || die_with_parent().is_err() {
             return PANICKED;
         }
-        // The parent may have ended before the signal was asked for.
+        // The parent may have ended before the signal was requested.
         if std::os::unix::process::parent_id() != parent {
             return PANICKED;
         }
@@ -232,8 +229,8 @@ pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
 }
 
 fn unblock_signals() -> io::Result<()> {
-    // SAFETY: a zeroed set is a valid place for sigemptyset, which fills it
-    // before sigprocmask reads it.
+    // SAFETY: a zeroed set is valid memory for sigemptyset, which fills it before sigprocmask
+    // reads it.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -242,19 +239,19 @@ fn unblock_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for SIGKILL when the parent *thread* ends. Cleared by an exec that
-/// gains capabilities and by changes of user.
+/// Requests SIGKILL when the parent *thread* ends. An exec that gains capabilities or a change
+/// of user clears this.
 ///
 /// # Errors
-/// As prctl(2).
+/// Those of prctl(2).
 pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: prctl with plain numbers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
 }
 
-/// Lets a command end with SIGKILL when the calling thread ends, and keeps the
-/// terminal's signals from it: they are this process's to hand on. Signals that are
-/// blocked here are not blocked there, so that it can be ended by itself.
+/// Ends a command with SIGKILL when the calling thread ends, and keeps the terminal's signals
+/// from it, so that this process can pass them on. Signals that are blocked here are unblocked
+/// there, which lets it be ended separately.
 pub fn bind_to_this(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt;
 
@@ -262,7 +259,7 @@ pub fn bind_to_this(command: &mut std::process::Command) {
     let bind = move || {
         unblock_signals()?;
         die_with_parent()?;
-        // It may have ended before the kernel was told.
+        // This process may have ended before the kernel was told.
         // SAFETY: getppid(2) takes no argument and cannot fail.
         let now = unsafe { libc::getppid() };
         if u32::try_from(now) == Ok(parent) {
@@ -276,20 +273,20 @@ pub fn bind_to_this(command: &mut std::process::Command) {
     unsafe { command.process_group(0).pre_exec(bind) };
 }
 
-/// Makes the process the parent of every descendant whose own parent ends.
+/// Makes this process the parent of every descendant whose parent ends.
 ///
 /// # Errors
-/// As prctl(2).
+/// Those of prctl(2).
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: prctl with plain numbers.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(|_| ())
 }
 
-/// Blocks SIGCHLD and returns a descriptor that is readable after a child has
-/// ended. Read it empty with [`crate::fd::drain`], then reap until nothing is left.
+/// Blocks SIGCHLD and returns a descriptor that is readable after a child has ended. Drain it
+/// with [`crate::fd::drain`], then reap until no ended child is left.
 ///
 /// # Errors
-/// As signalfd(2).
+/// Those of signalfd(2).
 pub fn child_events() -> io::Result<OwnedFd> {
     // SAFETY: the set is filled before it is read; the new descriptor is
     // checked and owned by nothing else.

@@ -1,4 +1,5 @@
-//! Private anonymous memory whose pages come and go (mmap(2), madvise(2)).
+//! Private anonymous memory whose pages can be touched, swapped out and freed (mmap(2),
+//! madvise(2)).
 
 use std::io;
 use std::ptr::NonNull;
@@ -18,10 +19,10 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps `bytes` that have no pages yet.
+    /// Maps `bytes` without any pages yet.
     ///
     /// # Errors
-    /// What mmap(2) says.
+    /// Those of mmap(2).
     pub fn new(bytes: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at an address that the kernel chooses.
         let start = unsafe {
@@ -39,12 +40,13 @@ impl Region {
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let region = Self { start, bytes };
-        // A huge page would make one fault of 512. A kernel without them refuses, and needs not.
+        // A huge page would turn 512 faults into one. A kernel without them refuses, which is
+        // fine.
         let _ = region.advise(libc::MADV_NOHUGEPAGE);
         Ok(region)
     }
 
-    /// Writes to the first byte of every page: each page that is not there faults.
+    /// Writes to the first byte of every page, so each missing page faults.
     pub fn touch(&mut self) {
         for offset in (0..self.bytes).step_by(page_size()) {
             // SAFETY: the offset lies within the mapping, which is writable and ours alone.
@@ -53,24 +55,24 @@ impl Region {
     }
 
     /// Asks the kernel to swap the pages out (MADV_PAGEOUT, since Linux 5.4). Without swap
-    /// they stay.
+    /// they stay in memory.
     ///
     /// # Errors
-    /// What madvise(2) says.
+    /// Those of madvise(2).
     pub fn page_out(&self) -> io::Result<()> {
         self.advise(libc::MADV_PAGEOUT)
     }
 
-    /// Gives the pages back: the next touch finds fresh ones.
+    /// Frees the pages; the next touch faults in fresh ones.
     ///
     /// # Errors
-    /// What madvise(2) says.
+    /// Those of madvise(2).
     pub fn give_back(&mut self) -> io::Result<()> {
         self.advise(libc::MADV_DONTNEED)
     }
 
     fn advise(&self, advice: libc::c_int) -> io::Result<()> {
-        // SAFETY: the range is the mapping, to which nothing refers.
+        // SAFETY: the range is the mapping, and no reference into it exists.
         match unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, advice) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -80,7 +82,7 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, whole, and nothing refers to it.
+        // SAFETY: the whole mapping is ours, and no reference into it exists.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

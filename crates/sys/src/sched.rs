@@ -1,6 +1,6 @@
 //! Scheduling policy and priority of the calling thread, and the nice value.
 //!
-//! Through the raw system calls: musl's `sched_setscheduler()` returns ENOSYS.
+//! Uses the raw system calls, because musl's `sched_setscheduler()` returns ENOSYS.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub enum Policy {
     Idle,
     /// `SCHED_DEADLINE`.
     Deadline,
-    /// A policy that this program does not know, by number.
+    /// An unknown policy, by number.
     Unknown(u32),
 }
 
@@ -87,12 +87,13 @@ struct SchedAttr {
 
 const ATTR_SIZE: u32 = 48;
 
-/// Sets policy and priority (1 to 99 for the real-time policies, else 0) of the calling thread.
-/// Its nice value stays: to lower it takes a right that a niced thread may not have.
+/// Sets policy and priority (1 to 99 for real-time policies, otherwise 0) of the calling
+/// thread. Keeps its nice value, because lowering it needs a privilege that a niced thread may
+/// lack.
 ///
 /// # Errors
-/// What sched_setattr(2) says: EPERM without CAP_SYS_NICE and RLIMIT_RTPRIO, or
-/// in a cpu control group that has no real-time budget.
+/// Those of sched_setattr(2): EPERM without CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO, or in
+/// a cpu cgroup without real-time budget.
 pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
     let attr = SchedAttr {
         size: ATTR_SIZE,
@@ -106,10 +107,10 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
     check(done).map(|_| ())
 }
 
-/// Policy and priority of the calling thread, as the kernel has them.
+/// Policy and priority of the calling thread, as reported by the kernel.
 ///
 /// # Errors
-/// What sched_getattr(2) says.
+/// Those of sched_getattr(2).
 pub fn get() -> io::Result<(Policy, u32)> {
     let attr = attributes()?;
     Ok((Policy::from_number(attr.policy), attr.priority))
@@ -122,20 +123,20 @@ fn attributes() -> io::Result<SchedAttr> {
     check(done).map(|_| attr)
 }
 
-/// Sets the nice value of the calling thread, -20 to 19; threads and processes that it
-/// starts later inherit it.
+/// Sets the nice value of the calling thread, -20 to 19. Threads and processes that it starts
+/// later inherit it.
 ///
 /// # Errors
-/// As setpriority(2): lowering it needs `CAP_SYS_NICE` or `RLIMIT_NICE`.
+/// Those of setpriority(2): lowering it needs `CAP_SYS_NICE` or `RLIMIT_NICE`.
 pub fn set_nice(nice: i32) -> io::Result<()> {
     // SAFETY: setpriority takes plain numbers.
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }).map(|_| ())
 }
 
-/// Sets the timer slack of the calling thread, ns (prctl(2)); real-time threads have none.
+/// Sets the timer slack of the calling thread, ns (prctl(2)). Real-time threads have none.
 ///
 /// # Errors
-/// What prctl(2) says.
+/// Those of prctl(2).
 pub fn set_timer_slack(ns: u64) -> io::Result<()> {
     // SAFETY: takes one number.
     let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
@@ -145,7 +146,8 @@ pub fn set_timer_slack(ns: u64) -> io::Result<()> {
 /// The timer slack of the calling thread, ns.
 #[must_use]
 pub fn timer_slack() -> Option<u64> {
-    // SAFETY: takes no argument. The raw call, since the wrapper's int is too short for the value.
+    // SAFETY: takes no argument. The raw call, because the wrapper's int is too short for the
+    // value.
     let slack = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK) };
     u64::try_from(slack).ok()
 }

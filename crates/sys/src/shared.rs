@@ -6,17 +6,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of one line.
+/// Counters per line.
 pub const COUNTERS: usize = 8;
 
-/// One writer's counters. Two cache lines of 64 bytes apart from the next
-/// writer's, since CPUs fetch lines in pairs and some have lines of 128 bytes.
+/// One writer's counters, padded to two cache lines of 64 bytes: CPUs fetch lines in pairs,
+/// and some have lines of 128 bytes.
 #[repr(C, align(128))]
 struct Line([AtomicU64; COUNTERS]);
 
-/// Lines of counters in a memory file that other processes map too. Each writer
-/// has a line of its own, so that they do not contend; two that share one are
-/// slower but lose nothing. A reader sums a counter over the lines.
+/// Lines of counters in a memory file that other processes map too. Each writer has a separate
+/// line to avoid contention; writers that share one are slower but lose nothing. A reader sums
+/// a counter over all lines.
 #[derive(Debug)]
 pub struct SharedCounters {
     memory: NonNull<Line>,
@@ -31,13 +31,13 @@ unsafe impl Send for SharedCounters {}
 unsafe impl Sync for SharedCounters {}
 
 impl SharedCounters {
-    /// Makes `lines` lines (at least one), all zero.
+    /// Creates `lines` lines (at least one), all zero.
     ///
     /// # Errors
-    /// As memfd_create(2), ftruncate(2) and mmap(2).
+    /// Those of memfd_create(2), ftruncate(2) and mmap(2).
     pub fn create(lines: usize) -> io::Result<Self> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: a terminated name; the descriptor is checked and owned by nothing else.
+        // SAFETY: a NUL-terminated name; the descriptor is checked and owned by nothing else.
         let file = unsafe {
             let fd = libc::memfd_create(c"punctual-load".as_ptr(), flags);
             if fd < 0 {
@@ -55,14 +55,14 @@ impl SharedCounters {
         Self::map(file)
     }
 
-    /// Maps the memory file that another process made.
+    /// Maps the memory file that another process created.
     ///
     /// # Errors
-    /// `InvalidData` for a file that [`SharedCounters::create`] did not make;
-    /// else as mmap(2).
+    /// `InvalidData` for a file that [`SharedCounters::create`] did not create; otherwise
+    /// those of mmap(2).
     pub fn open(fd: OwnedFd) -> io::Result<Self> {
         let file = File::from(fd);
-        // A file that can shrink would end its readers with SIGBUS.
+        // A file that could shrink would end its readers with SIGBUS.
         // SAFETY: fcntl with plain numbers on an open descriptor.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
@@ -77,7 +77,7 @@ impl SharedCounters {
         if lines == 0 {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -96,7 +96,7 @@ impl SharedCounters {
         Ok(Self { memory, lines, file })
     }
 
-    /// The memory file, for another process.
+    /// The memory file, to pass to another process.
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -109,12 +109,12 @@ impl SharedCounters {
     }
 
     fn table(&self) -> &[Line] {
-        // SAFETY: the mapping holds `lines` lines, page-aligned, sealed against
-        // shrinking, and lives as long as `self`; zero bytes are valid atomics.
+        // SAFETY: the mapping has `lines` lines, is page-aligned, sealed against shrinking,
+        // and lives as long as `self`; zero bytes are valid atomics.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.lines) }
     }
 
-    /// Adds to a counter of a line; numbers beyond the ends wrap.
+    /// Adds to a counter of a line; indices beyond the ends wrap.
     pub fn add(&self, line: usize, counter: usize, count: u64) {
         self.table()[line % self.lines].0[counter % COUNTERS].fetch_add(count, Ordering::Relaxed);
     }
@@ -137,7 +137,7 @@ impl SharedCounters {
 
 impl Drop for SharedCounters {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own and nothing refers to it any more.
+        // SAFETY: the mapping belongs to this value, and no reference into it exists any more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.lines * size_of::<Line>()) };
     }
 }

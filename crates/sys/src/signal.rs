@@ -1,4 +1,4 @@
-//! Signals that end or question a run, taken in the order of the main loop.
+//! Signals that end a run or ask for a snapshot, handled in the main loop.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Whether it asks for the end.
+    /// Whether it asks the run to end.
     #[must_use]
     pub fn ends(self) -> bool {
         self != Self::User1
@@ -33,8 +33,8 @@ const TAKEN: [(libc::c_int, Signal); 4] = [
     (libc::SIGUSR1, Signal::User1),
 ];
 
-/// The signals of [`Signal`], blocked in the process and read from a signalfd.
-/// Dropping it restores the mask that was there before.
+/// The signals of [`Signal`], blocked in the process and read from a signalfd. Dropping it
+/// restores the previous mask.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -42,7 +42,7 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// Ends a wait of [`Signals::wait`] early, from any thread.
+/// Ends [`Signals::wait`] early, from any thread.
 #[derive(Debug, Clone)]
 pub struct Nudge(Arc<OwnedFd>);
 
@@ -54,7 +54,7 @@ impl Nudge {
     /// Ends the current wait, or the next one.
     pub fn nudge(&self) {
         let one = 1_u64;
-        // SAFETY: eight readable bytes. A full counter refuses, and the wait ends all the same.
+        // SAFETY: eight readable bytes. A full counter refuses, but the wait ends anyway.
         unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
@@ -78,11 +78,11 @@ pub(crate) fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 impl Signals {
-    /// Blocks the signals. Call it in the main thread before any other thread
-    /// starts: threads inherit the mask.
+    /// Blocks the signals. Call it in the main thread before any other thread starts, because
+    /// threads inherit the mask.
     ///
     /// # Errors
-    /// What signalfd(2) says.
+    /// Those of signalfd(2).
     pub fn block() -> io::Result<Self> {
         let set = set_of(&TAKEN.map(|(number, _)| number));
         let mut before = MaybeUninit::uninit();
@@ -101,13 +101,13 @@ impl Signals {
         Ok(Self { fd, nudge: Nudge::new()?, before })
     }
 
-    /// Ends waits from another thread.
+    /// A handle that ends waits from another thread.
     #[must_use]
     pub fn nudge(&self) -> Nudge {
         self.nudge.clone()
     }
 
-    /// The next signal that has arrived, waiting for at most `timeout_ns` or until nudged.
+    /// The next signal; waits for at most `timeout_ns` or until nudged.
     #[must_use]
     pub fn wait(&self, timeout_ns: u64) -> Option<Signal> {
         let poll =
@@ -133,7 +133,7 @@ impl Signals {
         if usize::try_from(got).ok()? != size {
             return None;
         }
-        // SAFETY: the kernel has written a whole one.
+        // SAFETY: the kernel has written a complete one.
         let number = unsafe { info.assume_init() }.ssi_signo;
         TAKEN
             .iter()
@@ -151,8 +151,8 @@ impl Drop for Signals {
     }
 }
 
-/// Ends this process by the default action of `signal`, so that its parent sees
-/// what ended it.
+/// Ends this process by the default action of `signal`, so that its parent sees which signal
+/// ended it.
 pub fn die_by_default(signal: Signal) {
     let Some((number, _)) = TAKEN.iter().find(|(_, taken)| *taken == signal) else {
         return;

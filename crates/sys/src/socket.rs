@@ -1,4 +1,4 @@
-//! Sockets that std has not.
+//! Sockets that std lacks.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,21 +12,21 @@ const HEADER: usize = 8;
 /// Longest payload of an echo, bytes.
 pub const ECHO_PAYLOAD_MAX: usize = 1024;
 
-/// An ICMP echo socket that reaches 127.0.0.1 and nothing else: it takes no
-/// address, so that no caller can send anywhere else.
+/// An ICMP echo socket that reaches only 127.0.0.1: it takes no address, so callers cannot
+/// send anywhere else.
 #[derive(Debug)]
 pub struct LoopbackEcho {
     socket: OwnedFd,
-    /// Identifier of a raw socket's echoes; the kernel sets a ping socket's.
+    /// Identifier of a raw socket's echoes; for a ping socket the kernel sets it.
     raw_id: Option<u16>,
 }
 
 impl LoopbackEcho {
-    /// Opens a ping socket, or a raw one where the group may not ping
-    /// (`net.ipv4.ping_group_range`). Reads wait at most `timeout`.
+    /// Opens a ping socket, or a raw one if the group may not ping
+    /// (`net.ipv4.ping_group_range`). Reads wait for at most `timeout`.
     ///
     /// # Errors
-    /// As socket(2): `EACCES` or `EPERM` where neither kind is permitted.
+    /// Those of socket(2): `EACCES` or `EPERM` if neither kind is permitted.
     pub fn open(timeout: Duration) -> io::Result<Self> {
         let (socket, raw) = match socket(libc::SOCK_DGRAM) {
             Ok(socket) => (socket, false),
@@ -50,7 +50,7 @@ impl LoopbackEcho {
     /// Sends one echo request with `payload` (at most [`ECHO_PAYLOAD_MAX`] bytes).
     ///
     /// # Errors
-    /// As send(2).
+    /// Those of send(2).
     pub fn request(&self, sequence: u16, payload: &[u8]) -> io::Result<()> {
         if payload.len() > ECHO_PAYLOAD_MAX {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -75,7 +75,7 @@ impl LoopbackEcho {
     /// Waits for one of our replies and returns its sequence number.
     ///
     /// # Errors
-    /// `WouldBlock` when the timeout passed; else as recv(2).
+    /// `WouldBlock` on timeout; otherwise those of recv(2).
     pub fn reply(&self) -> io::Result<u16> {
         let mut packet = [0_u8; 60 + HEADER + ECHO_PAYLOAD_MAX];
         loop {
@@ -93,8 +93,8 @@ impl LoopbackEcho {
     }
 }
 
-/// The sequence number of an echo reply to us. A raw socket delivers the IP
-/// header too, and the replies of other programs.
+/// The sequence number of an echo reply to us. A raw socket also delivers the IP header and
+/// the replies to other programs.
 fn parse_reply(packet: &[u8], raw_id: Option<u16>) -> Option<u16> {
     let icmp = match raw_id {
         Some(_) => packet.get(usize::from(packet.first()? & 0x0f) * 4..)?,

@@ -1,4 +1,4 @@
-//! Files past the page cache, mapped files and the room of a file system.
+//! Direct file access, mapped files and the free space of a file system.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -8,35 +8,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Alignment that O_DIRECT asks of buffers, offsets and lengths at most, bytes.
+/// The largest alignment that O_DIRECT requires of buffers, offsets and lengths, bytes.
 pub const DIRECT_ALIGNMENT: usize = 4096;
 
-/// Opens a file with O_DIRECT: reads and writes go past the page cache.
+/// Opens a file with O_DIRECT: reads and writes bypass the page cache.
 ///
 /// # Errors
-/// `EINVAL` where the file system does not offer it; else as open(2).
+/// `EINVAL` if the file system does not support it; otherwise those of open(2).
 pub fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_DIRECT).open(path)
 }
 
-/// Room of a file system, bytes.
+/// Space of a file system, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// All of it.
+    /// Total.
     pub total: u64,
-    /// What a user without privileges may still fill.
+    /// Available to unprivileged users.
     pub free: u64,
-    /// Whether the files live in memory (tmpfs or ramfs).
+    /// Whether the files are in memory (tmpfs or ramfs).
     pub in_memory: bool,
 }
 
-/// The room of the file system that holds `path`.
+/// The space of the file system that contains `path`.
 ///
 /// # Errors
-/// As statfs(2).
+/// Those of statfs(2).
 pub fn room(path: &Path) -> io::Result<Room> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a terminated path and a valid place, filled on success.
+    // SAFETY: a NUL-terminated path and valid memory, filled on success.
     let stat = unsafe {
         let mut stat: libc::statfs = std::mem::zeroed();
         if libc::statfs(path.as_ptr(), &raw mut stat) < 0 {
@@ -56,19 +56,19 @@ pub fn room(path: &Path) -> io::Result<Room> {
     })
 }
 
-/// Maps a file, reads every byte of the mapping and returns their sum. A file
-/// that is truncated meanwhile ends the process with SIGBUS.
+/// Maps a file, reads every byte of the mapping and returns their sum. If the file is
+/// truncated meanwhile, SIGBUS ends the process.
 ///
 /// # Errors
-/// As mmap(2). An empty file sums to 0.
+/// Those of mmap(2). An empty file sums to 0.
 pub fn sum_mapped(file: &File) -> io::Result<u64> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     if length == 0 {
         return Ok(0);
     }
-    // SAFETY: a new private mapping at an address of the kernel's choice, read
-    // byte by byte within its length (no reference is made, since others may
-    // write to the file) and unmapped once.
+    // SAFETY: a new private mapping at an address that the kernel chooses, read byte by byte
+    // within its length (without references, because others may write to the file) and
+    // unmapped once.
     unsafe {
         let address = libc::mmap(
             std::ptr::null_mut(),

@@ -1,20 +1,20 @@
-//! What this process runs on: the kernel by its names, and the hypervisor below it.
+//! What this process runs on: the kernel's names and the hypervisor.
 
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// What the kernel says of itself, as `uname(2)`.
+/// The kernel's names from `uname(2)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uname {
     /// Host name (`uname -n`).
     pub node: String,
-    /// Release, as `6.1.0-56-rt-amd64` (`uname -r`).
+    /// Release, such as `6.1.0-56-rt-amd64` (`uname -r`).
     pub release: String,
-    /// Version, as `#1 SMP PREEMPT_RT Debian 6.1.192-1` (`uname -v`).
+    /// Version, such as `#1 SMP PREEMPT_RT Debian 6.1.192-1` (`uname -v`).
     pub version: String,
-    /// Architecture, as `x86_64` (`uname -m`). A process under a 32-bit
-    /// personality sees the 32-bit name.
+    /// Architecture, such as `x86_64` (`uname -m`). A process with a 32-bit personality sees
+    /// the 32-bit name.
     pub machine: String,
 }
 
@@ -44,17 +44,16 @@ pub fn uname() -> io::Result<Uname> {
     })
 }
 
-/// The twelve letters by which a hypervisor names itself in CPUID leaf
-/// 0x4000_0000, as `KVMKVMKVM`; `None` without a hypervisor, and on CPUs other
-/// than x86.
+/// The twelve-character signature of the hypervisor in CPUID leaf 0x4000_0000, such as
+/// `KVMKVMKVM`; `None` without a hypervisor, and on CPUs other than x86.
 #[must_use]
 pub fn hypervisor_signature() -> Option<String> {
     #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
     {
         use crate::cpuid::leaf;
 
-        // Bit 31 of ECX is never set by a physical CPU; without it the leaves
-        // at 0x4000_0000 hold whatever the highest basic leaf holds.
+        // Physical CPUs never set bit 31 of ECX; without it the leaves at 0x4000_0000 return
+        // the data of the highest basic leaf.
         if leaf(1).ecx & (1 << 31) == 0 {
             return None;
         }

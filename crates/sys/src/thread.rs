@@ -1,4 +1,4 @@
-//! Threads: waking one from its sleep so that it sees that it is to end.
+//! Threads: interrupting the sleep of one that should end.
 
 use std::os::unix::thread::{JoinHandleExt, RawPthread};
 use std::sync::Once;
@@ -10,12 +10,13 @@ fn wake_signal() -> libc::c_int {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Lets [`wake`] interrupt the calling thread's sleeps. Call it in the thread
-/// before its first sleep.
+/// Lets [`wake`] interrupt the sleeps of the calling thread. Call it in the thread before its
+/// first sleep.
 pub fn accept_wakes() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
-        // SAFETY: an all-zero sigaction is valid; the handler does nothing. No SA_RESTART: sleeps are to end.
+        // SAFETY: an all-zero sigaction is valid; the handler does nothing. No SA_RESTART, so
+        // sleeps end.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = nothing as *const () as usize;
@@ -27,9 +28,9 @@ pub fn accept_wakes() {
     unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Interrupts the sleep of a thread that has called [`accept_wakes`]: its wait
-/// returns `Interrupted`. A thread that is about to sleep can miss it: repeat
-/// until the thread has ended.
+/// Interrupts the sleep of a thread that has called [`accept_wakes`]: its wait returns
+/// `Interrupted`. A thread that is about to sleep can miss it, so repeat until the thread has
+/// ended.
 #[allow(clippy::unnecessary_cast, reason = "std's and libc's types differ under musl")]
 pub fn wake<T>(thread: &JoinHandle<T>) {
     let id: RawPthread = thread.as_pthread_t();
@@ -37,7 +38,7 @@ pub fn wake<T>(thread: &JoinHandle<T>) {
     unsafe { libc::pthread_kill(id as libc::pthread_t, wake_signal()) };
 }
 
-/// Kernel's id of the calling thread.
+/// The kernel's ID of the calling thread.
 #[must_use]
 pub fn id() -> i32 {
     // SAFETY: takes no argument.

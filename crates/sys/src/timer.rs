@@ -11,29 +11,29 @@ use crate::clock::{monotonic_ns, timespec};
 pub enum Waited {
     /// The release has come.
     Released,
-    /// A signal ended the wait early: look whether to stop, else wait again.
+    /// A signal ended the wait early: check whether to stop, otherwise wait again.
     Interrupted,
 }
 
-/// A way to wait for releases. `until` is called with releases in ascending
-/// order that are a whole number of intervals after the first one.
+/// A way to wait for releases. `until` is called with ascending releases, each a whole number
+/// of intervals after the first one.
 pub trait Wait {
     /// Waits until the instant `release_ns`.
     ///
     /// # Errors
-    /// What the system call says, EINTR excepted.
+    /// Those of the system call, except EINTR.
     fn until(&mut self, release_ns: u64) -> io::Result<Waited>;
 }
 
-/// `clock_nanosleep` on CLOCK_MONOTONIC, as the bare instruction: the libcs make it a
-/// cancellation point and pass the result through errno, which costs the hot loop some
-/// forty instructions. Returns 0 or a negated errno.
+/// `clock_nanosleep` on CLOCK_MONOTONIC as a bare instruction: the libcs make it a
+/// cancellation point and return the result through errno, which costs the hot loop some forty
+/// instructions. Returns 0 or a negated errno.
 #[inline(always)]
 fn clock_nanosleep(flags: libc::c_int, time: &libc::timespec) -> i64 {
     let result: i64;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the system call reads the timespec and writes nothing: there is no remainder. It
-    // clobbers rcx and r11 (x86-64 psABI, A.2.1).
+    // SAFETY: the system call reads the timespec and writes nothing (no remainder is
+    // requested). It clobbers rcx and r11 (x86-64 psABI, A.2.1).
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -48,7 +48,7 @@ fn clock_nanosleep(flags: libc::c_int, time: &libc::timespec) -> i64 {
         );
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above; the kernel keeps all registers but x0.
+    // SAFETY: as above; the kernel preserves all registers except x0.
     unsafe {
         std::arch::asm!(
             "svc 0",
@@ -62,7 +62,7 @@ fn clock_nanosleep(flags: libc::c_int, time: &libc::timespec) -> i64 {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        // SAFETY: a valid timespec; no remainder is asked for.
+        // SAFETY: a valid timespec; no remainder is requested.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_clock_nanosleep,
@@ -107,8 +107,8 @@ impl Wait for AbsoluteSleep {
     }
 }
 
-/// `clock_nanosleep` for the time that is left: what programs do that do not
-/// know better. Its latencies hold the time between reading the clock and sleeping.
+/// `clock_nanosleep` for the remaining time: a common mistake. Its latencies include the time
+/// between reading the clock and going to sleep.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RelativeSleep;
 
@@ -124,8 +124,8 @@ fn periodic(first_ns: u64, interval_ns: u64) -> libc::itimerspec {
     libc::itimerspec { it_value: timespec(first_ns), it_interval: timespec(interval_ns) }
 }
 
-/// Counts the expirations of a periodic timer, so that one that was pending for
-/// a release already given up is not taken for the next.
+/// Counts the expirations of a periodic timer. One that was still pending for a release
+/// already given up must not count for the next.
 #[derive(Debug, Clone, Copy)]
 struct Expirations {
     first_ns: u64,
@@ -142,8 +142,7 @@ impl Expirations {
     }
 }
 
-/// A periodic timerfd (timerfd_create(2)); its expiry count also checks the
-/// missed periods.
+/// A periodic timerfd (timerfd_create(2)), whose expiry count also cross-checks missed periods.
 #[derive(Debug)]
 pub struct TimerFd {
     fd: OwnedFd,
@@ -154,7 +153,7 @@ impl TimerFd {
     /// A timer that expires at `first_ns` and then every `interval_ns`.
     ///
     /// # Errors
-    /// What timerfd_create(2) or timerfd_settime(2) say.
+    /// Those of timerfd_create(2) or timerfd_settime(2).
     pub fn new(first_ns: u64, interval_ns: u64) -> io::Result<Self> {
         // SAFETY: takes numbers only.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
@@ -164,7 +163,7 @@ impl TimerFd {
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let times = periodic(first_ns, interval_ns);
-        // SAFETY: a valid itimerspec; the old value is not asked for.
+        // SAFETY: a valid itimerspec; the old value is not requested.
         let done = unsafe {
             libc::timerfd_settime(
                 fd.as_raw_fd(),
@@ -191,7 +190,7 @@ impl Wait for TimerFd {
     fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
         while !self.expirations.cover(release_ns) {
             let mut count = 0_u64;
-            // SAFETY: the buffer is the eight bytes that the read asks for.
+            // SAFETY: the buffer has the eight bytes that the read asks for.
             let got = unsafe {
                 libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>())
             };
@@ -204,8 +203,8 @@ impl Wait for TimerFd {
     }
 }
 
-/// A periodic POSIX timer (timer_create(2)) whose signal goes to the thread that
-/// made it and is taken with sigwaitinfo.
+/// A periodic POSIX timer (timer_create(2)) that signals the thread that created it, which
+/// waits with sigwaitinfo.
 #[derive(Debug)]
 pub struct PosixTimer {
     id: libc::c_int,
@@ -214,24 +213,24 @@ pub struct PosixTimer {
 }
 
 impl PosixTimer {
-    /// A timer that expires at `first_ns` and then every `interval_ns`. Make it
-    /// in the thread that waits: the signal is blocked in the calling thread.
+    /// A timer that expires at `first_ns` and then every `interval_ns`. Create it in the
+    /// thread that waits, because the signal is blocked in the calling thread.
     ///
     /// # Errors
-    /// What timer_create(2) or timer_settime(2) say.
+    /// Those of timer_create(2) or timer_settime(2).
     pub fn new(first_ns: u64, interval_ns: u64) -> io::Result<Self> {
         let signal = libc::SIGRTMIN() + 4;
         let set = crate::signal::set_of(&[signal]);
-        // SAFETY: a valid set; the old mask is not asked for.
+        // SAFETY: a valid set; the old mask is not requested.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-        // SAFETY: an all-zero sigevent is valid, and the fields that matter are set.
+        // SAFETY: an all-zero sigevent is valid, and the relevant fields are set.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
         event.sigev_signo = signal;
         event.sigev_notify_thread_id = crate::thread::id();
         let mut id: libc::c_int = 0;
-        // SAFETY: valid event, and an int that takes the kernel's timer id. The raw calls: the libcs
-        // disagree about the type of a timer id.
+        // SAFETY: a valid event, and an int for the kernel's timer ID. The raw calls, because
+        // the libcs disagree about the type of a timer ID.
         let made = unsafe {
             libc::syscall(
                 libc::SYS_timer_create,
@@ -262,7 +261,7 @@ impl PosixTimer {
     }
 }
 
-/// Where `si_overrun` stands in a siginfo, in ints.
+/// Index of `si_overrun` in a siginfo, in ints.
 const OVERRUN: usize = if cfg!(target_pointer_width = "64") { 5 } else { 4 };
 
 impl Wait for PosixTimer {

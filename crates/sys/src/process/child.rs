@@ -1,7 +1,7 @@
-//! What runs between the fork and the exec of a supervisor.
+//! The child of a supervisor's spawn, between fork and exec.
 //!
-//! Everything that allocates is prepared before the fork: the caller may have
-//! threads, so that the child may only make system calls until it execs.
+//! Everything that allocates is prepared before the fork: the caller may have threads, so the
+//! child may only make system calls until it execs.
 
 use std::ffi::{CString, OsStr, c_char};
 use std::io;
@@ -12,11 +12,11 @@ use std::ptr;
 use super::containment::{Containment, SHARED_FD, Spawn};
 use crate::error::check;
 
-/// The kernel's default timer slack, ns. A thread's own default is the slack of
-/// the thread that made it, so that it has to be written out.
+/// The kernel's default timer slack, ns. A thread's default is the slack of the thread that
+/// created it, so it must be set explicitly.
 const TIMER_SLACK_NS: libc::c_ulong = 50_000;
 
-/// Steps of the child that can fail, by the number it reports.
+/// Names of the child's steps that can fail, indexed by the number it reports.
 pub(super) const STEPS: [&str; 6] = [
     "exec",
     "user namespace map",
@@ -41,7 +41,7 @@ pub(super) struct Ends {
     pub(super) failure: RawFd,
 }
 
-/// All that the child needs, allocated before the fork.
+/// Everything that the child needs, allocated before the fork.
 pub(super) struct Prepared<'a> {
     executable: CString,
     // The pointers below point into these.
@@ -88,7 +88,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The user and group of the process, mapped to themselves.
+/// Maps for the process's user and group, each to itself.
 fn user_map() -> io::Result<(CString, CString)> {
     // SAFETY: both take no arguments and cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -110,15 +110,15 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain(ends).collect()
 }
 
-/// What runs between fork and exec.
+/// Runs between fork and exec.
 ///
 /// # Safety
-/// Only in the child of a fork. Makes system calls only: no allocation, no lock.
+/// Call it only in the child of a fork. It makes only system calls: no allocation, no lock.
 pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
-    // SAFETY: the caller's promise; every pointer comes from `prepared`, which
-    // the fork has copied.
+    // SAFETY: promised by the caller; every pointer comes from `prepared`, which the fork has
+    // copied.
     unsafe {
-        // As long as the child holds this end itself, the lifeline cannot close.
+        // The lifeline cannot close while the child itself has this end open.
         libc::close(ends.lifeline_writer);
         libc::setsid();
         reset_signals();
@@ -135,7 +135,8 @@ pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
             step(DEATH_SIGNAL, ends, check(set));
         }
         step(SCHEDULING, ends, reset_scheduling(prepared.affinity));
-        // Above a supervisor, whose restarts are of use, rank only its workers.
+        // Workers have 1000: the OOM killer should prefer them to supervisors, which can
+        // restart them.
         let _ = write_file(c"/proc/self/oom_score_adj", c"999");
         exit_if_orphan(ends.lifeline);
         step(STREAMS, ends, set_streams(ends));
@@ -159,8 +160,8 @@ unsafe fn step(number: u8, ends: &Ends, result: io::Result<libc::c_int>) {
 
 /// Ignored signals survive an exec, and Rust programs ignore SIGPIPE.
 unsafe fn reset_signals() {
-    // SAFETY: SIG_DFL needs no handler; unknown numbers are refused; the set is
-    // filled before it is read.
+    // SAFETY: SIG_DFL needs no handler; unknown signals are refused; the set is filled before
+    // it is read.
     unsafe {
         for signal in 1..=64 {
             libc::signal(signal, libc::SIG_DFL);
@@ -172,7 +173,7 @@ unsafe fn reset_signals() {
 }
 
 unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Result<libc::c_int> {
-    // SAFETY: both are terminated strings; the length is the content's own.
+    // SAFETY: both strings are NUL-terminated; the length is that of the content.
     unsafe {
         let fd = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
         let written = libc::write(fd, content.as_ptr().cast(), content.count_bytes());
@@ -182,17 +183,17 @@ unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Res
     }
 }
 
-/// Nothing real-time is handed on; a nice value above 0 is, as the user's wish.
+/// Real-time scheduling is not passed on; a nice value above 0 is, as the user wanted it.
 unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> {
     // SAFETY: plain system calls on valid places of the right sizes.
     unsafe {
-        // The system call returns 20 - nice, so that errors stay below 0.
+        // The raw system call returns 20 - nice, so errors stay below 0.
         let nice = 20 - libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, 0);
         let mut attr: libc::sched_attr = std::mem::zeroed();
         attr.size = u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(48);
         attr.sched_policy = libc::SCHED_OTHER as u32;
         attr.sched_nice = nice.clamp(0, 19) as i32;
-        // Raw, since musl's sched_setscheduler is not implemented.
+        // The raw call: musl's sched_setscheduler is not implemented.
         if libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) < 0 {
             let error = io::Error::last_os_error();
             let policy = libc::syscall(libc::SYS_sched_getscheduler, 0) & 0xff;
@@ -201,7 +202,7 @@ unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> 
                 return Err(error);
             }
         }
-        // After the policy: a real-time thread's slack is 0 and stays so.
+        // After the policy, because the slack of a real-time thread is always 0.
         libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
         if let Some(words) = affinity {
             let size = size_of_val(words);
@@ -214,7 +215,7 @@ unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> 
     }
 }
 
-/// The parent may have ended before the death signal was asked for.
+/// The parent may have ended before the death signal was requested.
 unsafe fn exit_if_orphan(lifeline: RawFd) {
     let mut polled = libc::pollfd { fd: lifeline, events: 0, revents: 0 };
     // SAFETY: one valid structure; _exit ends the child.
@@ -233,7 +234,7 @@ unsafe fn set_streams(ends: &Ends) -> io::Result<libc::c_int> {
         let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR))?;
         check(libc::dup2(null, libc::STDERR_FILENO))?;
         if ends.failure == SHARED_FD {
-            // Cannot be: the shared memory or a pipe was opened before it.
+            // Impossible: the shared memory or a pipe was opened before it.
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }
         if ends.shared == SHARED_FD {
@@ -241,8 +242,8 @@ unsafe fn set_streams(ends: &Ends) -> io::Result<libc::c_int> {
         } else {
             check(libc::dup2(ends.shared, SHARED_FD))?;
         }
-        // Kernels before 5.11 lack this; there only what the caller left
-        // without close-on-exec is handed on.
+        // Kernels before 5.11 lack close_range's flag. There the program only inherits what
+        // the caller opened without close-on-exec.
         let first = (SHARED_FD + 1) as libc::c_uint;
         libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }

@@ -1,25 +1,25 @@
-//! What a supervisor is started as, and what holds its processes together.
+//! How a supervisor is started, and what contains its processes.
 
 use std::ffi::OsString;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 
-/// Number under which the supervisor finds the shared memory.
+/// Descriptor of the shared memory in the supervisor.
 pub const SHARED_FD: RawFd = 3;
 
-/// What holds the processes of a load together.
+/// What contains the processes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Containment {
-    /// A PID namespace whose init is the supervisor: the kernel kills all of it
-    /// when the init ends. Needs `CAP_SYS_ADMIN`.
+    /// A PID namespace whose init is the supervisor: when the init ends, the kernel kills
+    /// everything in it. Needs `CAP_SYS_ADMIN`.
     PidNamespace,
-    /// The same inside a user namespace, for a user without privileges.
+    /// The same inside a user namespace, for unprivileged users.
     UserNamespace,
     /// A cgroup v2 folder without controllers, ended through `cgroup.kill`.
     Cgroup,
-    /// The supervisor adopts orphans and kills its descendants when the
-    /// lifeline closes. If punctual and the supervisor are both killed with
-    /// SIGKILL at once, processes of a `cmd:` load survive.
+    /// The supervisor adopts orphans and kills its descendants when the lifeline closes. If
+    /// punctual and the supervisor are both killed with SIGKILL at the same time, processes of
+    /// a `cmd:` load survive.
     Subreaper,
 }
 
@@ -28,7 +28,7 @@ impl Containment {
     pub const ALL: [Self; 4] =
         [Self::PidNamespace, Self::UserNamespace, Self::Cgroup, Self::Subreaper];
 
-    /// Its name in a run's record.
+    /// The name as recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,19 +55,18 @@ impl Containment {
 /// What to start, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Spawn<'a> {
-    /// The program, as `/proc/self/exe`.
+    /// The program, such as `/proc/self/exe`.
     pub executable: &'a Path,
-    /// Its arguments, without the name of the program.
+    /// Its arguments, without the program's name.
     pub args: &'a [OsString],
-    /// Variable added to the environment.
+    /// A variable to add to the environment.
     pub variable: (&'a str, &'a str),
-    /// What holds its processes together.
+    /// What contains its processes.
     pub containment: Containment,
     /// Folder of the cgroup to join.
     pub cgroup: Option<&'a Path>,
-    /// CPUs it may run on, one bit each, the lowest first; `None` leaves the
-    /// calling thread's.
+    /// CPUs it may run on as a bit mask, lowest CPU first; `None`: those of the calling thread.
     pub affinity: Option<&'a [u64]>,
-    /// Memory that the supervisor finds as [`SHARED_FD`].
+    /// Memory that the supervisor gets as [`SHARED_FD`].
     pub shared: BorrowedFd<'a>,
 }

@@ -1,7 +1,7 @@
-//! Starts a supervisor: a copy of this program that holds the processes of one
-//! part of a load together and ends with them.
+//! Starts a supervisor: a copy of this program that contains the processes of one part of a
+//! load and ends with them.
 //!
-//! What the child does between fork and exec is in `child`.
+//! `child` is the code between fork and exec.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use super::{Exit, Pid, kill, try_wait, wait};
 use crate::error::check;
 use crate::fd::set_nonblocking;
 
-/// A running supervisor. Killed and reaped when dropped.
+/// A running supervisor. Killed and reaped on drop.
 #[derive(Debug)]
 pub struct Supervisor {
     pid: Pid,
@@ -23,22 +23,22 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Its process number.
+    /// Its PID.
     #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Closes the lifeline: the supervisor ends its processes and itself.
+    /// Closes the lifeline: the supervisor then ends its processes and itself.
     pub fn close_lifeline(&mut self) {
         self.lifeline = None;
     }
 
-    /// What it has written since the last call; `WouldBlock` where that is
-    /// nothing, 0 bytes once it has ended.
+    /// Reads what it has written since the last call: `WouldBlock` if there is nothing, 0
+    /// bytes once it has ended.
     ///
     /// # Errors
-    /// As read(2).
+    /// Those of read(2).
     pub fn read_status(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.status.read(buffer)
     }
@@ -46,7 +46,7 @@ impl Supervisor {
     /// How it ended, once it has; reaps it.
     ///
     /// # Errors
-    /// As waitpid(2).
+    /// Those of waitpid(2).
     pub fn try_wait(&mut self) -> io::Result<Option<Exit>> {
         if self.exit.is_none() {
             self.exit = try_wait(self.pid)?;
@@ -54,10 +54,10 @@ impl Supervisor {
         Ok(self.exit)
     }
 
-    /// Sends it SIGKILL, unless it was reaped.
+    /// Sends SIGKILL, unless it has been reaped.
     ///
     /// # Errors
-    /// As kill(2).
+    /// Those of kill(2).
     pub fn kill(&mut self) -> io::Result<()> {
         if self.exit.is_some() {
             return Ok(());
@@ -68,25 +68,25 @@ impl Supervisor {
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        // What cannot be killed or reaped here was reaped already.
+        // What cannot be killed or reaped here has been reaped already.
         if self.exit.is_none() && self.kill().is_ok() {
             let _ = wait(self.pid);
         }
     }
 }
 
-/// Starts a supervisor with: standard input the lifeline, standard output the
-/// status pipe, standard error `/dev/null`, [`SHARED_FD`] the shared memory; a
-/// session of its own, no blocked or ignored signals, `SCHED_OTHER` at nice 0
-/// or above, 50 us timer slack, and `oom_score_adj` 999.
+/// Starts a supervisor. Its standard input is the lifeline, standard output the status pipe,
+/// standard error `/dev/null`, and [`SHARED_FD`] the shared memory. It has a new session, no
+/// blocked or ignored signals, `SCHED_OTHER` at nice 0 or above, 50 us timer slack, and
+/// `oom_score_adj` 999.
 ///
-/// Call it from the main thread: with a namespace the supervisor is killed when
-/// the *thread* that started it ends, not when the process does.
+/// Call it from the main thread: with a PID namespace the supervisor is killed when the
+/// *thread* that started it ends, not when the process does.
 ///
 /// # Errors
-/// `InvalidInput` on another thread than the main one, else what the failing
-/// step says, with its name: `EPERM`, `ENOSPC` and `EINVAL` of clone mean that
-/// this containment is not to be had here.
+/// `InvalidInput` on any thread but the main one; otherwise the error of the step that failed,
+/// with its name. `EPERM`, `ENOSPC` and `EINVAL` of clone mean that this containment is not
+/// available here.
 pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
     // SAFETY: gettid has no arguments.
     let thread = unsafe { libc::syscall(libc::SYS_gettid) };
@@ -113,8 +113,8 @@ pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
         Containment::Cgroup | Containment::Subreaper => 0,
     };
     let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
-    // SAFETY: without a stack and CLONE_VM this is a fork; the child makes
-    // system calls only, on memory prepared above, and never returns.
+    // SAFETY: without a stack and CLONE_VM this is a fork; the child makes only system calls,
+    // on memory prepared above, and never returns.
     let pid = unsafe {
         let pid = libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize);
         if pid == 0 {
@@ -139,11 +139,11 @@ pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
     Ok(supervisor)
 }
 
-/// In a supervisor: a copy of the shared memory's descriptor, and the original
-/// no longer handed on to the programs it starts.
+/// For a supervisor: a copy of the shared memory's descriptor. Programs that it starts no
+/// longer inherit the original.
 ///
 /// # Errors
-/// `EBADF` where the process was not started by [`spawn`].
+/// `EBADF` if the process was not started by [`spawn`].
 pub fn inherited_shared() -> io::Result<OwnedFd> {
     // SAFETY: fcntl with plain numbers; the copy is checked and owned by nothing else.
     unsafe {
@@ -153,7 +153,7 @@ pub fn inherited_shared() -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits for the exec, which closes the pipe, or for the step that failed.
+/// Waits for the exec, which closes the pipe, or for a step to fail.
 fn report_failure(mut failure: File, spec: &Spawn<'_>) -> io::Result<()> {
     let mut message = Vec::new();
     failure.read_to_end(&mut message)?;
