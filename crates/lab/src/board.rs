@@ -1,41 +1,41 @@
-//! A virtual board: what it is made of, as QEMU's options and the kernel's parameters.
+//! Virtual boards, as QEMU's options and the kernel's parameters.
 //!
-//! With counted time every instruction takes 2^shift ns of the board's clock, and idle
-//! time is skipped (`-icount shift=N,sleep=off`, docs/devel/tcg-icount.rst of QEMU). What
-//! else could bring the host's time or randomness in is closed here: docs/lab.md names it.
+//! With counted time every instruction takes 2^shift ns of the board's clock, and idle time is
+//! skipped (`-icount shift=N,sleep=off`, docs/devel/tcg-icount.rst of QEMU). Every other way
+//! for the host's time or randomness to get in is closed here; docs/lab.md lists them.
 
 use punctual_core::channel::VirtualBoard;
 
 use crate::arch::Arch;
 use crate::device::Device;
 
-/// Instructions a microsecond that can be counted, with the shift that makes them.
+/// Possible instructions per microsecond, each with its shift.
 pub const RATES: [(u32, u32); 4] = [(125, 3), (250, 2), (500, 1), (1000, 0)];
 
-/// The rate unless told otherwise.
+/// The default rate.
 pub const DEFAULT_MIPS: u32 = 250;
 
-/// Memory unless told otherwise, MiB.
+/// Default memory, MiB.
 pub const DEFAULT_MEMORY_MIB: u32 = 256;
 
-/// Date and time at which every board starts, so that file times and certificates make sense.
+/// Start date of every board, late enough for file times and certificates to make sense.
 const DATE: &str = "2020-01-01";
 
 /// A board that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardSpec {
-    /// Its CPUs' architecture.
+    /// Architecture of its CPUs.
     pub arch: Arch,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
     /// Memory, MiB.
     pub memory_mib: u32,
-    /// Instructions a microsecond; `None` lets the guest run freely.
+    /// Instructions per microsecond; `None` lets the guest run freely.
     pub mips: Option<u32>,
     /// Devices in addition to the board's own.
     pub devices: Vec<&'static Device>,
-    /// Devices that probes of the plan measure. If the kernel has no driver for one, the
-    /// probe says so and is SKIPPED.
+    /// Devices that the plan's probes measure. If the kernel has no driver for one, the probe
+    /// is SKIPPED and says so.
     pub measured: Vec<&'static Device>,
 }
 
@@ -53,10 +53,10 @@ impl Default for BoardSpec {
 }
 
 impl BoardSpec {
-    /// Checks that there is such a board.
+    /// Checks that such a board exists.
     ///
     /// # Errors
-    /// The first thing that it cannot have, and what it can.
+    /// The first thing that it cannot have, and what it can have instead.
     pub fn check(&self) -> Result<(), String> {
         let most = match (self.arch, self.mips) {
             (Arch::X86_64, Some(_)) => 1,
@@ -101,12 +101,12 @@ impl BoardSpec {
         Ok(())
     }
 
-    /// The devices that it has in addition to its own.
+    /// The devices that it has in addition to its built-in ones.
     pub fn all_devices(&self) -> impl Iterator<Item = &'static Device> + '_ {
         self.devices.iter().chain(&self.measured).copied()
     }
 
-    /// QEMU's options but for files: all of them are part of the run's record.
+    /// QEMU's options except those that name files. All of them are recorded.
     #[must_use]
     pub fn options(&self, seed: u64) -> Vec<String> {
         let mut options: Vec<String> = Vec::new();
@@ -115,7 +115,7 @@ impl BoardSpec {
             Arch::X86_64 => add(&["-machine", "pc", "-cpu", "max"]),
             Arch::Aarch64 => add(&["-machine", "virt,gic-version=3", "-cpu", "cortex-a53"]),
         }
-        // One thread of the host for all CPUs: with counted time QEMU has no other way.
+        // One host thread for all CPUs: QEMU has no other mode with counted time.
         add(&["-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot"]);
         add(&["-rtc", &format!("base={DATE},clock=vm")]);
         add(&["-m", &self.memory_mib.to_string(), "-smp", &self.cpus.to_string()]);
@@ -135,31 +135,32 @@ impl BoardSpec {
         options
     }
 
-    /// Whether QEMU records, though nobody replays: it keeps its main loop from looking at the
-    /// guest's clock in the middle of a stretch of instructions, when it may find a CPU idle
-    /// whose last instructions are not counted yet, and skip them twice. While it records, no
-    /// request of a disk that the host serves is ever answered.
+    /// Whether QEMU records, although nobody replays. Recording keeps its main loop from
+    /// reading the guest's clock in the middle of a stretch of instructions; otherwise the
+    /// main loop may find a CPU idle whose last instructions are not counted yet, and skip
+    /// them twice. The price: while QEMU records, it never completes requests to a disk that
+    /// the host serves.
     fn is_recorded(&self) -> bool {
         self.cpus == 1 && self.all_devices().all(|device| device.not_exact.is_none())
     }
 
-    /// Whether QEMU must stay on one CPU of the host. It records no board of several CPUs;
-    /// on one CPU its main loop has mostly come to rest when the guest goes on.
+    /// Whether QEMU must stay on one host CPU. It cannot record a board with several CPUs, but
+    /// on one host CPU its main loop is usually idle again when the guest goes on.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.mips.is_some() && !self.is_recorded()
     }
 
-    /// The kernel's command line, with `extra` at its end.
+    /// The kernel's command line, with `extra` appended.
     #[must_use]
     pub fn parameters(&self, extra: &[String]) -> String {
         let console = match self.arch {
             Arch::X86_64 => "ttyS0",
             Arch::Aarch64 => "ttyAMA0",
         };
-        // Addresses are not random, so that nothing but the seed varies; a panic ends QEMU
-        // after a second; messages below warnings are kept off the console, whose interrupts
-        // would be part of the measurement.
+        // Addresses are not randomised, so that only the seed varies. A panic ends QEMU after
+        // one second. Only warnings and worse go to the console, because its interrupts would
+        // be part of the measurement.
         let mut text = format!("console={console} loglevel=4 nokaslr norandmaps panic=1");
         for parameter in extra {
             text.push(' ');
@@ -168,13 +169,13 @@ impl BoardSpec {
         text
     }
 
-    /// What the guest has to know of it.
+    /// What the guest must know about its board.
     #[must_use]
     pub fn virtual_board(&self) -> VirtualBoard {
         VirtualBoard { mips: self.mips, cpus: self.cpus, not_exact: self.not_exact() }
     }
 
-    /// Why a repeated run need not give the same nanoseconds.
+    /// Why a repeated run may not give the same nanoseconds.
     #[must_use]
     pub fn not_exact(&self) -> Vec<String> {
         let free = self.mips.is_none().then(|| "time is not counted".to_owned());

@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 /// Name of the file in the run directory.
 pub const CONSOLE: &str = "console.log";
 
-/// Lines that are shown if a guest failed.
+/// Lines that are shown if a guest fails.
 const LAST_LINES: usize = 12;
 
-/// How the kernel begins to say why it panics; its stack and registers come after that.
+/// Start of the line in which the kernel says why it panics; its stack and registers follow.
 const PANIC: &str = "Kernel panic - ";
 
 /// The console of one guest.
 #[derive(Debug)]
 pub(crate) struct Console {
     path: PathBuf,
-    /// Its length when it was last looked at, bytes.
+    /// Its length at the last check, bytes.
     length: u64,
 }
 
 impl Console {
-    /// An empty one in a run directory.
+    /// Creates an empty one in a run directory.
     pub(crate) fn create(dir: &Path) -> io::Result<Self> {
         let path = dir.join(CONSOLE);
         fs::write(&path, [])?;
@@ -33,19 +33,19 @@ impl Console {
         &self.path
     }
 
-    /// Whether something was written since the last call.
+    /// Whether anything was written since the last call.
     pub(crate) fn has_grown(&mut self) -> bool {
         let length = fs::metadata(&self.path).map_or(0, |file| file.len());
         std::mem::replace(&mut self.length, length) != length
     }
 
-    /// The last lines, the first of them why the kernel panicked if it did.
+    /// The last lines, preceded by the reason of a kernel panic if there was one.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         last_lines(&fs::read(&self.path).unwrap_or_default())
     }
 }
 
-/// A guest's text without what would steer a terminal.
+/// A guest's text without control characters that would affect a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }

@@ -1,4 +1,4 @@
-//! Compressed kernels and modules, with a bound on what comes out.
+//! Decompresses kernels and modules, with a bound on the output.
 
 use std::io::Read;
 
@@ -7,14 +7,14 @@ use flate2::read::GzDecoder;
 use lzma_rust2::XzReader;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The most that a kernel or module may hold, unpacked, bytes.
+/// Largest unpacked size of a kernel or module, bytes.
 pub(crate) const MOST: u64 = 512 << 20;
 
-/// The most memory that decoding may take besides, bytes. Kernels are packed
-/// with dictionaries of up to 128 MiB (`scripts/xz_wrap.sh`, `zstd -22`).
+/// Most memory that decoding may use in addition, bytes. Kernels are packed with dictionaries
+/// of up to 128 MiB (`scripts/xz_wrap.sh`, `zstd -22`).
 const MOST_WORKING: u32 = 136 << 20;
 
-/// A way to compress.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     Gzip,
@@ -23,7 +23,8 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// By the first bytes; `None` for what is not compressed, or not in one of these ways.
+    /// Recognised by the first bytes; `None` if it is not compressed, or not in one of these
+    /// formats.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         const MAGIC: [(Compression, &[u8]); 3] = [
             (Compression::Gzip, b"\x1f\x8b"),
@@ -36,10 +37,10 @@ impl Compression {
             .map(|&(compression, _)| compression)
     }
 
-    /// Unpacks one stream, of at most so many bytes; what follows it is left alone.
+    /// Unpacks one stream of at most `most` bytes; what follows the stream is ignored.
     ///
     /// # Errors
-    /// The stream is damaged or cut short, holds more than `most` or asks for more
+    /// The stream is damaged or truncated, unpacks to more than `most` bytes or needs more
     /// than [`MOST_WORKING`].
     pub(crate) fn unpack(self, packed: &[u8], most: u64) -> Result<Vec<u8>> {
         let bytes = match self {
@@ -55,14 +56,14 @@ impl Compression {
     }
 }
 
-/// Reads all, or one byte more than `most`.
+/// Reads everything, but at most one byte more than `most`.
 fn read_at_most(reader: &mut dyn Read, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Unpacks one frame, or the beginning of one that holds more than `most`.
+/// Unpacks one frame, or only its beginning if it is larger than `most`.
 fn unpack_zstd(mut packed: &[u8], most: u64) -> Result<Vec<u8>> {
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(MOST_WORKING.into());

@@ -7,25 +7,25 @@ use crate::arch::Arch;
 pub struct Device {
     /// Its name.
     pub name: &'static str,
-    /// One line.
+    /// One line for lists.
     pub summary: &'static str,
     /// Boards that can have it.
     pub boards: &'static [Arch],
-    /// QEMU's options.
+    /// QEMU's options for it.
     pub options: &'static [&'static str],
     /// Modules that drive it, with their parameters.
     pub modules: &'static [(&'static str, &'static str)],
-    /// What is written once the modules are loaded: file and text.
+    /// What to write once the modules are loaded: file and text.
     pub writes: &'static [(&'static str, &'static str)],
-    /// The file by which the guest shows that it is there.
+    /// The file whose existence shows that the guest has it.
     pub file: &'static str,
-    /// Why a repeated run with it need not give the same nanoseconds.
+    /// Why a repeated run with it may not give the same nanoseconds.
     pub not_exact: Option<&'static str>,
 }
 
 const BOTH: &[Arch] = &[Arch::X86_64, Arch::Aarch64];
 
-/// Every device that there is.
+/// All devices.
 pub static DEVICES: &[Device] = &[
     Device {
         name: "parport",
@@ -39,7 +39,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "edu",
-        summary: "a PCI device that interrupts when it is told to, under UIO",
+        summary: "a PCI device that raises interrupts on request, driven by UIO",
         boards: BOTH,
         options: &["-device", "edu"],
         modules: &[("uio", ""), ("uio_pci_generic", "")],
@@ -49,7 +49,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "serial",
-        summary: "a second serial port, with nothing at its other end",
+        summary: "a second serial port, with nothing connected",
         boards: &[Arch::X86_64],
         options: &["-chardev", "null,id=serial1", "-device", "isa-serial,chardev=serial1,index=1"],
         modules: &[],
@@ -59,7 +59,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "rtc",
-        summary: "the real-time clock with its periodic interrupt, which every board has",
+        summary: "the real-time clock and its periodic interrupt; part of every board",
         boards: BOTH,
         options: &[],
         modules: &[],
@@ -69,7 +69,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "sound",
-        summary: "a sound card without sound (snd-dummy), in the guest",
+        summary: "a dummy sound card (snd-dummy) in the guest",
         boards: BOTH,
         options: &[],
         modules: &[("snd-dummy", "")],
@@ -79,7 +79,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "disk",
-        summary: "a disk in the guest's memory (brd), 32 MiB",
+        summary: "a RAM disk in the guest (brd), 32 MiB",
         boards: BOTH,
         options: &[],
         modules: &[("brd", "rd_nr=1 rd_size=32768")],
@@ -89,7 +89,7 @@ pub static DEVICES: &[Device] = &[
     },
     Device {
         name: "virtio-disk",
-        summary: "a virtio disk, 64 MiB of zeroes: interrupts when the host has done its work",
+        summary: "a virtio disk, 64 MiB of zeroes; its interrupts depend on the host's speed",
         boards: BOTH,
         options: &[
             "-blockdev",
@@ -107,7 +107,7 @@ pub static DEVICES: &[Device] = &[
 /// The device of that name.
 ///
 /// # Errors
-/// A message that lists those there are.
+/// A message that lists all devices.
 pub fn find(name: &str) -> Result<&'static Device, String> {
     DEVICES.iter().find(|device| device.name == name).ok_or_else(|| {
         let names: Vec<_> = DEVICES.iter().map(|device| device.name).collect();

@@ -1,5 +1,5 @@
-//! The little of 64-bit little-endian ELF that is needed here (System V ABI, gABI
-//! chapters 4 and 5), from bytes that nobody vouches for: what is out of bounds is absent.
+//! The small part of 64-bit little-endian ELF that is needed here (System V ABI, gABI chapters
+//! 4 and 5). The bytes are not trusted: whatever is out of bounds counts as absent.
 
 /// `EM_X86_64`.
 pub(crate) const X86_64: u16 = 62;
@@ -13,19 +13,19 @@ const PT_NOTE: u32 = 4;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Elf<'a> {
     bytes: &'a [u8],
-    /// Machine it is for, `e_machine`.
+    /// Architecture, `e_machine`.
     pub(crate) machine: u16,
 }
 
 impl<'a> Elf<'a> {
-    /// `None` if the bytes are no 64-bit little-endian ELF file.
+    /// `None` if the bytes are not a 64-bit little-endian ELF file.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
         let is_elf64_little_endian = bytes.starts_with(b"\x7fELF\x02\x01");
         Some(Self { bytes, machine: u16_at(bytes, 18)? }).filter(|_| is_elf64_little_endian)
     }
 
-    /// Whether a dynamic linker has to load it (`PT_INTERP`); `None` if its program headers
-    /// are cut short.
+    /// Whether it needs a dynamic linker (`PT_INTERP`); `None` if its program headers are
+    /// truncated.
     pub(crate) fn is_dynamic(&self) -> Option<bool> {
         let count = usize::from(u16_at(self.bytes, 56)?);
         (0..count).try_fold(false, |dynamic, index| {
@@ -34,7 +34,7 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// What the first section of this name holds.
+    /// The content of the first section of this name.
     pub(crate) fn section(&self, name: &[u8]) -> Option<&'a [u8]> {
         let names_header = self.section_header(usize::from(u16_at(self.bytes, 62)?))?;
         let names = part(self.bytes, u64_at(names_header, 24)?, u64_at(names_header, 32)?)?;
@@ -48,7 +48,7 @@ impl<'a> Elf<'a> {
         })
     }
 
-    /// Whether a note of this owner and type is in a `PT_NOTE` segment.
+    /// Whether a `PT_NOTE` segment has a note of this owner and type.
     pub(crate) fn has_note(&self, owner: &[u8], kind: u32) -> bool {
         let count = u16_at(self.bytes, 56).map_or(0, usize::from);
         (0..count)
@@ -62,7 +62,7 @@ impl<'a> Elf<'a> {
         self.header(40, 58, index)
     }
 
-    /// Entry `index` of a table whose offset and size of an entry are at these places.
+    /// Entry `index` of a table whose offset and entry size are stored at these places.
     fn header(&self, offset_at: usize, size_at: usize, index: usize) -> Option<&'a [u8]> {
         let table = usize::try_from(u64_at(self.bytes, offset_at)?).ok()?;
         let size = usize::from(u16_at(self.bytes, size_at)?);
@@ -77,7 +77,7 @@ fn notes_have(mut notes: &[u8], owner: &[u8], kind: u32) -> bool {
         let (name_length, description_length) = (length(0)?, length(4)?);
         let name = notes.get(12..12_usize.checked_add(name_length)?)?;
         let found = text_at(name) == owner && u32_at(notes, 8)? == kind;
-        // Both are padded to 4 bytes.
+        // Both are padded to four bytes.
         let padded = |length: usize| length.checked_next_multiple_of(4);
         let end = 12_usize.checked_add(padded(name_length)?)?;
         notes = notes.get(end.checked_add(padded(description_length)?)?..).unwrap_or(&[]);
@@ -91,7 +91,7 @@ fn notes_have(mut notes: &[u8], owner: &[u8], kind: u32) -> bool {
     false
 }
 
-/// The bytes up to the first NUL, or all.
+/// The bytes up to the first NUL, or all of them.
 pub(crate) fn text_at(bytes: &[u8]) -> &[u8] {
     bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }

@@ -1,4 +1,4 @@
-//! The program that emulates a board, as this machine has it.
+//! The emulator that runs boards, as installed on this machine.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -7,10 +7,10 @@ use anyhow::{Context, anyhow, bail, ensure};
 
 use crate::arch::Arch;
 
-/// The oldest QEMU that has what boards need: semihosting from user space.
+/// The oldest QEMU that supports what boards need: semihosting from user space.
 const OLDEST: (u32, u32) = (7, 2);
 
-/// The name of the program that emulates an architecture, and the Debian package that has it.
+/// The emulator for an architecture, and the Debian package that provides it.
 #[must_use]
 pub fn emulator(arch: Arch) -> (&'static str, &'static str) {
     match arch {

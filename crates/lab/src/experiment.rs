@@ -1,8 +1,8 @@
 //! An experiment: several kernels on one kind of board, each booted several times.
 //!
-//! A board whose time is counted repeats itself, so that a second boot adds nothing
-//! unless something harmless is different: replicates differ in the seed of the board's
-//! random numbers and in the delay of the first release.
+//! A board with counted time repeats itself exactly, so a second boot only adds something if
+//! some harmless detail differs: replicates differ in the seed of the board's random numbers
+//! and in the delay of the first release.
 
 mod contents;
 mod place;
@@ -31,10 +31,11 @@ use crate::qemu::{Boot, End, Guest};
 use provisions::Provisions;
 use record::Record;
 
-/// The file of an experiment's folder that lists its runs, kernel by kernel.
+/// The file in an experiment's folder that lists its runs, kernel by kernel.
 pub const EXPERIMENT: &str = "experiment.json";
 
-/// What to boot, how often, and what to run there: found and checked before the first boot.
+/// What to boot, how often, and what to run there. Everything is found and checked before the
+/// first boot.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     /// The board.
@@ -43,7 +44,7 @@ pub struct Experiment {
     pub plan: Plan,
     /// The kernels to boot, in order.
     pub kernels: Vec<Kernel>,
-    /// How often each is booted.
+    /// How often each kernel is booted.
     pub replicates: u32,
     /// The punctual for the board, a static executable.
     pub program: Vec<u8>,
@@ -51,43 +52,44 @@ pub struct Experiment {
     pub modules: Vec<(String, String)>,
     /// Parameters after the kernels' own.
     pub parameters: Vec<String>,
-    /// Name of the experiment; none: one that is the same whenever it is repeated.
+    /// Name of the experiment; `None`: one derived from its content, the same whenever it is
+    /// repeated.
     pub group: Option<String>,
-    /// The command line that asked for it.
+    /// The command line that requested it.
     pub command: Vec<String>,
-    /// Guests at a time.
+    /// Guests to run at the same time.
     pub jobs: usize,
-    /// Longest time that a guest may give no sign of life, in the host's time.
+    /// Longest time without a sign of life from a guest, in the host's time.
     pub patience: Duration,
 }
 
 /// A guest that has ended.
 #[derive(Debug)]
 pub struct Done {
-    /// Which one.
+    /// Which guest.
     pub place: Place,
-    /// How.
+    /// How it ended.
     pub end: End,
 }
 
-/// The guests of an experiment, ended.
+/// The guests of an experiment after their end.
 #[derive(Debug)]
 pub struct Boots {
-    /// Those that ended, kernel by kernel.
+    /// Those that ended by themselves, kernel by kernel.
     pub done: Vec<Done>,
-    /// Whether [`Follow::pause`] ended the others.
+    /// Whether [`Follow::pause`] terminated the others.
     pub interrupted: bool,
 }
 
-/// Follows an experiment.
+/// Callbacks that follow an experiment.
 pub trait Follow {
-    /// A guest was started.
+    /// A guest has been started.
     fn booted(&mut self, place: &Place);
-    /// A guest told something, `wall` after its start.
+    /// A guest reported something, `wall` after its start.
     fn event(&mut self, place: &Place, event: &Event, wall: Duration);
     /// A guest has ended.
     fn ended(&mut self, place: &Place, end: &End, wall: Duration);
-    /// Called while nothing happens: waits a little. `true` ends everything.
+    /// Called while nothing happens; waits briefly. `true` ends everything.
     fn pause(&mut self) -> bool;
 }
 
@@ -98,17 +100,17 @@ struct Host {
     program_sha256: String,
     /// CPUs of this host.
     cpus: Vec<u32>,
-    /// By kernel.
+    /// What the guests of each kernel are given.
     provisions: Vec<Provisions>,
 }
 
 impl Experiment {
-    /// Boots every kernel as often as asked for, some at a time, and follows the guests to
-    /// their end. Run directories are made in `out`, which exists. A guest that fails is told
-    /// of, and the others go on.
+    /// Boots every kernel as often as requested, several guests at a time, and follows them to
+    /// their end. Creates run directories in `out`, which must exist. A guest that fails is
+    /// reported, and the others go on.
     ///
     /// # Errors
-    /// Nothing can be booted: no QEMU, a module that a kernel does not have.
+    /// Nothing can be booted: QEMU is missing, or a kernel lacks a module.
     pub fn run(&self, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
         let of = |kernel| Provisions::of(&self.board, kernel, &self.modules);
         let host = Host {
@@ -159,13 +161,13 @@ impl Experiment {
         Ok(Boots { done, interrupted: false })
     }
 
-    /// The guests, each kernel once before any is booted again.
+    /// All guests, every kernel once before any kernel is booted again.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
         Place::all(&self.kernels, self.replicates)
     }
 
-    /// Its name: the one that was given, else one of what it boots and measures.
+    /// Its name: the given one, otherwise one derived from what it boots and measures.
     #[must_use]
     pub fn group(&self) -> String {
         if let Some(group) = &self.group {
@@ -187,7 +189,7 @@ impl Experiment {
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Boots a guest beside those that are `running`.
+    /// Boots a guest while others are `running`.
     fn boot(
         &self,
         place: &Place,
@@ -203,7 +205,7 @@ impl Experiment {
         let options = lab.options.clone();
         let taken = |cpu: &u32| running.iter().filter(|(_, g)| g.cpu() == Some(*cpu)).count();
         let free = host.cpus.iter().copied().min_by_key(taken);
-        // A model that the command line asks for is no other than the one that was asked for.
+        // An appended preempt= overrides the kernel's model on purpose: nothing to check then.
         let told = self.parameters.iter().any(|parameter| parameter.starts_with("preempt="));
         let record = Record {
             name: place.name.clone(),
@@ -251,10 +253,10 @@ impl Experiment {
     }
 }
 
-/// Makes the folder of an experiment.
+/// Creates the folder of an experiment.
 ///
 /// # Errors
-/// It exists or cannot be made.
+/// It exists or cannot be created.
 pub fn make_folder(out: &Path) -> Result<PathBuf> {
     if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
@@ -265,7 +267,7 @@ pub fn make_folder(out: &Path) -> Result<PathBuf> {
             out.display()
         )
     })?;
-    // QEMU runs with this folder's path, wherever it is started.
+    // QEMU is given this path whatever its working directory.
     out.canonicalize().with_context(|| out.display().to_string())
 }
 

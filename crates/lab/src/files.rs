@@ -1,15 +1,15 @@
-//! Files that a reader finds whole or not at all, after a power cut too.
+//! Files that readers find complete or not at all, even after a power cut.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Gives a file this content: whoever reads it meanwhile gets the old content or the new.
-/// On disk when this returns.
+/// Replaces a file's content atomically: readers get the old content or the new. On disk when
+/// this returns.
 ///
 /// # Errors
-/// What the file system says; the old file is still there then, and nothing beside it.
+/// The file system's error; the old file is then unchanged, and no temporary file is left.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -20,21 +20,21 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Writes a file that nobody reads yet. On disk when this returns: a name that it gets later
-/// never stands for an empty file.
+/// Writes a file that nobody reads yet. On disk when this returns, so a later rename can never
+/// expose an empty file.
 ///
 /// # Errors
-/// What the file system says.
+/// The file system's error.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(content)?;
     file.sync_all()
 }
 
-/// Gives a file or folder another name, which is on disk when this returns.
+/// Renames a file or folder. On disk when this returns.
 ///
 /// # Errors
-/// What the file system says.
+/// The file system's error.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     match to.parent() {

@@ -1,8 +1,8 @@
-//! A root file system in memory, as the kernel unpacks it
-//! (Documentation/driver-api/early-userspace/buffer-format.rst, format "newc").
+//! An initramfs archive (Documentation/driver-api/early-userspace/buffer-format.rst, format
+//! "newc").
 //!
-//! The same content makes the same bytes: no time, owner or inode of the host is in it.
-//! It is not compressed: unpacking takes a guest longer than reading.
+//! The same content gives the same bytes: the archive has no times, owners or inodes of the
+//! host. It is not compressed, because a guest takes longer to unpack it than to read it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const DIRECTORY: u32 = 0o040_000;
 const REGULAR: u32 = 0o100_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 
-/// An archive while it is written.
+/// An archive that is being written.
 #[derive(Debug)]
 pub struct Initramfs {
     bytes: Vec<u8>,
@@ -21,10 +21,10 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// One with `/dev/console`, which the kernel opens for init, and `/dev/null`.
+    /// An archive with `/dev/console`, which the kernel opens for init, and `/dev/null`.
     ///
     /// # Errors
-    /// None with these names.
+    /// Does not fail for these names.
     pub fn new() -> Result<Self> {
         let mut archive = Self { bytes: Vec::new(), names: BTreeSet::new(), entries: 0 };
         archive.device("dev/console", 0o600, 5, 1)?;
@@ -32,15 +32,15 @@ impl Initramfs {
         Ok(archive)
     }
 
-    /// Adds a directory (mode 0755), and those above it, unless they are there.
+    /// Adds a directory (mode 0755) and its parents, unless they exist.
     ///
     /// # Errors
-    /// The path is not relative and plain, or it is a file.
+    /// The path is not relative and plain, or is a file.
     pub fn directory(&mut self, path: &str) -> Result<()> {
         check(path)?;
         for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {
             let name = &path[..end];
-            // A name with a slash at its end is a directory that was written.
+            // A name that ends with a slash marks a directory already written.
             if self.names.contains(&format!("{name}/")) {
                 continue;
             }
@@ -50,25 +50,25 @@ impl Initramfs {
         Ok(())
     }
 
-    /// Adds a file with these permissions, and the directories above it.
+    /// Adds a file with these permissions, and its parent directories.
     ///
     /// # Errors
-    /// The path is not relative and plain, or is there; or the file has 4 GiB or more.
+    /// The path is not relative and plain, or exists; or the file has 4 GiB or more.
     pub fn file(&mut self, path: &str, permissions: u32, content: &[u8]) -> Result<()> {
         self.parents(path)?;
         self.add(path, REGULAR | permissions & 0o7777, (0, 0), content)
     }
 
-    /// Adds a character device, and the directories above it.
+    /// Adds a character device, and its parent directories.
     ///
     /// # Errors
-    /// The path is not relative and plain, or is there.
+    /// The path is not relative and plain, or exists.
     pub fn device(&mut self, path: &str, permissions: u32, major: u32, minor: u32) -> Result<()> {
         self.parents(path)?;
         self.add(path, CHARACTER_DEVICE | permissions & 0o7777, (major, minor), &[])
     }
 
-    /// Ends the archive: what the kernel gets, in whole blocks of 512 bytes.
+    /// Finishes the archive and returns it, padded to blocks of 512 bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, 0, (0, 0), 0);
@@ -93,8 +93,8 @@ impl Initramfs {
     }
 
     fn entry(&mut self, name: &str, inode: u32, mode: u32, device: (u32, u32), size: u32) {
-        // A directory's real count needs its subdirectories; the kernel reads the field for
-        // hard links of files alone.
+        // The correct count of a directory would need its subdirectories; the kernel reads the
+        // field only for hard links of files.
         let links = 1;
         let name_size = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);
         let (major, minor) = device;
@@ -114,7 +114,7 @@ impl Initramfs {
     }
 }
 
-/// The kernel skips a name of `PATH_MAX` or more without a word (init/initramfs.c).
+/// The kernel silently skips names of `PATH_MAX` or more (init/initramfs.c).
 fn check(path: &str) -> Result<()> {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
     ensure!(

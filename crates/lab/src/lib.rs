@@ -1,4 +1,4 @@
-//! Virtual boards: kernels by name, what they boot with, and the guest while it runs.
+//! Virtual boards: kernels by name, what they boot with, and running guests.
 #![forbid(unsafe_code)]
 
 pub mod arch;

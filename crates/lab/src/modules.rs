@@ -1,7 +1,7 @@
-//! Kernel modules with what they depend on, in the order in which they load.
+//! Kernel modules and their dependencies, in loading order.
 //!
-//! Dependencies are read from the modules themselves: an unpacked package has no
-//! modules.dep, which depmod makes on installation. Soft dependencies are not followed.
+//! Dependencies are read from the modules themselves, because an unpacked package has no
+//! modules.dep; depmod creates that on installation. Soft dependencies are ignored.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,20 +15,20 @@ use crate::elf::Elf;
 /// A module, ready for `finit_module`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its name as the kernel lists it, with `_` for `-`.
+    /// Its name as the kernel lists it, with `_` instead of `-`.
     pub name: String,
-    /// Its file's name without the ending of a compression, e.g. `snd-aloop.ko`.
+    /// Its file name without the suffix of a compression, such as `snd-aloop.ko`.
     pub file_name: String,
-    /// Its file, unpacked.
+    /// Its uncompressed content.
     pub bytes: Vec<u8>,
 }
 
 /// What a module says about itself in `.modinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modinfo {
-    /// Modules that have to be there before it.
+    /// Modules that must be loaded before it.
     pub depends: Vec<String>,
-    /// The release of the kernel it is for, the first word of `vermagic`.
+    /// Release of the kernel that it is for, the first word of `vermagic`.
     pub release: String,
 }
 
@@ -36,7 +36,7 @@ impl Modinfo {
     /// Reads it from a module's ELF file.
     ///
     /// # Errors
-    /// The bytes are no 64-bit ELF file, or one without `.modinfo` or `vermagic`.
+    /// The bytes are not a 64-bit ELF file, or lack `.modinfo` or `vermagic`.
     pub fn read(module: &[u8]) -> Result<Self> {
         let elf = Elf::read(module).context("not a 64-bit little-endian ELF file")?;
         let section = elf.section(b".modinfo").context("it has no section .modinfo")?;
@@ -57,14 +57,14 @@ impl Modinfo {
     }
 }
 
-/// The modules of these names and all that they depend on, each after what it
-/// depends on. What is built into the kernel is left out.
+/// The modules of these names and all their dependencies, each after the modules that it
+/// depends on. Modules that are built into the kernel are left out.
 ///
-/// `folder` holds `kernel/` and `modules.builtin` of one kernel
-/// (`/lib/modules/RELEASE`), or is its build tree; `release` is that kernel's.
+/// `folder` is a kernel's build tree, or a folder such as `/lib/modules/RELEASE` that contains
+/// `kernel/` and `modules.builtin`; `release` is that kernel's.
 ///
 /// # Errors
-/// A module is neither there nor built in, cannot be read or is another kernel's.
+/// A module is neither there nor built in, cannot be read, or belongs to another kernel.
 pub fn closure(folder: &Path, release: &str, wanted: &[&str]) -> Result<Vec<Module>> {
     let mut closure = Closure {
         folder,
@@ -92,7 +92,7 @@ struct Closure<'a> {
 impl Closure<'_> {
     fn add(&mut self, name: &str, needed_by: Option<&str>) -> Result<()> {
         let name = normal(name);
-        // Marked before its dependencies: a cycle ends here.
+        // Marked before its dependencies, which ends cycles.
         if self.builtin.contains(&name) || !self.seen.insert(name.clone()) {
             return Ok(());
         }
@@ -131,12 +131,12 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// The kernel takes `-` and `_` in a module's name for the same.
+/// The kernel treats `-` and `_` in module names as equal.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// A module's name as its file has it; `None` for other files.
+/// A module's name, from its file name; `None` for other files.
 fn stem(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     [".ko", ".ko.gz", ".ko.xz", ".ko.zst"].iter().find_map(|ending| name.strip_suffix(ending))
@@ -146,14 +146,14 @@ fn builtin(folder: &Path) -> Result<HashSet<String>> {
     let path = folder.join("modules.builtin");
     match fs::read_to_string(&path) {
         Ok(text) => Ok(text.lines().filter_map(|line| stem(Path::new(line))).map(normal).collect()),
-        // A tree in which only the kernel was built has none.
+        // Missing in a tree in which only the kernel was built.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(HashSet::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
 
-/// All modules below a folder, by name. Links are not followed: `build` and `source`
-/// of an installed kernel lead out of it.
+/// All modules below a folder, by name. Links are not followed: `build` and `source` of an
+/// installed kernel lead out of it.
 fn files_below(folder: &Path) -> Result<HashMap<String, PathBuf>> {
     let mut files = HashMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -172,8 +172,8 @@ fn files_below(folder: &Path) -> Result<HashMap<String, PathBuf>> {
     Ok(files)
 }
 
-/// Of two modules of one name the same one is kept, in whatever order they are found:
-/// one below `updates` first, as depmod has it, then by path.
+/// Keeps one of two modules of the same name, whatever order they are found in: the one below
+/// `updates` first, as depmod does, then by path.
 fn keep(files: &mut HashMap<String, PathBuf>, name: String, path: PathBuf) {
     let rank = |path: &Path| !path.iter().any(|part| part == "updates");
     match files.get(&name) {

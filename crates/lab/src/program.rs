@@ -1,4 +1,4 @@
-//! The punctual that a board starts as its init: this one, or one built for the board.
+//! The punctual that a board starts as its init: this program, or one built for the board.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use anyhow::{Context, bail, ensure};
 use crate::arch::Arch;
 use crate::elf::{self, Elf};
 
-/// The executable for boards of an architecture: the file named, else this program, else
-/// `punctual-ARCH` next to it, else the one that a build for that target leaves.
+/// The executable for boards of an architecture: the named file, otherwise this program,
+/// `punctual-ARCH` next to it, or the output of a build for that target.
 ///
 /// # Errors
-/// There is none, or it is not a static executable of that architecture.
+/// None exists, or it is not a static executable for that architecture.
 pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     if let Some(path) = named {
         return read(path, arch);
@@ -37,8 +37,8 @@ pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
     )
 }
 
-/// `ARCH-unknown-linux-musl/release/punctual` in the folder of the build that this program
-/// is of, wherever in it that is.
+/// `ARCH-unknown-linux-musl/release/punctual` in the target folder that contains this program,
+/// at any depth.
 fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
     let built = format!("{}-unknown-linux-musl/release/punctual", arch.name());
     here.ancestors().skip(1).take(4).map(|folder| folder.join(&built)).find(|path| path.is_file())
@@ -51,8 +51,8 @@ fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether these are the bytes of a static 64-bit executable of that architecture: the
-/// initramfs has no dynamic linker and no libraries.
+/// Checks for a static 64-bit executable of that architecture: the initramfs has neither a
+/// dynamic linker nor libraries.
 fn check(bytes: &[u8], arch: Arch) -> anyhow::Result<()> {
     let elf = Elf::read(bytes).context("not a 64-bit little-endian ELF file")?;
     let machine = match arch {

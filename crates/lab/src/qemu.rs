@@ -17,38 +17,37 @@ use crate::emulator::emulator;
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
 
-/// What the guest has sent, as it came; held open while the guest runs, and removed at
-/// the end.
+/// The guest's messages as they arrived; removed at the end.
 pub const CHANNEL: &str = ".channel";
 
 /// The guest's initramfs; removed at the end.
 const INITRAMFS: &str = ".initramfs";
 
-/// What QEMU itself complained of; removed if it did not.
+/// Error messages of QEMU itself; removed if there are none.
 const COMPLAINTS: &str = "qemu.log";
 
 /// What to boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
-    /// Architecture: which QEMU.
+    /// Architecture, which selects the QEMU program.
     pub arch: Arch,
-    /// QEMU's options but for files.
+    /// QEMU's options except those that name files.
     pub options: &'a [String],
-    /// What QEMU boots.
+    /// The file that QEMU boots.
     pub kernel: &'a Path,
     /// The kernel's command line.
     pub parameters: &'a str,
-    /// The whole initramfs.
+    /// The complete initramfs.
     pub initramfs: &'a [u8],
-    /// The run directory, which must not exist.
+    /// The run directory, which must not exist yet.
     pub dir: &'a Path,
-    /// The CPU of the host to stay on; none: any.
+    /// The host CPU to stay on; `None`: any.
     pub cpu: Option<u32>,
     /// Longest time without a sign of life, in the host's time.
     pub patience: Duration,
 }
 
-/// A guest that was booted.
+/// A running guest.
 pub struct Guest {
     child: Child,
     cpu: Option<u32>,
@@ -56,17 +55,17 @@ pub struct Guest {
     receiver: Receiver,
     console: Console,
     started: Instant,
-    /// When it last gave a sign of life.
+    /// Time of the last sign of life.
     alive: Instant,
     patience: Duration,
 }
 
-/// How a guest ended: the reasons why its run is not whole, the first one first.
+/// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// None: the whole run is there.
+    /// Reasons why its run is incomplete, in order of time; empty if the whole run is there.
     pub troubles: Vec<String>,
-    /// The last lines of its console, if there are troubles.
+    /// The last lines of its console, if there is trouble.
     pub last_lines: Vec<String>,
 }
 
@@ -74,7 +73,7 @@ impl Guest {
     /// Boots a guest. It ends with the calling thread, however that ends.
     ///
     /// # Errors
-    /// The run directory cannot be made, or QEMU cannot be started.
+    /// The run directory cannot be created, or QEMU cannot be started.
     pub fn boot(boot: &Boot<'_>, complete: Complete) -> Result<Self> {
         let dir = RunDir::create(boot.dir, complete)?;
         Self::start(boot, dir).inspect_err(|_| remove_hidden(boot.dir))
@@ -121,28 +120,29 @@ impl Guest {
         })
     }
 
-    /// The CPU of the host that it stays on.
+    /// The host CPU that it stays on.
     #[must_use]
     pub fn cpu(&self) -> Option<u32> {
         self.cpu
     }
 
-    /// Time since the start, of the host.
+    /// Host time since the start.
     #[must_use]
     pub fn wall(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Takes what the guest has sent since, and hands events on; `Some` once it has ended.
+    /// Reads what the guest has sent since the last call and passes events on; `Some` once it
+    /// has ended.
     pub fn poll(&mut self, mut tell: impl FnMut(&Event)) -> Option<End> {
-        // Asked before the channel is read to its end: nothing comes after that.
+        // Checked before the channel is read to its end, because nothing can arrive after that.
         let ended = self.child.try_wait();
         let is_over = matches!(ended, Ok(Some(_)));
         match self.receiver.receive(is_over, &mut tell) {
             Ok(came) => {
                 if came {
                     self.alive = Instant::now();
-                    // Init runs: the guest has its initramfs in its own memory.
+                    // Init is running, so the guest has unpacked its initramfs.
                     let _ = fs::remove_file(self.dir.join(INITRAMFS));
                 }
             }
@@ -163,13 +163,13 @@ impl Guest {
         }
     }
 
-    /// Ends a guest that nobody waits for any more; what came out stays.
+    /// Ends a guest that is no longer wanted; what it has sent stays.
     pub fn abandon(mut self) {
         self.kill("ended by a signal".to_owned());
     }
 
-    /// A kernel that complains on its console for ever, such as of a CPU that is stuck, is not
-    /// alive: once init runs, only what it sends counts.
+    /// Once init runs, only messages count as signs of life: a kernel that prints complaints
+    /// for ever, for example about a stuck CPU, is not alive.
     fn is_stuck(&mut self) -> bool {
         if self.console.has_grown() && !self.receiver.heard {
             self.alive = Instant::now();
@@ -177,14 +177,14 @@ impl Guest {
         self.alive.elapsed() > self.patience
     }
 
-    /// Ends the guest at once, for this reason.
+    /// Ends the guest immediately, for this reason.
     fn kill(&mut self, reason: String) -> End {
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.end(vec![reason])
     }
 
-    /// Why a guest that ended by itself has not sent its whole run, unless it told that.
+    /// Why a guest that ended by itself has not sent its whole run, unless it has said why.
     fn why(&self, status: ExitStatus) -> Vec<String> {
         if self.receiver.whole || self.receiver.is_in_trouble() {
             return Vec::new();
@@ -196,7 +196,7 @@ impl Guest {
                     .to_owned()
             }
             "" => format!("QEMU ended: {status}"),
-            // Before it aborts QEMU prints every register; all of it is in the file.
+            // Before it aborts, QEMU prints every register; the file has all of it.
             complaints => format!(
                 "QEMU ended: {} ({COMPLAINTS} has all of it)",
                 complaints.lines().last().unwrap_or_default()
@@ -204,7 +204,7 @@ impl Guest {
         }]
     }
 
-    /// Leaves the run directory as it stays; what the console last said if the run is not whole.
+    /// Cleans up the run directory; returns the last console lines if the run is incomplete.
     fn end(&mut self, reasons: Vec<String>) -> End {
         remove_hidden(&self.dir);
         let complaints = self.dir.join(COMPLAINTS);
@@ -226,7 +226,7 @@ impl Drop for Guest {
     }
 }
 
-/// Starts a command on one CPU, which it inherits from the calling thread.
+/// Starts a command on one CPU, by letting it inherit the affinity of the calling thread.
 fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
     let Some(cpu) = cpu else {
         return command.spawn();
@@ -238,14 +238,14 @@ fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
     child
 }
 
-/// Removes what only a running guest needs.
+/// Removes files that only a running guest needs.
 fn remove_hidden(dir: &Path) {
     for name in [INITRAMFS, CHANNEL] {
         let _ = fs::remove_file(dir.join(name));
     }
 }
 
-/// An option with a path: QEMU takes a comma doubled.
+/// An option with a path. QEMU wants commas doubled.
 fn file_option(before: &str, path: &Path) -> String {
     let path = path.to_string_lossy();
     if before.contains(',') {

@@ -1,4 +1,4 @@
-//! What a guest sends, taken from its channel and written to its run directory.
+//! Receives a guest's messages from its channel and writes them to its run directory.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,18 +15,18 @@ pub(crate) struct Receiver {
     channel: File,
     decoder: Decoder,
     dir: RunDir,
-    /// Whether anything has come: init runs then.
+    /// Whether anything has arrived, which means that init is running.
     pub(crate) heard: bool,
-    /// Whether the guest said that the whole run came out.
+    /// Whether the guest said that it has sent the whole run.
     pub(crate) whole: bool,
-    /// What failed, as the guest tells it.
+    /// Failures that the guest reported.
     troubles: Vec<String>,
-    /// The first message that could not be read.
+    /// Error of the first unreadable message.
     damage: Option<String>,
 }
 
 impl Receiver {
-    /// Receives what grows in the file `channel`.
+    /// Receives from the growing file `channel`.
     pub(crate) fn open(channel: &Path, dir: RunDir) -> Result<Self> {
         Ok(Self {
             channel: File::open(channel).context("the channel")?,
@@ -39,12 +39,12 @@ impl Receiver {
         })
     }
 
-    /// Takes what has come; of a guest that has `ended` nothing more will. Returns whether
-    /// anything came.
+    /// Reads what has arrived; if the guest has `ended`, nothing more will. Returns whether
+    /// there was anything.
     ///
     /// # Errors
-    /// The run directory cannot be written, or the host refuses the run: the guest is of no
-    /// use any more.
+    /// The run directory cannot be written, or the host refuses the run: the guest is no
+    /// longer of use.
     pub(crate) fn receive(&mut self, ended: bool, tell: &mut dyn FnMut(&Event)) -> Result<bool> {
         let mut bytes = Vec::new();
         self.channel.read_to_end(&mut bytes).context("cannot read the channel")?;
@@ -56,8 +56,8 @@ impl Receiver {
                 Ok(None) if ended && self.decoder.skip() => {}
                 Ok(None) => return Ok(!bytes.is_empty()),
                 Err(error) => {
-                    // The measuring process was killed while it sent a message: init says why
-                    // in the next one.
+                    // The measuring process was killed in the middle of a message; the next
+                    // one, from init, says why.
                     if self.damage.is_none() {
                         self.damage = Some(error.to_string());
                     }
@@ -83,20 +83,21 @@ impl Receiver {
         }
     }
 
-    /// Ends the run directory: the reasons why the run is not whole, with `others` after those
-    /// that the guest told. They are noted in the run, if something of it is there.
+    /// Ends the run directory and returns the reasons why the run is incomplete: those that
+    /// the guest reported, then `others`. They are also noted in the run if any of it has
+    /// arrived.
     pub(crate) fn finish(&mut self, others: Vec<String>) -> Vec<String> {
         let mut troubles = std::mem::take(&mut self.troubles);
         troubles.extend(others);
         troubles.extend(self.damage.take());
         if !troubles.is_empty() {
-            // A run of which nothing came has no run.json to note it in.
+            // A run of which nothing has arrived has no run.json to note it in.
             let _ = self.dir.note_failure(&troubles.join("; "));
         }
         troubles
     }
 
-    /// Whether the guest itself told of trouble.
+    /// Whether the guest itself reported trouble.
     pub(crate) fn is_in_trouble(&self) -> bool {
         !self.troubles.is_empty()
     }

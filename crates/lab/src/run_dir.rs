@@ -1,4 +1,4 @@
-//! The run directory of a guest, as it is written on the host while the guest runs.
+//! The run directory of a guest, written on the host while the guest runs.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,7 +10,7 @@ use punctual_core::schema::{Condition, Run};
 
 use crate::files;
 
-/// Completes `run.json` with what only the host knows; an error ends the guest.
+/// Completes `run.json` with what only the host knows. An error ends the guest.
 pub type Complete = Box<dyn Fn(&mut Run) -> Result<()>>;
 
 /// The run directory of one guest.
@@ -20,13 +20,13 @@ pub(crate) struct RunDir {
 }
 
 impl RunDir {
-    /// Makes the directory, which must not exist.
+    /// Creates the directory, which must not exist yet.
     pub(crate) fn create(path: &Path, complete: Complete) -> Result<Self> {
         fs::create_dir(path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(Self { path: path.to_owned(), complete })
     }
 
-    /// Adds to a file, which is made with the folders above it if it is not there.
+    /// Appends to a file; creates it and its parent folders if necessary.
     pub(crate) fn append(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.path.join(name);
         let write = || {
@@ -48,8 +48,8 @@ impl RunDir {
         self.write_run(&run)
     }
 
-    /// Puts the reason why the run is not whole into `run.json`, if that has come: it is all
-    /// that a report made later can know.
+    /// Notes in `run.json`, if that has arrived, why the run is incomplete: a later report has
+    /// no other source.
     pub(crate) fn note_failure(&self, reason: &str) -> Result<()> {
         let mut run: Run = serde_json::from_slice(&fs::read(self.path.join(RUN_JSON))?)?;
         let text = format!("the guest failed: {reason}");

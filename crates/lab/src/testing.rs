@@ -1,10 +1,10 @@
-//! What the tests of several modules need.
+//! Helpers for the tests of several modules.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of a test, removed with it.
+/// A test's folder, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -17,7 +17,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Writes a file in it, and the folders above the file.
+    /// Writes a file and creates its parent folders.
     pub(crate) fn write(&self, path: &str, content: &[u8]) {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

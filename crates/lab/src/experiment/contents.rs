@@ -1,4 +1,4 @@
-//! What a guest starts with: its order, and the initramfs that holds it.
+//! What a guest starts with: its order, and the initramfs that contains it.
 
 use anyhow::Result;
 use punctual_core::channel::{MODULES_PATH, ORDER_PATH, Order, SETUP_PATH};
@@ -9,11 +9,11 @@ use super::provisions::Provisions;
 use crate::board::BoardSpec;
 use crate::initramfs::Initramfs;
 
-/// Time of the board that a plan may take beyond thrice its own, ns.
+/// Time of the board that a plan may take beyond three times its planned duration, ns.
 const SPARE_NS: u64 = 120_000_000_000;
 
-/// Holds nothing of the host, nor of the kernels that are booted beside this one: a guest's
-/// numbers are the same in every experiment that has it.
+/// Contains nothing about the host or the other kernels of the experiment, so a guest's
+/// numbers are the same in every experiment.
 pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha256: &str) -> Order {
     let takes = |duration: u64| duration.saturating_add(plan.warmup_ns);
     let plan_ns =
@@ -22,7 +22,7 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
         plan: plan.clone(),
         board: format!("virtual-{}", board.arch),
         virtual_board: Some(board.virtual_board()),
-        // The host's to say.
+        // Set by the host.
         group: None,
         replicate: Some(place.replicate),
         phase_ns: place.phase_ns(),
@@ -31,11 +31,11 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
     }
 }
 
-/// The initramfs of a guest with a kernel of this release: the same bytes for the same order,
-/// provisions and program.
+/// The initramfs of a guest for a kernel of this release. The same order, provisions and
+/// program give the same bytes.
 ///
 /// # Errors
-/// A file of 4 GiB or more, or two of one name.
+/// A file of 4 GiB or more, or two files with the same name.
 pub(super) fn initramfs(
     order: &Order,
     provisions: &Provisions,

@@ -1,4 +1,4 @@
-//! Which guests an experiment has, and what is different between them.
+//! The guests of an experiment, and what differs between them.
 
 use crate::kernel::Kernel;
 
@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The guests of these kernels, each kernel once before any is booted again.
+    /// The guests for these kernels, every kernel once before any kernel is booted again.
     pub(super) fn all(kernels: &[Kernel], replicates: u32) -> Vec<Self> {
         let names = names(kernels);
         let place = |replicate: u32| {
@@ -32,14 +32,15 @@ impl Place {
         u64::from(self.replicate) + 1
     }
 
-    /// Delay of the first release, ns: multiples of the golden ratio, modulo a millisecond,
-    /// lie apart however many they are.
+    /// Delay of the first release, ns: multiples of the golden ratio modulo one millisecond,
+    /// which are well spread whatever their number.
     pub(super) fn phase_ns(&self) -> u64 {
         u64::from(self.replicate) * 618_034 % 1_000_000
     }
 }
 
-/// Names for run directories: the kernels', of letters that need no quotes, no two alike.
+/// Names for run directories, derived from the kernels: unique, and of characters that need no
+/// quoting.
 fn names(kernels: &[Kernel]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for kernel in kernels {

@@ -1,4 +1,4 @@
-//! What the guests of one kernel are given: modules, their devices, the configuration.
+//! What the guests of one kernel are given: modules, device set-up, the configuration.
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +14,19 @@ use crate::modules::{self, Module};
 /// What the guests of one kernel have in common.
 #[derive(Debug, Default)]
 pub(super) struct Provisions {
-    /// In the order of their loading.
+    /// Modules in the order of loading.
     pub(super) modules: Vec<Module>,
-    /// What is done before the plan runs.
+    /// What is written and checked before the plan runs.
     pub(super) setup: BoardSetup,
-    /// The kernel's configuration, from which the guest reads facts.
+    /// The kernel's configuration, for the guest's facts.
     pub(super) config: Option<Vec<u8>>,
 }
 
 impl Provisions {
-    /// Finds what a board and these further modules, with their parameters, need of a kernel.
+    /// Collects what a board and these further modules, with their parameters, need from a kernel.
     ///
     /// # Errors
-    /// A module is not there, is built in and cannot take parameters, or cannot be read.
+    /// A module is missing, is built in and cannot take parameters, or cannot be read.
     pub(super) fn of(
         board: &BoardSpec,
         kernel: &Kernel,
@@ -46,7 +46,7 @@ impl Provisions {
                 kernel.name
             );
         }
-        // Of a module that is wanted twice the last one's parameters count.
+        // If a module is requested twice, the last parameters count.
         let parameters = |module: &Module| {
             let of = wanted.iter().rev().find(|(name, _)| name.replace('-', "_") == module.name);
             of.map_or("", |(_, text)| text).to_owned()
@@ -66,7 +66,7 @@ impl Provisions {
     }
 }
 
-/// The devices that were asked for, and those of the measured ones that the kernel drives.
+/// The requested devices, and those of the measured ones for which the kernel has a driver.
 fn devices(board: &BoardSpec, kernel: &Kernel) -> Vec<&'static Device> {
     let drives = |device: &&&'static Device| {
         let names: Vec<&str> = device.modules.iter().map(|(name, _)| *name).collect();

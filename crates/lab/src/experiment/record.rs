@@ -1,4 +1,4 @@
-//! What a run's record has from the host: the board, the group, the command, an ID.
+//! What the host adds to a run's record: the board, the group, the command, an ID.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,16 +10,16 @@ use punctual_core::units::utc;
 
 use crate::run_dir::Complete;
 
-/// What only the host knows of a run.
+/// What only the host knows about a run.
 pub(super) struct Record {
     /// Name of the run directory.
     pub(super) name: String,
     /// The board as it was booted.
     pub(super) lab: Lab,
     pub(super) group: String,
-    /// The command line that asked for it.
+    /// The command line that requested it.
     pub(super) command: Vec<String>,
-    /// The preemption model that the kernel must report; absent if any will do.
+    /// The preemption model that the kernel must report; `None` if any will do.
     pub(super) model: Option<Model>,
 }
 
@@ -45,7 +45,8 @@ impl Record {
     }
 }
 
-/// Unique, and by time: the guest's own clock starts on the same day in every boot.
+/// Unique and sorted by time. It uses the host's clock, because the guest's starts on the same
+/// day in every boot.
 fn run_id(name: &str, initramfs_sha256: &str) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);

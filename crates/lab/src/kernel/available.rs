@@ -1,20 +1,20 @@
-//! Kernels that are available by name, and how they get here.
+//! Kernels that can be selected by name, and the progress of fetching them.
 
-/// How far a package is from being booted.
+/// Where a package is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Installed on this machine.
     Installed,
     /// Unpacked in the cache.
     Cached,
-    /// In reach of apt.
+    /// Offered by apt.
     Downloadable,
 }
 
-/// A kernel that is available by name.
+/// A kernel that can be selected by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
-    /// How to ask for it, such as `debian:6.1.0-56-rt`.
+    /// Its name, such as `debian:6.1.0-56-rt`.
     pub name: String,
     /// Its package.
     pub package: String,
@@ -22,20 +22,20 @@ pub struct Available {
     pub version: String,
     /// Where it is.
     pub state: State,
-    /// Size of the download, of one that is downloadable.
+    /// Size of the download, if it still has to be downloaded.
     pub download_bytes: Option<u64>,
 }
 
-/// What a fetch does meanwhile.
+/// Progress of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchProgress<'a> {
-    /// What it has begun, for people.
+    /// The step that has begun, for people.
     Step(&'a str),
-    /// How much of the download is here.
+    /// How much of the download has arrived.
     Bytes {
-        /// So far.
+        /// Bytes so far.
         done: u64,
-        /// In the end; 0 if apt does not say it.
+        /// Bytes in total; 0 if apt does not tell.
         total: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The file that QEMU boots of an image.
+//! The file that QEMU boots for an image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use super::cache::Cache;
 use super::image::{self, Form, Payload};
 use crate::arch::Arch;
 
-/// The largest image that is read, bytes. Kernels with debug information have some 500 MB.
+/// The largest image that is read, bytes. Kernels with debug information have about 500 MB.
 const MOST_IMAGE: u64 = 2 << 30;
 
-/// An image that boots.
+/// An image that can be booted.
 pub(super) struct Bootable {
-    /// What QEMU gets: the image, or what is in it.
+    /// The file for QEMU: the image or its payload.
     pub(super) path: PathBuf,
     /// SHA-256 of the image, hexadecimal.
     pub(super) sha256: String,
-    /// The release that the image says it is.
+    /// The release that the image states.
     pub(super) release: String,
 }
 
 impl Bootable {
-    /// Checks an image, and unpacks it into the cache if that makes it boot faster.
+    /// Checks an image, and unpacks it into the cache if it then boots faster.
     ///
     /// # Errors
-    /// It cannot be read or is no kernel for `arch`.
+    /// It cannot be read or is not a kernel for `arch`.
     pub(super) fn of(
         path: &Path,
         arch: Arch,
@@ -59,7 +59,7 @@ impl Bootable {
     }
 }
 
-/// The ELF file in a bzImage, in the cache; the bzImage itself if there is none that boots.
+/// The ELF file of a bzImage in the cache, or the bzImage itself if its payload cannot be booted.
 fn unpacked(
     path: &Path,
     bytes: &[u8],
@@ -81,7 +81,7 @@ fn unpacked(
         }
         Payload::Opaque(reason) => {
             say(&format!(
-                "{} has to unpack itself in the guest, which is slower: its payload is {reason}",
+                "{} will unpack itself in the guest, which is slower: its payload is {reason}",
                 path.display()
             ));
             Ok(path.to_owned())

@@ -1,13 +1,14 @@
-//! Where fetched packages and unpacked kernels are kept.
+//! The cache of fetched packages and unpacked kernels.
 //!
 //! ```text
-//! kernels/.lock                        held by whoever adds to it
+//! kernels/.lock                        locked by whoever adds to it
 //! kernels/debian/PACKAGE_VERSION/      an unpacked package
 //! kernels/vmlinux/SHA256               the ELF file in the bzImage of this hash
-//! kernels/partial-NAME/                on its way to one of the above
+//! kernels/partial-NAME/                being written, then renamed to one of the above
 //! ```
 //!
-//! What has its final name is whole: it got it by a rename. Readers take no lock.
+//! Whatever has its final name is complete, because it gets that name by a rename. Readers
+//! need no lock.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -20,23 +21,23 @@ use crate::files;
 
 const PARTIAL: &str = "partial-";
 
-/// The cache; on disk with the first thing that it keeps.
+/// The cache; it is created on disk when it first keeps something.
 #[derive(Debug)]
 pub(super) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The right to add to the cache, until it is dropped.
+/// The lock for adding to the cache, until it is dropped.
 pub(super) struct Writer<'a> {
     cache: &'a Cache,
     lock: File,
 }
 
 impl Cache {
-    /// Below `$PUNCTUAL_CACHE`, else `$XDG_CACHE_HOME/punctual`, else `~/.cache/punctual`.
+    /// Below `$PUNCTUAL_CACHE`, otherwise `$XDG_CACHE_HOME/punctual` or `~/.cache/punctual`.
     pub(super) fn of_user() -> Result<Self> {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        // The XDG Base Directory Specification has relative paths ignored.
+        // The XDG Base Directory Specification says to ignore relative paths.
         let base = set("PUNCTUAL_CACHE")
             .or_else(|| {
                 let xdg = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
@@ -46,7 +47,7 @@ impl Cache {
         Ok(Self { folder: base.join("kernels") })
     }
 
-    /// Packages that are here: name, version, folder.
+    /// Cached packages: name, version, folder.
     pub(super) fn packages(&self) -> Result<Vec<(String, String, PathBuf)>> {
         let folder = self.folder.join("debian");
         let cannot = || format!("cannot read {}", folder.display());
@@ -66,17 +67,17 @@ impl Cache {
         Ok(packages)
     }
 
-    /// The folder of a package of this version, once it is here.
+    /// The folder of this version of a package in the cache.
     pub(super) fn package(&self, name: &str, version: &str) -> PathBuf {
         self.folder.join("debian").join(format!("{name}_{version}"))
     }
 
-    /// The ELF file in the image of this hash, once it is here.
+    /// The path of the ELF file from the image with this hash.
     pub(super) fn vmlinux(&self, sha256: &str) -> PathBuf {
         self.folder.join("vmlinux").join(sha256)
     }
 
-    /// Waits for others to finish and removes what killed ones left half.
+    /// Waits for other writers to finish, and removes what killed ones left incomplete.
     pub(super) fn writer(&self, say: &mut dyn FnMut(&str)) -> Result<Writer<'_>> {
         fs::create_dir_all(&self.folder).map_err(|error| self.explained(error, &self.folder))?;
         let path = self.folder.join(".lock");
@@ -110,7 +111,7 @@ impl Cache {
 }
 
 impl Writer<'_> {
-    /// An empty folder for what is on its way.
+    /// A new empty folder for an incomplete download.
     pub(super) fn partial(&self, name: &str) -> Result<Partial> {
         let folder = self.cache.folder.join(format!("{PARTIAL}{name}"));
         fs::create_dir(&folder).map_err(|error| self.cache.explained(error, &folder))?;
@@ -125,7 +126,7 @@ impl Writer<'_> {
             .map_err(|error| self.cache.explained(error, to))
     }
 
-    /// Keeps the ELF file in the image of this hash.
+    /// Stores the ELF file from the image with this hash.
     pub(super) fn keep_vmlinux(&self, sha256: &str, bytes: &[u8]) -> Result<()> {
         let partial = self.partial("vmlinux")?;
         let path = partial.0.join(sha256);
@@ -155,17 +156,18 @@ impl Writer<'_> {
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
-        // Closing is not enough: a child that has not reached its exec yet has the file open too.
+        // Closing is not enough: a child that has not reached its exec yet still has the file
+        // open.
         let _ = self.lock.unlock();
     }
 }
 
-/// A folder that goes when it is dropped.
+/// A folder that is removed on drop.
 pub(super) struct Partial(pub(super) PathBuf);
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // What cannot be removed now, the next writer removes.
+        // The next writer removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

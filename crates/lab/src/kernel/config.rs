@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail};
 use punctual_core::kconfig;
 use punctual_core::preemption::Model;
 
-/// A kernel's configuration, as its build left it.
+/// A kernel's configuration file.
 pub(super) struct Config(String);
 
 impl Config {
-    /// Reads a file.
+    /// Reads the file.
     ///
     /// # Errors
     /// It cannot be read.
@@ -26,21 +26,22 @@ impl Config {
         kconfig::is_set(&self.0, option)
     }
 
-    /// The preemption model that the kernel has without a parameter.
+    /// The kernel's default preemption model.
     pub(super) fn model(&self) -> Option<Model> {
         Model::built_in(|option| self.has(option))
     }
 
-    /// The parameters that give the kernel a model, none if it has it by itself.
+    /// The parameters that select a model; empty if it is the only one the kernel has.
     ///
     /// # Errors
-    /// It cannot have that model; the text says which one it has. `package` names the kernel.
+    /// The kernel cannot have that model; the text says which one it has. `package` names the
+    /// kernel.
     pub(super) fn parameters(&self, asked: Model, package: &str) -> Result<Vec<String>> {
         let own = self.model().unwrap_or_default();
         let dynamic = self.has("PREEMPT_DYNAMIC") && own != Model::Rt;
-        // Linux 6.13 brought lazy preemption, and this option with it.
+        // Lazy preemption and this option came with Linux 6.13.
         let knows = asked != Model::Lazy || self.has("ARCH_HAS_PREEMPT_LAZY");
-        // The parameter is given for the default too: models differ by its value alone.
+        // The parameter is also given for the default, so that models differ only by its value.
         if dynamic && knows && asked.is_parameter() {
             return Ok(vec![format!("preempt={asked}")]);
         }

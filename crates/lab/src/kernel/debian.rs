@@ -1,5 +1,5 @@
-//! Debian's kernel packages: which there are, and how they get here. Packages are
-//! downloaded and unpacked by apt and dpkg, which check their signatures, and never installed.
+//! Debian's kernel packages: which ones exist, and how they get here. apt and dpkg download
+//! and unpack them, which checks their signatures, but never install them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,17 +21,17 @@ pub(super) struct Offer {
     pub(super) unpacked_bytes: u64,
 }
 
-/// A package that is on this machine.
+/// A package on this machine.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) state: State,
-    /// What holds its `boot` and `lib/modules`.
+    /// The folder that contains its `boot` and `lib/modules`.
     pub(super) root: PathBuf,
 }
 
-/// Debian's kernels on this machine and in reach of it.
+/// Debian's kernels on this machine and those that apt can download.
 #[derive(Debug)]
 pub(super) struct Packages<'a> {
     pub(super) tools: &'a Tools,
@@ -42,8 +42,8 @@ pub(super) struct Packages<'a> {
 }
 
 impl Packages<'_> {
-    /// Those that are installed or in the cache, the newest last, an installed one
-    /// after the same one in the cache.
+    /// Installed and cached packages, the newest last; an installed one comes after the same
+    /// one in the cache.
     pub(super) fn local(&self) -> Result<Vec<Local>> {
         let mut all = Vec::new();
         for (name, version, root) in self.cache.packages()? {
@@ -52,7 +52,7 @@ impl Packages<'_> {
             }
         }
         let format = "-f=${db:Status-Abbrev} ${Package} ${Architecture} ${Version}\n";
-        // Without dpkg nothing is installed by it.
+        // Without dpkg, no package is installed.
         let installed = self.tools.text("dpkg-query", &["-W", format, "linux-image-*"]);
         for line in installed.unwrap_or_default().lines() {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -78,7 +78,7 @@ impl Packages<'_> {
         Ok(all)
     }
 
-    /// The newest local one that was asked for.
+    /// The newest local package that matches the request.
     pub(super) fn newest_local(&self, asked: &Debian) -> Result<Option<Local>> {
         let mut all = self.local()?;
         all.retain(|local| {
@@ -89,7 +89,7 @@ impl Packages<'_> {
         Ok(all.pop())
     }
 
-    /// All that apt can download.
+    /// All kernel packages that apt can download.
     pub(super) fn offers(&self) -> Result<Vec<Offer>> {
         self.check_architecture()?;
         let names = self.tools.text("apt-cache", &["pkgnames", "linux-image-"])?;
@@ -100,7 +100,7 @@ impl Packages<'_> {
         Ok(offers)
     }
 
-    /// The one that was asked for, as apt can download it.
+    /// The package that matches the request, as apt offers it.
     pub(super) fn offer(&self, asked: &Debian) -> Result<Offer> {
         self.check_architecture()?;
         let name = match &asked.abi {
@@ -148,7 +148,7 @@ impl Packages<'_> {
         Ok(name)
     }
 
-    /// What apt says of packages; one that it has not got is left out.
+    /// What apt knows about packages; unknown ones are left out.
     fn show(&self, names: &[&str]) -> Result<Vec<Offer>> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -181,7 +181,7 @@ impl Packages<'_> {
         })
     }
 
-    /// Whether apt may know packages of the architecture at all.
+    /// Fails if apt is not set up for the architecture.
     fn check_architecture(&self) -> Result<()> {
         let wanted = self.arch.debian();
         let native = self.tools.text("dpkg", &["--print-architecture"])?;
@@ -194,19 +194,19 @@ impl Packages<'_> {
         Ok(())
     }
 
-    /// A package's name as apt takes it for another architecture than this machine's.
+    /// A package's name, qualified if it is for another architecture than this machine's.
     pub(super) fn qualified(&self, name: &str) -> String {
         format!("{name}:{}", self.arch.debian())
     }
 }
 
-/// How to ask for a package.
+/// The specification that selects a package.
 pub(super) fn spec_of(package: &str, arch: Arch) -> String {
     let (abi, rt) = of_package(package, arch).unwrap_or((package, false));
     format!("debian:{abi}{}", if rt { "-rt" } else { "" })
 }
 
-/// The command that fetches a kernel; boards are x86_64 unless told otherwise.
+/// The command that fetches a kernel; x86_64 is the default board.
 pub(super) fn fetch_command(kernel: &str, arch: Arch) -> String {
     let board = match arch {
         Arch::X86_64 => String::new(),

@@ -1,4 +1,4 @@
-//! A Debian package on its way into the cache.
+//! Downloads Debian packages into the cache.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use super::debian::{Local, Offer, Packages, fetch_command, spec_of};
 use super::parts::Parts;
 use super::tools::{last_error, not_run};
 
-/// How often the progress of a download is looked at.
+/// How often the progress of a download is checked.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
 
 impl Packages<'_> {
-    /// Downloads and unpacks a package into the cache, unless it is there already.
+    /// Downloads and unpacks a package into the cache, unless it is already there.
     ///
     /// # Errors
-    /// No room, no network, no right to write; the text says what to do.
+    /// No space, no network or no permission; the text says what to do.
     pub(super) fn fetch(
         &self,
         offer: &Offer,
@@ -78,7 +78,8 @@ impl Packages<'_> {
         Ok(local)
     }
 
-    /// Has apt-get put the package into the folder, with what it complains of in a log beside it.
+    /// Downloads the package with apt-get into the folder; its error messages go to a log in
+    /// the same folder.
     fn download(
         &self,
         offer: &Offer,
@@ -126,7 +127,7 @@ impl Packages<'_> {
     }
 }
 
-/// The package in a folder and its size so far, bytes.
+/// The package in a folder and how much of it has arrived, bytes.
 fn downloaded(folder: &Path) -> Option<(PathBuf, u64)> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
         let path = entry.path();

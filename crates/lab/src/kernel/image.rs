@@ -1,8 +1,8 @@
-//! Kernel images: what a file is, and the ELF file in an x86 one
+//! Kernel images: what kind a file is, and the ELF file in an x86 one
 //! (Documentation/arch/x86/boot.rst, Documentation/arch/arm64/booting.rst).
 //!
-//! Most of an emulated boot is the kernel unpacking itself. QEMU boots the unpacked
-//! ELF file by PVH instead if the kernel has that entry (CONFIG_PVH).
+//! Most of an emulated boot is the kernel unpacking itself. If the kernel has a PVH entry
+//! (CONFIG_PVH), QEMU boots the unpacked ELF file instead.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -13,10 +13,10 @@ use crate::elf::{AARCH64, Elf, X86_64, text_at, u16_at, u32_at};
 /// `XEN_ELFNOTE_PHYS32_ENTRY`: the entry of a PVH boot (include/xen/interface/elfnote.h).
 const PVH_ENTRY: u32 = 18;
 
-/// The first protocol whose header has the offset of the payload.
+/// The first boot protocol whose header has the offset of the payload.
 const PROTOCOL_WITH_PAYLOAD: u16 = 0x0208;
 
-/// What an image file is.
+/// The kind of an image file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// An x86 bzImage, often called vmlinuz.
@@ -25,15 +25,15 @@ pub enum Form {
     Pvh,
     /// An arm64 Image.
     Image,
-    /// An arm64 Image, compressed by gzip.
+    /// An arm64 Image compressed by gzip.
     ImageGz,
 }
 
 impl Form {
-    /// What the bytes are.
+    /// Recognises the kind of an image.
     ///
     /// # Errors
-    /// They are no kernel that QEMU boots; the text says what they are instead.
+    /// It is not a kernel that QEMU boots; the text says what it is instead.
     pub fn of(bytes: &[u8]) -> Result<Self> {
         if bytes.get(0x202..0x206) == Some(b"HdrS") {
             return Ok(Self::BzImage);
@@ -71,10 +71,10 @@ impl Form {
         }
     }
 
-    /// The release that the image says it is, as `uname -r` prints it.
+    /// The release that the image states, as `uname -r` prints it.
     ///
     /// # Errors
-    /// It is not in the place in which kernels have it.
+    /// It is not in the usual place.
     pub fn release(self, bytes: &[u8]) -> Result<String> {
         let release = match self {
             Self::BzImage => release_in_header(bytes),
@@ -99,7 +99,7 @@ fn release_in_header(bytes: &[u8]) -> Option<String> {
 fn release_in_banner(bytes: &[u8]) -> Option<String> {
     const BANNER: &[u8] = b"Linux version ";
     let mut rest = bytes;
-    // Others only begin like it: the format that /proc/version is made with.
+    // Others only begin like it, such as the format string of /proc/version.
     loop {
         let at = rest.windows(BANNER.len()).position(|window| window == BANNER)?;
         rest = &rest[at + BANNER.len()..];
@@ -110,18 +110,18 @@ fn release_in_banner(bytes: &[u8]) -> Option<String> {
 }
 
 fn first_word(bytes: &[u8]) -> Option<String> {
-    // __NEW_UTS_LEN is the longest that uname gives.
+    // __NEW_UTS_LEN, the longest release that uname returns.
     let word = text_at(&bytes[..bytes.len().min(65)]).split(|&byte| byte == b' ').next()?;
     let is_release = !word.is_empty() && word.len() <= 64 && word.iter().all(u8::is_ascii_graphic);
     is_release.then(|| String::from_utf8_lossy(word).into_owned())
 }
 
-/// What a bzImage holds.
+/// The payload of a bzImage.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The kernel, an ELF file with a PVH entry.
     Vmlinux(Vec<u8>),
-    /// Nothing that boots by itself; the text says why, as `its payload is …`.
+    /// Something that QEMU cannot boot directly; the text completes `its payload is …`.
     Opaque(&'static str),
 }
 
@@ -135,7 +135,7 @@ pub fn payload(image: &[u8]) -> Result<Payload> {
     if u16_at(image, 0x206).context(cut_short)? < PROTOCOL_WITH_PAYLOAD {
         return Ok(Payload::Opaque("in a kernel before 2.6.26, whose header does not say where"));
     }
-    // 0 means 4, for the sake of very old boot loaders.
+    // 0 means 4, for compatibility with very old boot loaders.
     let setup_sectors = match *image.get(0x1f1).context(cut_short)? {
         0 => 4,
         sectors => usize::from(sectors),
@@ -152,7 +152,7 @@ pub fn payload(image: &[u8]) -> Result<Payload> {
     let Some(compression) = Compression::of(packed) else {
         return Ok(Payload::Opaque(other_compression(packed)));
     };
-    // The kernel's build ends every payload with the size of what is in it (mkpiggy.c).
+    // The kernel's build appends the unpacked size to every payload (mkpiggy.c).
     let size = packed.last_chunk().map_or(0, |&size| u32::from_le_bytes(size));
     ensure!(
         u64::from(size) <= MOST,
@@ -173,7 +173,7 @@ pub fn payload(image: &[u8]) -> Result<Payload> {
     Ok(Payload::Vmlinux(vmlinux))
 }
 
-/// Magic numbers of scripts/extract-vmlinux.
+/// Magic numbers from scripts/extract-vmlinux.
 fn other_compression(packed: &[u8]) -> &'static str {
     match packed {
         [0x02, 0x21, 0x4c, 0x18, ..] => "compressed with lz4, which punctual cannot unpack",

@@ -1,4 +1,4 @@
-//! Kernels by name: Debian's, image files and build trees.
+//! Kernels by name: Debian packages, image files and build trees.
 
 mod available;
 mod bootable;
@@ -34,59 +34,58 @@ use tools::Tools;
 pub use available::{Available, FetchProgress, State};
 pub use spec::FORMS;
 
-/// A kernel, ready to be booted.
+/// A kernel that is ready to be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// As it was asked for; of a path its last part.
+    /// The name it was requested by; for a path, its last component.
     pub name: String,
-    /// What it runs on.
+    /// Its architecture.
     pub arch: Arch,
-    /// What QEMU gets as `-kernel`.
+    /// The file for QEMU's `-kernel`.
     pub image: PathBuf,
-    /// SHA-256 of the image as it was found, hexadecimal; `image` may be what is in it.
+    /// SHA-256 of the original image, hexadecimal; `image` may be its unpacked payload.
     pub image_sha256: String,
-    /// As `uname -r` prints it.
+    /// Its release, as `uname -r` prints it.
     pub release: String,
-    /// What the name asks of its command line, e.g. `preempt=none`.
+    /// Parameters that its name implies, such as `preempt=none`.
     pub parameters: Vec<String>,
-    /// The preemption model that it must report once it runs; absent if no configuration
-    /// tells it.
+    /// The preemption model that the running kernel must report; `None` if no configuration tells.
     pub model: Option<Model>,
-    /// Its configuration, if that is known.
+    /// Its configuration, if known.
     pub config: Option<PathBuf>,
-    /// What holds its modules: a folder such as `/lib/modules/RELEASE`, or a build tree.
+    /// The folder of its modules: one such as `/lib/modules/RELEASE`, or a build tree.
     pub modules: Option<PathBuf>,
-    /// Package and version, of one of Debian's.
+    /// Package and version of a Debian kernel.
     pub package: Option<String>,
 }
 
-/// The kernels of this machine: its cache and what its package manager reaches.
+/// The kernels available to this machine: in its cache and through its package manager.
 #[derive(Debug)]
 pub struct Kernels {
     cache: Cache,
     tools: Tools,
-    /// Where `boot` and `lib` of installed kernels are.
+    /// The root folder below which installed kernels have `boot` and `lib`.
     root: PathBuf,
 }
 
 impl Kernels {
-    /// With the cache in `$PUNCTUAL_CACHE`, else `$XDG_CACHE_HOME/punctual`, else
-    /// `~/.cache/punctual`. Nothing is written before something is kept.
+    /// Uses the cache in `$PUNCTUAL_CACHE`, otherwise `$XDG_CACHE_HOME/punctual` or
+    /// `~/.cache/punctual`. Nothing is written before something is stored.
     ///
     /// # Errors
-    /// None of these variables, nor `HOME`, is set.
+    /// Neither these variables nor `HOME` are set.
     pub fn of_user() -> Result<Self> {
         Ok(Self { cache: Cache::of_user()?, tools: Tools::default(), root: "/".into() })
     }
 
-    /// Where kernels are kept.
+    /// The folder of the cache.
     #[must_use]
     pub fn cache_folder(&self) -> &Path {
         &self.cache.folder
     }
 
-    /// Debian's kernels that are here or can be downloaded for an architecture, the newest
-    /// last. `say` hears why those that could be downloaded are not among them.
+    /// Debian's kernels for an architecture that are here or can be downloaded, the newest
+    /// last. `say` is told why the downloadable ones are missing, if they are.
     ///
     /// # Errors
     /// The cache cannot be read.
@@ -115,13 +114,13 @@ impl Kernels {
         Ok(all)
     }
 
-    /// Downloads a kernel of Debian's unless it is here. Of `debian:rt` and the like that
-    /// is the newest that apt knows.
+    /// Downloads a Debian kernel unless it is here. Names without a version, such as
+    /// `debian:rt`, mean the newest that apt knows.
     ///
     /// # Errors
-    /// The name is wrong or a path; apt or dpkg is missing or does not know the package or
-    /// the architecture; the network, the disk or the cache's folder fails. The text
-    /// says what to do.
+    /// The name is wrong or is a path; apt or dpkg is missing or does not know the package or
+    /// the architecture; the network, the disk or the cache's folder fails. The text says what
+    /// to do.
     pub fn fetch(
         &self,
         spec: &str,
@@ -145,13 +144,13 @@ impl Kernels {
         }
     }
 
-    /// The kernel of this name or path. `modules` are those of a kernel that is named by an
-    /// image file, or other ones than a kernel's own. With `fetch_if_missing` the newest of Debian's is
-    /// downloaded if apt knows a newer one than is here; if that fails, one that is here is used.
-    /// `say` hears what takes time and what is other than expected.
+    /// The kernel of this name or path. `modules` is the folder of modules for an image file,
+    /// or replaces a kernel's own. With `fetch_if_missing` the newest Debian kernel is
+    /// downloaded if apt knows a newer one than is here; if that fails, the one that is here
+    /// is used. `say` is told what takes time and what is unexpected.
     ///
     /// # Errors
-    /// As [`Kernels::fetch`]; or the kernel does not boot on `arch`, cannot have the
+    /// Those of [`Kernels::fetch`]; or the kernel does not boot on `arch`, cannot have the
     /// preemption model, or is not here. The text says what to do.
     pub fn resolve(
         &self,
@@ -220,7 +219,7 @@ impl Kernels {
         })
     }
 
-    /// Downloads what was asked for if it is newer than what is here.
+    /// Downloads the requested kernel if it is newer than the one here.
     fn fetch_newer(
         &self,
         asked: &Debian,
@@ -242,7 +241,7 @@ impl Kernels {
     }
 
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
-        // `..` and links are names of their own for nobody.
+        // A path such as `..` or a link would give a meaningless name.
         let path = fs::canonicalize(path).map_err(|error| {
             anyhow!("no kernel at {}: {error}; use one of\n{FORMS}", path.display())
         })?;
@@ -253,7 +252,7 @@ impl Kernels {
         let config = if is_tree {
             Some(path.join(".config"))
         } else {
-            // As /boot and unpacked packages have it.
+            // The layout of /boot and of unpacked packages.
             Some(path.with_file_name(format!("config-{}", image.release)))
                 .filter(|config| config.exists())
         };
@@ -274,8 +273,8 @@ impl Kernels {
     }
 }
 
-/// Whether an offer is a newer kernel than one that is here. A new revision of the same ABI
-/// is no other kernel: what was measured stays comparable.
+/// Whether an offer is a newer kernel than the one here. A new revision of the same ABI does
+/// not count, which keeps measurements comparable.
 fn is_newer(offer: &Offer, here: &Local) -> bool {
     spec::version_key(&offer.name) > spec::version_key(&here.name)
 }

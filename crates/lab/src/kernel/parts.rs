@@ -1,8 +1,8 @@
-//! Where a Debian package of a kernel has what.
+//! Where a Debian kernel package has its files.
 
 use std::path::{Path, PathBuf};
 
-/// The parts of an unpacked or installed package of Debian's.
+/// The files of an unpacked or installed Debian package.
 pub(super) struct Parts {
     pub(super) release: String,
     pub(super) image: PathBuf,

@@ -1,4 +1,4 @@
-//! Kernels as they are asked for.
+//! Kernels as they are requested.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
 
-/// What can be asked for.
+/// The ways to name a kernel.
 pub const FORMS: &str = "  \
   debian:MODEL                                 Debian's newest kernel, with this preemption model:
                                                none, voluntary, full, lazy or rt
@@ -16,19 +16,19 @@ pub const FORMS: &str = "  \
   PATH                                         a vmlinuz, bzImage, Image or vmlinux file, or the
                                                build tree of a kernel";
 
-/// A kernel that was asked for.
+/// A kernel as requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spec {
     Debian(Debian),
     Path(PathBuf),
 }
 
-/// One or any kernel of Debian's.
+/// A particular Debian kernel, or the newest one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Debian {
-    /// Which one, such as `6.1.0-56`; none: the newest.
+    /// Its ABI name, such as `6.1.0-56`; `None`: the newest.
     pub(super) abi: Option<String>,
-    /// The model; else the one that the kernel has by itself. [`Model::Rt`] is another package.
+    /// The preemption model; `None`: the kernel's default. [`Model::Rt`] is a different package.
     pub(super) model: Option<Model>,
 }
 
@@ -72,9 +72,9 @@ impl fmt::Display for Debian {
     }
 }
 
-/// Whether this is the ABI name of one of Debian's kernels: `6.1.0-56`,
-/// `6.12.43+deb13`, `6.12-rc6`; not `6.12`, whose package is a meta package, nor
-/// `6.1.0-56-cloud`, which is another flavour.
+/// Whether this is the ABI name of a Debian kernel: `6.1.0-56`, `6.12.43+deb13` or `6.12-rc6`,
+/// but neither `6.12`, which is a meta package, nor `6.1.0-56-cloud`, which is another
+/// flavour.
 fn is_abi(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+~".contains(&byte);
     let part = |part: &str| {
@@ -86,12 +86,12 @@ fn is_abi(text: &str) -> bool {
         && text.split('-').all(part)
 }
 
-/// The package of a kernel, which is `linux-image-` and the name of its release.
+/// The package of a kernel: `linux-image-` and its release.
 pub(super) fn package_name(abi: &str, rt: bool, arch: Arch) -> String {
     format!("linux-image-{abi}{}-{}", if rt { "-rt" } else { "" }, arch.debian())
 }
 
-/// ABI and whether it is the real-time flavour, of a package's name; `None` for other packages
+/// ABI name of a package and whether it is the real-time flavour; `None` for other packages
 /// (debug symbols, unsigned, cloud, other architectures).
 pub(super) fn of_package(name: &str, arch: Arch) -> Option<(&str, bool)> {
     let flavour =
@@ -100,8 +100,8 @@ pub(super) fn of_package(name: &str, arch: Arch) -> Option<(&str, bool)> {
     Some((abi.unwrap_or(flavour), abi.is_some())).filter(|(abi, _)| is_abi(abi))
 }
 
-/// Orders versions by their numbers: `6.1.0-9` before `6.1.0-56`. Unlike dpkg's
-/// order it knows nothing of `~`.
+/// Orders versions by their numbers: `6.1.0-9` before `6.1.0-56`. Unlike dpkg, it does not
+/// know `~`.
 pub(super) fn version_key(text: &str) -> Vec<(u64, &str)> {
     let is_digit = |character: char| character.is_ascii_digit();
     let mut key = Vec::new();

@@ -35,7 +35,7 @@ cp "$tools/vmlinuz" "$3/boot/vmlinuz-$r"
 case "$r" in *-rt-*) c=rt ;; *) c=stock ;; esac
 cp "$tools/config-$c" "$3/boot/config-$r""#;
 
-/// A machine of its own: its cache, its root folder and its commands.
+/// A machine for one test, with a separate cache, root folder and commands.
 struct Machine {
     folder: Folder,
     kernels: Kernels,

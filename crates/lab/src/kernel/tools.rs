@@ -9,22 +9,22 @@ use anyhow::Result;
 /// The commands of apt and dpkg.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    /// The folder that they are in; none: as `PATH` has them. For tests.
+    /// The folder that contains them; `None`: they are found in `PATH`. For tests.
     pub(super) folder: Option<PathBuf>,
 }
 
 impl Tools {
-    /// One of them, with what it reads and says kept apart from ours.
+    /// One of the commands, without our input and with a fixed locale.
     pub(super) fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let path =
             self.folder.as_ref().map_or_else(|| program.into(), |folder| folder.join(program));
         let mut command = Command::new(path);
-        // What they print is read, in the language of its authors.
+        // Their output is parsed, so it must not be translated.
         command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
         command
     }
 
-    /// What it does, waited for.
+    /// Runs it and waits for its output.
     ///
     /// # Errors
     /// It cannot be started.
@@ -32,8 +32,8 @@ impl Tools {
         self.command(program, arguments).output().map_err(|error| not_run(program, error))
     }
 
-    /// What it prints, whether it fails or not: a package that is not there is a
-    /// failure of apt-cache and dpkg-query, and what is there they print.
+    /// Its standard output, whether it fails or not: apt-cache and dpkg-query fail for a
+    /// missing package, but still print the others.
     ///
     /// # Errors
     /// It cannot be started.
@@ -43,7 +43,7 @@ impl Tools {
     }
 }
 
-/// The error of a command that could not be started.
+/// Explains why a command could not be started.
 pub(super) fn not_run(program: &str, error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::NotFound {
         return anyhow::anyhow!(
@@ -54,7 +54,7 @@ pub(super) fn not_run(program: &str, error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(format!("cannot run {program}"))
 }
 
-/// The last line of an output of apt or dpkg that says what went wrong.
+/// The last error line in the output of apt or dpkg.
 pub(super) fn last_error(stderr: &str) -> String {
     let is_error = |line: &&str| line.starts_with("E:") || line.contains("error:");
     let last = stderr.lines().rfind(is_error).or_else(|| stderr.lines().next_back());

@@ -1,4 +1,4 @@
-//! The build tree of a kernel.
+//! Build trees of kernels.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use super::config::Config;
 use super::spec::FORMS;
 use crate::arch::Arch;
 
-/// The image to boot of a build tree.
+/// The image to boot from a build tree.
 ///
 /// # Errors
-/// It is no build tree, of another architecture, or has not been built.
+/// It is not a build tree, is for another architecture, or has not been built.
 pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     let config = tree.join(".config");
     ensure!(
@@ -22,7 +22,7 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     );
     let config = Config::read(&config)?;
     let (option, images): (_, &[&str]) = match arch {
-        // A vmlinux is never older than the bzImage that is made of it.
+        // A vmlinux is never older than the bzImage made from it.
         Arch::X86_64 => ("X86_64", &["vmlinux", "arch/x86/boot/bzImage"]),
         Arch::Aarch64 => ("ARM64", &["arch/arm64/boot/Image", "arch/arm64/boot/Image.gz"]),
     };
@@ -33,7 +33,7 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
     );
     let mut built = images.iter().map(|image| tree.join(image)).filter(|image| image.is_file());
     let first = built.next();
-    // Without a PVH entry the bzImage beside a vmlinux is what boots.
+    // If the vmlinux has no PVH entry, the bzImage next to it is booted.
     let boots = match built.next() {
         Some(packed) if arch == Arch::X86_64 && !config.has("PVH") => Some(packed),
         _ => first,
