@@ -1,5 +1,5 @@
-//! The command line, defined once: help, man pages, completions and the reading
-//! of arguments all come from [`command`].
+//! The command line, defined once: help, man pages, completions and argument parsing all come
+//! from [`command`].
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 
@@ -12,14 +12,14 @@ mod run;
 pub use args::spelled;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
 
-/// The command that a load's supervisor is started with; no part of the interface.
+/// The internal command that starts a load's supervisor.
 pub const LOAD_SUPERVISOR: &str = "__load";
 
-/// Columns that help is wrapped at on a wider terminal.
+/// Width of help on wider terminals, columns.
 const HELP_WIDTH: usize = 100;
 
-/// Columns that help is laid out for at least. Examples are written for this width: wrapped
-/// by clap they could no longer be pasted; wrapped by the terminal they can.
+/// Least width of help, columns. Examples are written for this width: they can still be pasted
+/// if the terminal wraps them, but not if clap does.
 const LEAST_HELP_WIDTH: usize = 80;
 
 /// The whole command line.
@@ -175,7 +175,7 @@ fn load() -> Command {
         .arg(
             Arg::new("load")
                 .value_name("LOAD")
-                .help("The load. + joins loads that run together; parameters follow the name, as in hackbench:groups=4")
+                .help("The load. + joins loads that run together; parameters follow the name, such as hackbench:groups=4")
                 .required(true),
         )
         .arg(

@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 use clap::ArgMatches;
 
@@ -15,10 +15,10 @@ mod restore;
 mod run;
 mod show;
 
-/// Does what was asked for.
+/// Executes the requested command.
 ///
 /// # Errors
-/// What stopped it, in words for people.
+/// Why it stopped, worded for people.
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(Ending::Done);

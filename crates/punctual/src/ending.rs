@@ -1,20 +1,20 @@
-//! How a command ended, and the exit status that says so.
+//! How a command ended, and the corresponding exit status.
 
 use punctual_core::schema::{Outcome, Run, RunState};
 
-/// Exit status of a usage error and of an error of punctual or of the board.
+/// Exit status of usage errors, and of errors of punctual or the board.
 pub const ERROR: u8 = 2;
 
-/// How a command that did its work ended.
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Done, and nothing to judge.
+    /// Done, with nothing to judge.
     Done,
     /// Judged.
     Judged(Outcome),
     /// Two runs that should be identical are not.
     Different,
-    /// The runs cannot be compared; which and why has been reported.
+    /// The runs cannot be compared; the reason has been reported.
     Refused,
     /// A sample was above the break value.
     Broken,
@@ -28,8 +28,8 @@ pub enum Ending {
     Interrupted,
 }
 
-/// The exit status of a command line that cannot be read; `status` is the usual one. The
-/// command that judges for `git bisect run` must not call a kernel bad by it.
+/// The exit status for a command line that cannot be parsed; `status` is the usual one. `lab
+/// check` differs, because `git bisect run` must not take the kernel for a bad one.
 pub fn of_usage(arguments: &[String], status: u8) -> u8 {
     match arguments {
         [_, lab, check, ..] if status != 0 && lab == "lab" && check == "check" => {
@@ -54,9 +54,9 @@ impl Ending {
         }
     }
 
-    /// The ending of a run that left the record `run`. A signal takes precedence, since
-    /// the plan was not completed; then an error, since the evidence of the judgement may
-    /// be incomplete.
+    /// The ending of a run with the record `run`. A signal takes precedence, because the plan
+    /// was not completed; then an error, because the evidence for the verdict may be
+    /// incomplete.
     pub fn of(run: &Run, by_signal: bool, written: bool) -> Self {
         match run.state {
             _ if by_signal => Self::Interrupted,

@@ -13,8 +13,7 @@ mod plans;
 mod request;
 mod store;
 
-/// A panic unwinds: what was changed on the machine is undone as the journal of it is dropped,
-/// and loads end with their set. The message is written when it begins.
+/// A panic unwinds, so that the journal and the loads clean up when they are dropped.
 fn main() -> ExitCode {
     std::panic::catch_unwind(start).unwrap_or(ExitCode::from(ending::ERROR))
 }
@@ -22,14 +21,14 @@ fn main() -> ExitCode {
 fn start() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    // A load's supervisor forks: nothing may run before it.
+    // First, because a load's supervisor forks and must not have threads.
     if let [_, command, order @ ..] = &arguments[..]
         && command == cli::LOAD_SUPERVISOR
     {
         let status = punctual_suite::harness::supervisor::supervisor_main(order);
         return ExitCode::from(u8::try_from(status).unwrap_or(1));
     }
-    // Supervisors are process 1 too, of their namespaces: they are known by now.
+    // After the check for supervisors, which are process 1 of their namespaces too.
     if init::is_init() {
         init::init_main();
         return ExitCode::FAILURE;

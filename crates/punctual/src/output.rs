@@ -1,18 +1,18 @@
-//! What programs and people read on stdout.
+//! Output to stdout and stderr, for programs and people.
 
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use serde::Serialize;
 
-/// Columns that texts are laid out for without a terminal.
+/// Width of texts when stdout is not a terminal, columns.
 const DEFAULT_WIDTH: usize = 100;
 
-/// Writes to stdout. A reader that went away (`| head`) has seen what it wanted:
-/// that is not an error and does not change the exit status.
+/// Writes to stdout. A reader that went away (`| head`) has seen what it wanted: this is not
+/// an error and does not change the exit status.
 ///
 /// # Errors
-/// If the text cannot be written for another reason, such as a full disk.
+/// The text cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -21,14 +21,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Says what went wrong on stderr, after the program's name. If stderr cannot be written
-/// to (its reader went away), nobody is left to tell: no reason to panic.
+/// Prints an error to stderr after the program's name. If stderr cannot be written to (its
+/// reader went away), there is nobody left to tell and no reason to panic.
 pub fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "punctual: {text}");
 }
 
-/// Prints what clap made of the arguments: help and version as they are, an error under the
-/// program's name, as every other error.
+/// Prints clap's messages: help and version unchanged, errors after the program's name like
+/// all other errors.
 pub fn explain(error: &clap::Error) {
     if error.use_stderr() {
         complain(&text_of(error));
@@ -54,10 +54,10 @@ pub fn fail_as_json(arguments: &[String], status: u8, text: &str) {
     }
 }
 
-/// Writes a value as JSON, indented, to stdout.
+/// Writes a value to stdout as indented JSON.
 ///
 /// # Errors
-/// As [`print()`].
+/// Those of [`print()`].
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
@@ -69,7 +69,7 @@ pub fn width() -> usize {
         .map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
 }
 
-/// Whether stdout takes colours: a terminal, unless `NO_COLOR` (no-color.org) is set.
+/// Whether to use colours: stdout is a terminal and `NO_COLOR` (no-color.org) is not set.
 pub fn colour() -> bool {
     let unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

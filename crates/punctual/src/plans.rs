@@ -1,24 +1,24 @@
-//! The plans that come with punctual, and those in files.
+//! Plans: those built in, and those in files.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use punctual_core::plan::Plan;
 
-/// A plan that comes with punctual.
+/// A built-in plan.
 pub struct BuiltIn {
     /// Its name, as given to `--plan`.
     pub name: &'static str,
     /// One line for lists.
     pub summary: &'static str,
-    /// The TOML file.
+    /// The text of its TOML file.
     pub text: &'static str,
 }
 
-/// The plan that is run where none is named.
+/// The plan that runs if none is named.
 pub const DEFAULT: &str = "standard";
 
-/// Every plan that comes with punctual.
+/// Every built-in plan.
 pub static PLANS: &[BuiltIn] = &[
     BuiltIn {
         name: DEFAULT,
@@ -58,25 +58,24 @@ pub static PLANS: &[BuiltIn] = &[
 ];
 
 impl BuiltIn {
-    /// Reads it.
+    /// Parses the plan.
     ///
     /// # Errors
-    /// Where it has no such variant.
+    /// It has no such variant.
     pub fn plan(&self, variant: Option<&str>) -> anyhow::Result<Plan> {
         Ok(Plan::from_toml_variant(self.text, variant)?)
     }
 }
 
-/// The plan of that name that comes with punctual.
+/// The built-in plan of that name.
 pub fn find(name: &str) -> Option<&'static BuiltIn> {
     PLANS.iter().find(|plan| plan.name == name)
 }
 
-/// The plan of a name that comes with punctual, or of a file, in one of its variants.
+/// A plan by the name of a built-in one or of a file, in one of its variants.
 ///
 /// # Errors
-/// A message that names the file and what is wrong with it, or the plans or variants
-/// there are.
+/// A message that names the file and what is wrong with it, or lists the known plans or variants.
 pub fn load(name: &str, variant: Option<&str>) -> anyhow::Result<Plan> {
     if let Some(plan) = find(name) {
         return plan.plan(variant);
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!((plan.cells.len(), plan.cells[0].duration_ns), (2, 5 * SECOND_NS));
     }
 
-    /// The plans that follow a publication are found beside its figures, and have a
+    /// The plans that follow a publication are kept next to its figures, and have a
     /// variant that a virtual board affords.
     #[test]
     fn plans_of_publications_have_figures_and_a_virtual_variant() {

@@ -1,4 +1,4 @@
-//! What `run` was asked for: a plan, and how to run it.
+//! What `run` was asked to do: a plan, and how to run it.
 
 use std::collections::BTreeMap;
 
@@ -15,27 +15,27 @@ use punctual_suite::{costs, probes};
 use crate::cli::{self, DEFAULT_DURATION_NS, PROBE_OPTIONS};
 use crate::plans;
 
-/// What a command measures where it is not told.
+/// What a command measures by default.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
-    /// The plan where no probe is given.
+    /// The plan if no probe is given.
     plan: &'static str,
-    /// The variant of a plan that has it.
+    /// The variant of the plan, if the plan has it.
     variant: Option<&'static str>,
-    /// Warm-up of the probes given, ns.
+    /// Warm-up of the given probes, ns.
     warmup_ns: Option<u64>,
 }
 
-/// What `run` measures.
+/// The defaults of `run`.
 pub const HERE: Defaults = Defaults { plan: plans::DEFAULT, variant: None, warmup_ns: None };
 
-/// What the lab's commands measure: a virtual board has no caches to warm and no time for
-/// an hour.
+/// The defaults of the lab's commands: a virtual board has no caches to warm, and an hour
+/// there takes too long.
 pub const LAB: Defaults =
     Defaults { plan: "lab", variant: Some("virtual"), warmup_ns: Some(SECOND_NS / 5) };
 
-/// The plan: that of `--plan` (the default one where no probe is given), then
-/// every probe given under every load.
+/// The plan: first that of `--plan` (the default plan if no probe is given), then every given
+/// probe under every load.
 ///
 /// # Errors
 /// A message that names what is unknown or does not fit together.
@@ -72,7 +72,7 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
     engine::canonical(&plan).map_err(|error| anyhow!(error))
 }
 
-/// A plan in the variant asked for, else in the command's own where it has that.
+/// A plan in the requested variant, otherwise in the command's default variant if it has that.
 fn named_in(name: &str, variant: Option<&str>, defaults: &Defaults) -> anyhow::Result<Plan> {
     if variant.is_none()
         && defaults.variant.is_some()
@@ -83,12 +83,12 @@ fn named_in(name: &str, variant: Option<&str>, defaults: &Defaults) -> anyhow::R
     plans::load(name, variant)
 }
 
-/// An option of a command that may have it.
+/// The value of an option that the command may not have.
 fn given<'a, T: Clone + Send + Sync + 'static>(matches: &'a ArgMatches, id: &str) -> Option<&'a T> {
     matches.try_get_one(id).ok().flatten()
 }
 
-/// Lets the judgement given on the command line replace the plan's.
+/// Replaces the plan's rule by the one given on the command line.
 pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
     if let Some(deadline) = given::<u64>(matches, "deadline") {
         plan.deadline_ns = Some(*deadline);
@@ -104,7 +104,7 @@ pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
     }
 }
 
-/// How to run the plan, beside the plan.
+/// How to run the plan.
 pub fn options(matches: &ArgMatches) -> Options {
     let text = |id: &str| matches.get_one::<String>(id).cloned();
     let ns = |id: &str| matches.get_one::<u64>(id).copied();
@@ -128,8 +128,8 @@ pub fn options(matches: &ArgMatches) -> Options {
     }
 }
 
-/// A plan says all of its cells itself: an option that would have no effect is
-/// an error, not a surprise.
+/// A plan defines its cells completely. An option that would have no effect is an error, not a
+/// surprise.
 fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["load", "duration", "loops"]);
@@ -138,12 +138,12 @@ fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
     };
     let option = spelled(id);
     bail!(
-        "{option} needs a probe, as in `wakeup {option} …`: \
-         the cells of the plan \"{plan}\" say it themselves"
+        "{option} needs a probe, such as `wakeup {option} …`: \
+         it does not change the cells of the plan \"{plan}\""
     )
 }
 
-/// An option as it is written: the short form where there is one.
+/// An option as users write it: the short form if there is one.
 fn spelled(id: &str) -> String {
     let command = cli::command();
     let run = command.find_subcommand("run");
@@ -160,7 +160,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         .iter()
         .filter_map(|option| {
             let text = matches.get_one::<String>(option.name)?;
-            // A comma would end the parameter on a name.
+            // On the command line a comma would end the parameter.
             Some((option.name, text.replace(',', "+")))
         })
         .collect();
@@ -209,8 +209,8 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
     Ok(cells)
 }
 
-/// A probe with its parameters; without an entry if a later version brings it, or if it is a
-/// cost, which has no threads and releases.
+/// A probe with its parameters. The entry is `None` for a planned probe, and for a cost, which
+/// has no threads and releases.
 fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
     if costs::find(&named.name).is_ok() {
@@ -233,8 +233,8 @@ fn subject(name: &str) -> Subject {
     }
 }
 
-/// Whether an option becomes a parameter of the probe; which a planned one will take
-/// is not known yet.
+/// Whether an option becomes a parameter of the probe. It is not known yet which ones a
+/// planned probe will take.
 fn takes(named: &Named, entry: Option<&ProbeEntry>, name: &str) -> bool {
     costs::find(&named.name).is_err() && entry.is_none_or(|entry| has(entry, name))
 }

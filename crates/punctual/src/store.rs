@@ -1,7 +1,7 @@
-//! Run directories, read.
+//! Reads run directories.
 //!
-//! Invariant: nothing in a run directory makes this panic. What can be read is
-//! read, and what cannot is named in [`LoadedRun::damage`].
+//! Invariant: nothing in a run directory makes this panic. What can be read is read, and
+//! [`LoadedRun::damage`] names the rest.
 
 mod cell_files;
 mod find;

@@ -1,17 +1,17 @@
-//! Values of options, and the options that several commands have.
+//! Values of options, and options that several commands share.
 
 use clap::Arg;
 use punctual_core::plan::Plan;
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
-/// A parser of durations in which a bare number means `bare`, ns.
+/// A parser of durations (ns) that reads a bare number in the unit `bare`.
 pub fn duration(
     bare: BareNumber,
 ) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| parse_duration_ns(text, bare).map_err(|error| error.to_string())
 }
 
-/// A duration above zero; a bare number is seconds. ns.
+/// A duration above zero, ns; a bare number is in seconds.
 pub fn positive_seconds(text: &str) -> Result<u64, String> {
     match duration(BareNumber::Seconds)(text)? {
         0 => Err("must be above zero".to_owned()),
@@ -19,9 +19,9 @@ pub fn positive_seconds(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A deadline, which must have a unit. ns.
+/// A deadline, ns, which must have a unit.
 fn deadline(text: &str) -> Result<u64, String> {
-    // Nothing is above zero in any unit: not one to be told to write one.
+    // Zero is refused in any unit, so do not ask for one.
     let bare_zero = text.trim() == "0";
     match if bare_zero { 0 } else { duration(BareNumber::Refused)(text)? } {
         0 => Err("must be above zero".to_owned()),
@@ -30,7 +30,7 @@ fn deadline(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A probability, between 0 and 1, both excluded.
+/// A probability strictly between 0 and 1.
 fn probability(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
@@ -38,7 +38,7 @@ fn probability(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How a run is judged.
+/// Options for how a run is judged.
 pub fn judgement() -> [Arg; 4] {
     let probability_of = |id: &'static str, help: String| {
         Arg::new(id).long(id).value_name("P").help(help).value_parser(probability)
@@ -72,7 +72,7 @@ pub fn judgement() -> [Arg; 4] {
     ]
 }
 
-/// An option as it is written: its short form if it has one.
+/// An option as users write it: its short form if it has one.
 pub fn spelled(arg: &Arg) -> String {
     match (arg.get_short(), arg.get_long()) {
         (Some(short), _) => format!("-{short}"),

@@ -1,4 +1,4 @@
-//! The command `lab` and its own commands.
+//! The command `lab` and its subcommands.
 
 use std::path::PathBuf;
 
@@ -201,7 +201,7 @@ fn board() -> Vec<Arg> {
             .help(format!("Devices besides the board's own: {}; runs with virtio-disk may not repeat exactly", devices.join(", ")))
             .value_delimiter(',')
             .action(ArgAction::Append),
-        value("module", "NAME", "Load this kernel module and its dependencies; parameters follow the name, as in \"loop max_loop=1\"")
+        value("module", "NAME", "Load this kernel module and its dependencies; parameters follow the name, such as \"loop max_loop=1\"")
             .action(ArgAction::Append),
         value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
             .value_parser(clap::value_parser!(PathBuf))

@@ -11,15 +11,15 @@ use punctual_suite::{loads, probes};
 use super::args::{duration, judgement, positive_seconds};
 use crate::plans::PLANS;
 
-/// How long a cell is measured if nothing says, ns.
+/// Default duration of a cell, ns.
 pub const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
 
-/// An option that sets a parameter of the probes given.
+/// An option that sets a parameter of the given probes.
 pub struct ProbeOption {
-    /// The parameter, and the long name of the option.
+    /// The parameter, which is also the long name of the option.
     pub name: &'static str,
     short: Option<char>,
-    /// What the option adds to the parameter's own help.
+    /// Text to append to the parameter's help.
     note: &'static str,
 }
 
@@ -27,7 +27,7 @@ const fn option(name: &'static str, short: Option<char>, note: &'static str) -> 
     ProbeOption { name, short, note }
 }
 
-/// The options that are parameters of probes; what they are is in the registry.
+/// The options that set probe parameters; the registry defines their values.
 pub static PROBE_OPTIONS: &[ProbeOption] = &[
     option("threads", Some('t'), ""),
     option("priority", Some('p'), ""),
@@ -181,7 +181,7 @@ fn how() -> Vec<Arg> {
     ]
 }
 
-/// Microseconds, or none for `none`.
+/// Microseconds; `None` for the word none.
 fn dma_latency(text: &str) -> Result<Option<u32>, String> {
     match text {
         "none" => Ok(None),
@@ -208,7 +208,7 @@ fn output() -> Vec<Arg> {
     ]
 }
 
-/// Probes with their parameters, and loads: what the registries say.
+/// The probes and loads with their parameters, from the registries.
 fn registries() -> String {
     let mut text = String::from("Probes and their parameters:");
     for probe in probes::there() {

@@ -19,7 +19,7 @@ fn helps(width: usize) -> Vec<(String, String)> {
 }
 
 /// The command lines of punctual in a text: lines that start with its name, or have it
-/// behind `sudo` or two spaces; continued lines are joined, pipes and redirections cut off.
+/// after `sudo` or two spaces; continued lines are joined, pipes and redirections cut off.
 fn examples(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().map(|line| line.rsplit_once(":  ").map_or(line, |(_, line)| line));

@@ -10,10 +10,10 @@ mod kernels;
 mod progress;
 mod run;
 
-/// Does what was asked for.
+/// Executes the requested subcommand.
 ///
 /// # Errors
-/// What stopped it; nothing was booted then.
+/// Why it stopped; nothing has been booted.
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let Some((name, matches)) = matches.subcommand() else {
         return Ok(Ending::Done);

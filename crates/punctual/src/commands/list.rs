@@ -1,4 +1,4 @@
-//! `punctual list`: what there is, from the registries.
+//! `punctual list`: what exists, from the registries.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use entry::{Entry, of_cost, of_load, of_plan, of_probe, of_run};
 
 type Lister = fn() -> Vec<Entry>;
 
-/// What can be listed: the key in JSON and the title, and what is in it.
+/// What can be listed: the key in JSON, which is also the title, and its content.
 const KINDS: [(&str, Lister); 5] = [
     ("probes", || probes::there().map(of_probe).collect()),
     ("loads", || loads::there().map(of_load).collect()),
@@ -25,13 +25,13 @@ const KINDS: [(&str, Lister); 5] = [
     ("runs", || crate::store::all().iter().map(|path| of_run(path)).collect()),
 ];
 
-/// What a later version brings.
+/// What is planned for a later version.
 const PLANNED: [(&str, Lister); 2] = [
     ("planned_probes", || probes::planned().map(of_probe).collect()),
     ("planned_loads", || loads::planned().map(of_load).collect()),
 ];
 
-/// Lists one kind or all but the runs, what is planned, or explains one entry.
+/// Lists one kind, everything except runs, or what is planned; or explains one entry.
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let json = matches.get_flag("json");
     let what = matches.get_one::<String>("what").map(String::as_str);

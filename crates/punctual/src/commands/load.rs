@@ -1,4 +1,4 @@
-//! `punctual load`: only the load.
+//! `punctual load`: runs only a load.
 
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ fn ending(interrupted: bool, work: &[LoadWork]) -> Ending {
     if troubled { Ending::Failed } else { Ending::Done }
 }
 
-/// Looks at the load every second until its time is over; whether a signal ended it.
+/// Polls the load every second until its time is over; returns whether a signal ended it.
 fn watch(
     load: &mut LoadSet,
     signals: &Signals,
@@ -80,7 +80,7 @@ fn watch(
     Ok(false)
 }
 
-/// What the parts did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
+/// What each part did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
 fn line(second: u64, before: &[PartSample], now: &[PartSample]) -> String {
     let parts: Vec<_> = now.iter().zip(before).map(|(now, before)| part(before, now)).collect();
     format!("{second:4} s  {}\n", parts.join(" · "))

@@ -1,4 +1,4 @@
-//! Man pages and completions, made from the definitions of the command line.
+//! Man pages and completions, generated from the definition of the command line.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub fn pages(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The page of a command, and those of the commands below it.
+/// The pages of a command and of its subcommands.
 fn write_pages(command: &clap::Command, folder: &Path) -> anyhow::Result<()> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = folder.join(format!("{name}.1"));

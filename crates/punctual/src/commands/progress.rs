@@ -1,4 +1,4 @@
-//! How a run goes: the progress line, and the snapshot that SIGUSR1 asks for.
+//! Progress of a run: the progress line, and the snapshot that SIGUSR1 asks for.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,10 +13,10 @@ use punctual_suite::engine::{Observer, Progress};
 
 const LINE: &str = "{bar:20} cell {prefix}  {wide_msg}";
 
-/// Follows a run on stderr: one line that is rewritten, on a terminal only.
+/// Follows a run on stderr: one line that is rewritten, only on a terminal.
 pub struct Follower {
     bar: ProgressBar,
-    /// What each cell takes at most, warm-up included, ns.
+    /// The longest time that each cell takes, warm-up included, ns.
     cells: Vec<u64>,
     warmup_ns: u64,
     before_ns: u64,
@@ -44,13 +44,13 @@ impl Follower {
         }
     }
 
-    /// Takes the line away: what follows is the summary.
+    /// Removes the line before the summary is printed.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 
     fn draw(&self, max_ns: Option<i64>) {
-        // Where nobody sees the line, the collector's second is not spent on it.
+        // If nobody sees the line, do not spend the collector's time on it.
         if self.bar.is_hidden() {
             return;
         }
@@ -99,7 +99,7 @@ impl Observer for Follower {
 
     fn snapshot(&mut self) {
         let text = snapshot(&self.key, self.measured_ns, &self.threads);
-        // Where nobody reads stderr any more, nobody waits for a snapshot.
+        // If nobody reads stderr any more, nobody waits for a snapshot.
         let _ = self.bar.suspend(|| io::stderr().write_all(text.as_bytes()));
     }
 
@@ -110,7 +110,7 @@ fn sum(times_ns: &[u64]) -> u64 {
     times_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
 }
 
-/// Hours, minutes and seconds, as `1:02:05` or `0:07`.
+/// Hours, minutes and seconds, such as `1:02:05` or `0:07`.
 fn clock_face(ns: u64) -> String {
     let seconds = ns / SECOND_NS;
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -121,7 +121,7 @@ fn clock_face(ns: u64) -> String {
     }
 }
 
-/// One line a thread, of the blocks that are finished.
+/// One line per thread, from the finished blocks.
 fn snapshot(key: &str, measured_ns: u64, threads: &[Moments]) -> String {
     let mut text = format!("{key}: {} measured\n", words::instant(measured_ns));
     for (number, moments) in threads.iter().enumerate() {

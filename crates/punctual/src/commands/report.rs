@@ -30,7 +30,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The runs that were named, read; for a set those that it holds.
+/// Reads the named runs; for a set, all runs in it.
 pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     let mut runs = Vec::new();
     for name in matches.get_many::<String>("runs").into_iter().flatten() {
@@ -41,12 +41,12 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     Ok(runs)
 }
 
-/// Writes the report of runs to one HTML file.
+/// Writes the report on these runs to one HTML file.
 pub fn write(runs: &[LoadedRun], path: &Path, title: Option<String>) -> anyhow::Result<()> {
     fs::write(path, html(runs, &Options { title })).with_context(|| cannot_write(path))
 }
 
-/// Returns the paths of the figures.
+/// Writes the figures and returns their paths.
 fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
     let mut written = Vec::new();

@@ -13,7 +13,7 @@ use super::progress::Follower;
 use crate::ending::Ending;
 use crate::{output, request};
 
-/// Name of the report within the run directory.
+/// Name of the report in the run directory.
 pub const REPORT: &str = "report.html";
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -40,15 +40,15 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         match write_report(&dir, &path) {
             Ok(()) if matches.get_flag("json") => {}
             Ok(()) => output::print(&format!("      {}\n", path.display()))?,
-            // The measurement stands without its report.
+            // The measurement is valid without its report.
             Err(error) => output::complain(&format!("no report: {error:#}")),
         }
     }
     Ok(ending)
 }
 
-/// In a process of its own: drawing takes memory and time that grow with the length of the run,
-/// and neither is to count as the measurement's.
+/// Runs in a separate process: drawing takes memory and time that grow with the length of the
+/// run, and must not count as the measurement's.
 pub fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
     let here = std::env::current_exe().ok().filter(|path| path.exists());
     let dir = dir.canonicalize().context("the run directory")?;

@@ -20,7 +20,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             ending = Ending::Judged(run.run.verdict.outcome);
         }
         if matches.get_flag("json") {
-            // run.json has no place for what is wrong with its own directory.
+            // run.json cannot record damage of its own directory.
             run.damage.iter().for_each(|line| output::complain(line));
             output::print_json(&run.run)?;
         } else {

@@ -8,7 +8,7 @@ use punctual_core::layout::{CELL_FILES, CELLS};
 use punctual_core::run::CellData;
 use punctual_core::schema::{Cell, CellState};
 
-/// The folder of a cell; none where what `run.json` says cannot be one.
+/// The folder of a cell; `None` if the name in `run.json` is not a valid one.
 pub fn cell_folder(dir: &Path, cell: &Cell) -> Option<PathBuf> {
     let mut name = Path::new(&cell.dir).components();
     match (name.next(), name.next()) {
@@ -17,7 +17,7 @@ pub fn cell_folder(dir: &Path, cell: &Cell) -> Option<PathBuf> {
     }
 }
 
-/// Reads what a cell recorded; says in `damage` what is missing.
+/// Reads what a cell recorded, and adds to `damage` what is missing.
 pub fn read_cell(dir: &Path, cell: &Cell, damage: &mut Vec<String>) -> CellData {
     let mut data = CellData::default();
     let Some(folder) = cell_folder(dir, cell) else {

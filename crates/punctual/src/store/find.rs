@@ -1,4 +1,4 @@
-//! Which run is meant.
+//! Finds the run that a name refers to.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,11 @@ use punctual_lab::experiment::EXPERIMENT;
 
 use super::run_json::read_run;
 
-/// The directory of a run or of a set of runs: a path; or what is below [`RUNS`] by
-/// its name (`set/run` for one of a set), by the beginning of its name, or the run
-/// `last`.
+/// The directory of a run or of a set of runs. `name` is a path; a name below [`RUNS`]
+/// (`set/run` for a run of a set); the beginning of such a name; or `last` for the latest run.
 ///
 /// # Errors
-/// Where there is none, or several are meant; the message lists them.
+/// No run matches, or several do; the message lists them.
 pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     let path = Path::new(name);
     if path.exists() {
@@ -29,7 +28,7 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
         };
     }
     let name = name.trim_end_matches('/');
-    // A name without a slash is of a run or a set, one with a slash of a run in a set.
+    // A name without a slash is a run or a set, one with a slash is a run of a set.
     let depth = path.components().count();
     let begins = |run: &PathBuf| {
         let named: PathBuf = run.strip_prefix(RUNS).ok()?.components().take(depth).collect();
@@ -47,10 +46,10 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The directory of one run, named as for [`find`]; a set will do where it holds only one.
+/// The directory of one run, named as in [`find`]. A set will do if it contains only one run.
 ///
 /// # Errors
-/// As [`find`], and where a set of several runs is named; the message lists them.
+/// Those of [`find`]; or the name is that of a set of several runs, which the message lists.
 pub fn find_one(name: &str) -> anyhow::Result<PathBuf> {
     let path = find(name)?;
     match set(&path).as_deref() {
@@ -60,17 +59,17 @@ pub fn find_one(name: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The directories that a name stands for, as for [`find`]: a run, or the runs of a set.
+/// The directories that a name stands for (see [`find`]): one run, or all runs of a set.
 ///
 /// # Errors
-/// As [`find`].
+/// Those of [`find`].
 pub fn find_all(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     let path = find(name)?;
     Ok(set(&path).unwrap_or_else(|| vec![path]))
 }
 
-/// The runs of a set, in the order of its experiment, else by name: a folder that is no
-/// run and holds some. None where `path` is not such a folder.
+/// The runs of a set, in the order of its experiment, otherwise by name. `None` if `path` is
+/// not a folder that contains runs and is not a run itself.
 pub fn set(path: &Path) -> Option<Vec<PathBuf>> {
     if is_run(path) {
         return None;
@@ -94,7 +93,7 @@ fn order_of(path: &Path) -> Vec<String> {
         .map_or_else(|_| Vec::new(), |experiment| experiment.runs)
 }
 
-/// Every run below [`RUNS`], those of sets included, by name, which begins with its time.
+/// Every run below [`RUNS`], including those of sets, by name; names begin with the time.
 pub fn all() -> Vec<PathBuf> {
     let runs = |path: PathBuf| match set(&path) {
         None if is_run(&path) => vec![path],
@@ -107,7 +106,7 @@ fn is_run(path: &Path) -> bool {
     path.join(RUN_JSON).is_file()
 }
 
-/// What a folder holds, by name.
+/// The subfolders of a folder, by name.
 fn folders(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten();
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -119,9 +118,9 @@ fn listed(runs: &[PathBuf]) -> String {
     runs.iter().map(|run| format!("\n  {}", run.display())).collect()
 }
 
-/// The run that started last: names given with `--out` say nothing of time, and the clock
-/// of a virtual board starts on the same day in every boot. Run IDs begin with the time of
-/// whoever started them, to a second.
+/// The run that was started last. Run IDs begin with the start time, to the second, by the
+/// clock of the host that started them. Names given with `--out` tell no time, and the clock
+/// of a virtual board starts on the same day in every boot.
 fn latest(runs: &[PathBuf]) -> Option<&PathBuf> {
     let started = |path: &&PathBuf| {
         let run = read_run(path).ok()?;

@@ -1,4 +1,4 @@
-//! A recorded run, judged by another rule than its plan's.
+//! Judges a recorded run by another rule than that of its plan.
 
 use punctual_core::block::{Block, coarse_range};
 use punctual_core::plan::Plan;
@@ -7,9 +7,9 @@ use punctual_core::schema::{Cell, CellState, Run, Thread};
 use punctual_core::stats::{behind_of, exceedances};
 use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
-/// Judges a run as if `plan` had been its plan. For a new deadline exceedances
-/// are counted in the recorded bins: one that the deadline cuts counts as a whole,
-/// so that they are never too few.
+/// Judges a run as if `plan` had been its plan. For a new deadline, exceedances are counted in
+/// the recorded bins. A bin that contains the deadline counts as a whole, so that they are
+/// never too few.
 pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
     let same_deadline = plan.deadline_ns == loaded.run.plan.deadline_ns;
     let rule = Rule::of(&plan, &loaded.run.board);
@@ -26,13 +26,13 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
     loaded.run.plan = plan;
 }
 
-/// Judges a run by its cells, those that were never started aside.
+/// Judges a run by its cells, except those that never started.
 pub fn judge_cells(run: &mut Run) {
     let started = run.cells.iter().filter(|cell| cell.state != CellState::Pending);
     run.verdict = judge_run(&started.cloned().collect::<Vec<_>>());
 }
 
-/// Counts what exceeded the deadline; returns for which threads it cannot.
+/// Counts what exceeded the deadline again; returns the threads for which it cannot.
 fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Vec<String> {
     let nothing = ThreadData::default();
     let mut unknown = Vec::new();
@@ -57,7 +57,7 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
     unknown
 }
 
-/// Releases later than the deadline, and the seconds that held them.
+/// Releases later than the deadline, and the seconds that contain them.
 fn exceeding(
     thread: &Thread,
     recorded: &SeriesData,

@@ -1,4 +1,4 @@
-//! A whole run, read from its directory.
+//! Loads a whole run from its directory.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use super::recover;
 use super::run_json::read_run;
 use super::writer::check_ended;
 
-/// Reads a run directory. One whose process was killed is rebuilt from its blocks.
+/// Reads a run directory. A run whose process was killed is rebuilt from its blocks.
 ///
 /// # Errors
-/// Where it is no run directory, its `run.json` cannot be read, it is of another
-/// major version, or it is still being written.
+/// It is not a run directory, its `run.json` cannot be read or is of another major version, or
+/// the run is still being written.
 pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let mut run = read_run(dir)?;
     let mut damage = Vec::new();
     for cell in &mut run.cells {
-        // No release lies nowhere: a period of 0 is damage that would divide by zero.
+        // A recorded interval of 0 is damage, and would divide by zero.
         if let Some(latency) = cell.latency_mut() {
             latency.interval_ns = latency.interval_ns.filter(|interval| *interval > 0);
         }

@@ -1,5 +1,5 @@
-//! A run directory as it stands on disk, for exact comparison: nothing is
-//! repaired, rebuilt or judged.
+//! A run directory exactly as it is on disk, for exact comparison: nothing is repaired,
+//! rebuilt or judged.
 
 use std::fs;
 use std::io;
@@ -15,20 +15,20 @@ use super::cell_files::cell_folder;
 use super::run_json::{bytes_of, parse};
 use super::writer::check_ended;
 
-/// What a run directory holds.
+/// The content of a run directory.
 pub struct Raw {
     /// `run.json`.
     pub run: Run,
-    /// The same, with keys that this version does not know.
+    /// The same, including keys that this version does not know.
     pub json: Value,
     /// The files of its cells, in their order.
     pub files: Vec<Files>,
 }
 
-/// Reads a run directory as it stands.
+/// Reads a run directory unchanged.
 ///
 /// # Errors
-/// As [`super::load()`], and where a file is there and cannot be read.
+/// Those of [`super::load()`]; or a file exists but cannot be read.
 pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
     let bytes = bytes_of(dir)?;
     let run = parse(&dir.join(RUN_JSON), &bytes)?;

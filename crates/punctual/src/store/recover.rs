@@ -1,9 +1,9 @@
-//! A run that was cut short, rebuilt from its files alone.
+//! Rebuilds a run that was cut short from its files alone.
 //!
-//! Cells that `run.json` has as ended stay as they are. One that was under way
-//! has its finished blocks: count, extremes, mean and deviation are exact to the
-//! last of them, quantiles come from the blocks' coarse bins. The names of what
-//! the load counted stand in `run.json` since the cell started.
+//! Cells that have ended according to `run.json` stay unchanged. For the cell that was under
+//! way, the finished blocks give exact counts, extremes, mean and deviation up to the last of
+//! them, and quantiles to the width of their coarse bins. The names of the load's counters
+//! have been in `run.json` since the cell started.
 
 use punctual_core::block::{BLOCK_NS, Late};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
@@ -11,10 +11,10 @@ use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use punctual_core::stats::{Behind, Limits, Measured, Recorded, assemble, clusters};
 use punctual_core::verdict::{Rule, judge_cell, judge_threads};
 
-/// Rebuilds the cells that were under way, and judges the run by what there is.
+/// Rebuilds the cells that were under way, and judges the run by the result.
 pub fn rebuild(loaded: &mut LoadedRun) {
     let rule = Rule::of(&loaded.run.plan, &loaded.run.board);
-    // Of a virtual board the reason is in its console.log, or it was ended with punctual.
+    // A virtual board's console.log gives the reason, unless it was ended with punctual.
     let what =
         if loaded.run.board.lab.is_some() { "the guest ended" } else { "punctual was killed" };
     for (cell, data) in loaded.run.cells.iter_mut().zip(&mut loaded.cells) {
@@ -63,7 +63,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
     cell.verdict = judge_cell(cell, rule);
 }
 
-/// A thread of which nothing was read back: that is recorded when it ends.
+/// A thread with placement unknown, because that is recorded only when it ends.
 fn unknown(number: usize) -> Thread {
     Thread { thread: u32::try_from(number).unwrap_or(u32::MAX), ..Thread::default() }
 }
@@ -78,8 +78,8 @@ fn measured(thread: Thread, data: &ThreadData, later: u64) -> Measured<'_> {
     }
 }
 
-/// Adds to a series what its missed releases would have seen; how many of them were later
-/// than the deadline. None if that is not known.
+/// Adds to a series what its missed releases would have seen; returns how many of them were
+/// later than the deadline, or `None` if that is not known.
 fn rebuild_missed(
     series: &mut SeriesData,
     interval_ns: Option<u64>,
@@ -105,8 +105,8 @@ fn late_incomplete(thread: usize) -> Condition {
     }
 }
 
-/// The late samples that finished blocks hold: those of the unfinished last
-/// second are on disk before their block. None where some were lost.
+/// The late samples that belong to finished blocks: those of the unfinished last second reach
+/// the disk before their block. `None` if some were lost.
 fn within_blocks(late: &[Late], missed: u64) -> Option<&[Late]> {
     let mut sum = 0_u64;
     let mut count = 0;
@@ -117,8 +117,8 @@ fn within_blocks(late: &[Late], missed: u64) -> Option<&[Late]> {
     (sum == missed).then(|| &late[..count])
 }
 
-/// The work between the first and the last second that was recorded. A part without such
-/// records is left out; one without a name in `run.json` is said to be.
+/// The load's work between its first and last recorded second. A part without such records is
+/// left out; one without a name in `run.json` is reported.
 fn rebuild_work(cell: &mut Cell, data: &CellData, damage: &mut Vec<String>) {
     let named = cell.load_work.len();
     let mut nameless: Vec<u32> = data.work.iter().map(|(_, part, _)| *part).collect();

@@ -1,4 +1,4 @@
-//! `run.json` as it is read.
+//! Reads `run.json`.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,11 @@ use punctual_core::layout::RUN_JSON;
 use punctual_core::schema::{Run, SCHEMA};
 use serde::Deserialize;
 
-/// Reads `run.json` alone.
+/// Reads only `run.json`.
 ///
 /// # Errors
-/// If `dir` is no run directory, its `run.json` cannot be read or is of another major version; what is wrong in the file is named with its line and column.
+/// `dir` is not a run directory, or its `run.json` cannot be read or is of another major
+/// version. Errors in the file are reported with line and column.
 pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
     parse(&dir.join(RUN_JSON), &bytes_of(dir)?)
 }
@@ -28,7 +29,7 @@ pub fn bytes_of(dir: &Path) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Reads `run.json` as this version understands it.
+/// Parses `run.json`.
 pub fn parse(path: &Path, bytes: &[u8]) -> anyhow::Result<Run> {
     #[derive(Deserialize)]
     struct Version {

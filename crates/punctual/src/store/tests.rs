@@ -14,7 +14,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A folder of its own, which goes with the test.
+/// A separate folder, removed with the test.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -22,8 +22,8 @@ pub fn check_ended(dir: &Path) -> anyhow::Result<()> {
     )
 }
 
-/// The process that holds a file of the run's cells open, or the channel of the guest that
-/// measures, where there is one that this user may look at.
+/// The process that still has a file of the run's cells or the guest's channel open, if there
+/// is one and this user may inspect it.
 fn writer_of(dir: &Path) -> Option<u32> {
     let dir = fs::canonicalize(dir).ok()?;
     let (cells, channel) = (dir.join(CELLS), dir.join(CHANNEL));

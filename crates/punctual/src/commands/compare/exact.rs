@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::ending::Ending;
 use crate::{output, store};
 
-/// Two runs, and what came of comparing them.
+/// Two runs and the result of their comparison.
 #[derive(Serialize)]
 struct Pair {
     a: PathBuf,
@@ -29,7 +29,7 @@ enum Found {
     Unreadable { error: String },
 }
 
-/// What came of all pairs together. Ordered from the best to the worst.
+/// The result over all pairs, ordered from best to worst.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Overall {
@@ -42,7 +42,7 @@ enum Overall {
 #[derive(Serialize)]
 struct Answer {
     outcome: Overall,
-    /// Why sets were not compared at all.
+    /// Why the sets were not compared at all.
     refused: Vec<String>,
     pairs: Vec<Pair>,
 }
@@ -86,8 +86,8 @@ fn runs(a: PathBuf, b: PathBuf) -> anyhow::Result<(Answer, String)> {
     Ok((answer, text))
 }
 
-/// Compares the runs of equal names, and says each in a line. One that cannot be
-/// read does not keep the others from being compared.
+/// Compares runs of equal names, one line each. A run that cannot be read does not keep the
+/// others from being compared.
 fn sets(a: &Path, of_a: Vec<PathBuf>, b: &Path, of_b: Vec<PathBuf>) -> (Answer, String) {
     let refused = [only_in(a, &of_a, &of_b), only_in(b, &of_b, &of_a)].concat();
     if !refused.is_empty() {
@@ -145,7 +145,7 @@ fn recorded<'a>(name: &'a str, raw: &'a store::Raw) -> Candidate<'a> {
     Candidate { name, run: &raw.run, json: &raw.json, files: &raw.files }
 }
 
-/// The runs of one set whose names the other one lacks.
+/// The runs of one set whose names are missing in the other.
 fn only_in(set: &Path, runs: &[PathBuf], others: &[PathBuf]) -> Vec<String> {
     let lacks = |run: &&PathBuf| !others.iter().any(|other| name(other) == name(run));
     let missing = runs.iter().filter(lacks);

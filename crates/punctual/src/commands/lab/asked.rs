@@ -1,4 +1,4 @@
-//! The options of `lab run` and `lab check` as an experiment: the board, its kernels, the plan.
+//! Reads the options of `lab run` and `lab check` as an experiment: board, kernels, plan.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,18 +18,18 @@ use punctual_suite::probes;
 
 use crate::{output, request};
 
-/// The models to compare unless --kernel or the plan names others.
+/// The models to compare, unless --kernel or the plan names kernels.
 const MODELS: [Model; 4] = [Model::None, Model::Voluntary, Model::Full, Model::Rt];
 
-/// Reads what `lab run` or `lab check` was asked for, and gets the kernels.
+/// Reads the options of `lab run` or `lab check`, and gets the kernels.
 ///
 /// # Errors
-/// What is wrong or missing, and what to do.
+/// What is wrong or missing, and the remedy.
 pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let plan = request::plan(matches, &request::LAB)?;
     let mut board = board(matches)?;
     board.measured = measured(&plan, &board);
-    // Cheap, and the most likely to be missing.
+    // First, because it is cheap and the most likely to be missing.
     emulator_version(board.arch)?;
     let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
     let program = program::find(board.arch, named)?;
@@ -85,7 +85,7 @@ fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
     Ok(board)
 }
 
-/// The devices that the plan's probes measure, of those that the board can have.
+/// The devices that the plan's probes measure and that the board can have.
 fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
     let mut devices: Vec<&'static Device> = Vec::new();
     for name in plan.cells.iter().filter_map(|cell| probes::find(cell.subject.name()).ok()?.device)
@@ -127,7 +127,7 @@ fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The words of an option's text.
+/// An option's text, split into words.
 fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
     let text = matches.get_one::<String>(id).map_or("", String::as_str);
     text.split_whitespace().map(str::to_owned).collect()

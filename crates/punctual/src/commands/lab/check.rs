@@ -1,4 +1,4 @@
-//! `punctual lab check`: one kernel, one limit, an exit status for `git bisect run`.
+//! `punctual lab check`: one kernel, one limit, and an exit status for `git bisect run`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use super::run::{boot, load};
 use crate::ending::Ending;
 use crate::output;
 
-/// What came of a check.
+/// The result of a check.
 struct Judgement {
     outcome: Outcome,
     because: Vec<String>,
@@ -31,7 +31,7 @@ struct WorstCell {
 }
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    // A kernel that cannot be had or read cannot be judged, and the next one may.
+    // A kernel that is missing or unreadable cannot be judged, but the next one may be.
     match check(matches) {
         Ok(ending) => Ok(ending),
         Err(error) => {
@@ -85,8 +85,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     })
 }
 
-/// A sample above the limit is bad whatever else happened; good is only what was measured
-/// as a whole.
+/// A sample above the limit is bad whatever else happened. A kernel is good only if everything
+/// was measured completely.
 fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     let failed = boots.done.iter().flat_map(|done| {
@@ -143,7 +143,7 @@ fn words(judgement: &Judgement, kernel: &str, limit_ns: u64) -> String {
     text
 }
 
-/// The folder of a check's runs; taken away at the end unless it was asked for.
+/// The folder of a check's runs; removed at the end unless it was requested.
 struct Folder {
     path: PathBuf,
     kept: bool,

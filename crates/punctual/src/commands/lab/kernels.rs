@@ -10,7 +10,7 @@ use super::asked::arch;
 use crate::ending::Ending;
 use crate::output;
 
-/// Lists the kernels that can be had by name.
+/// Lists the kernels that can be selected by name.
 pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let kernels = Kernels::of_user()?;
     let available = kernels.list(arch(matches), &mut |text| output::complain(text))?;
@@ -66,7 +66,7 @@ fn state(one: &Available) -> &'static str {
     }
 }
 
-/// Downloads kernels into the cache.
+/// Downloads kernels to the cache.
 pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let (arch, json) = (arch(matches), matches.get_flag("json"));
     let quiet = matches.get_flag("quiet") || json;

@@ -1,5 +1,5 @@
-//! How an experiment goes: a line for each guest that runs, on a terminal; a line for each
-//! that has ended, everywhere.
+//! Progress of an experiment: a line for each running guest on a terminal, and a line for each
+//! guest that has ended everywhere.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use punctual_lab::experiment::{Follow, Place};
 use punctual_lab::qemu::End;
 use punctual_sys::signal::Signals;
 
-/// How often the guests are looked at, ns.
+/// How often the guests are polled, ns.
 const PAUSE_NS: u64 = 100_000_000;
 
 /// Follows an experiment on stderr.
@@ -46,7 +46,7 @@ impl<'a> GuestsFollower<'a> {
         if self.quiet {
             return;
         }
-        // Without lines to stand above, it is printed as it is.
+        // Without progress lines the text is printed directly.
         if self.lines.is_hidden() || self.lines.println(text).is_err() {
             // A stderr whose reader went away is no reason to end the guests.
             let _ = writeln!(io::stderr(), "{text}");
@@ -132,7 +132,7 @@ impl Follow for GuestsFollower<'_> {
     }
 }
 
-/// Both times, since they have nothing to do with each other.
+/// Shows both times, because they are unrelated.
 fn message(line: &Line, wall: Duration, max: &str) -> String {
     format!(
         "board {:.1} s, here {:.1} s  {max}{}",

@@ -48,12 +48,13 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(ending(&boots, &runs))
 }
 
-/// Boots all guests and follows them to their ends.
+/// Boots all guests and follows them to their end.
 pub fn boot(experiment: &Experiment, folder: &Path, quiet: bool) -> anyhow::Result<Boots> {
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, experiment.places().len(), quiet);
     let boots = experiment.run(folder, &mut follower).inspect_err(|_| {
-        // Nothing was booted: the same command can be given again. Fails if it is not empty.
+        // Nothing was booted, so let the same command be repeated. Fails if the folder is not
+        // empty.
         let _ = fs::remove_dir(folder);
     })?;
     if boots.interrupted {
@@ -66,7 +67,7 @@ pub fn boot(experiment: &Experiment, folder: &Path, quiet: bool) -> anyhow::Resu
     Ok(boots)
 }
 
-/// The runs that there are something of.
+/// Loads those runs of which anything has arrived.
 pub fn load(done: &[Done], folder: &Path) -> Vec<LoadedRun> {
     let mut runs = Vec::new();
     for done in done {
@@ -115,7 +116,7 @@ fn print_json(boots: &Boots, runs: &[LoadedRun], out: &Path) -> anyhow::Result<(
     }))
 }
 
-/// The worst of all: a signal, then a guest that failed, then the judgements.
+/// The worst ending of all: a signal, then a failed guest, then the verdicts.
 fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
     if boots.interrupted {
         return Ending::Interrupted;

@@ -1,4 +1,4 @@
-//! One line of a list with what is known of it, as JSON has it.
+//! One entry of a list with everything known about it, in the form of the JSON output.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) struct PlanParts {
     pub(super) kernels: Vec<String>,
     pub(super) variants: Vec<String>,
     pub(super) cells: usize,
-    /// Cells whose probe and loads are in this version.
+    /// Number of cells whose probe and loads are in this version.
     pub(super) cells_in_this_version: usize,
 }
 

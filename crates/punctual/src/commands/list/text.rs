@@ -1,9 +1,9 @@
-//! Lists as people read them.
+//! Lists for people.
 
 use super::entry::{Entry, NeedState, PlanParts};
 use crate::{output, store};
 
-/// One kind: its title, then a line an entry with what belongs to it.
+/// One kind: its title, then one line per entry with its details.
 pub(super) fn section(kind: &str, entries: &[Entry]) -> String {
     let title = match kind {
         "planned_probes" => "probes that are planned, not in this version",
@@ -27,14 +27,14 @@ pub(super) fn section(kind: &str, entries: &[Entry]) -> String {
     out
 }
 
-/// One entry with everything that is known of it.
+/// One entry with everything known about it.
 pub(super) fn details(entry: &Entry) -> String {
     let mut out = format!("{}: {}\n\n", entry.name, entry.summary);
     let lines: String = entry.plan.iter().flat_map(plan_lines).map(|l| wrapped(&l, "")).collect();
     if !lines.is_empty() {
         out.push_str(&format!("{lines}\n"));
     }
-    // A plan's help is its file.
+    // The help of a plan is its file.
     let verbatim = entry.help.contains('\n');
     let help = if verbatim { entry.help.clone() } else { wrapped(&entry.help, "") };
     out.push_str(&help);
@@ -73,7 +73,7 @@ fn need_text(need: &NeedState) -> String {
     format!("{with}needs {}: {met}", need.need)
 }
 
-/// Text broken between words for the terminal.
+/// Wraps text between words for the terminal.
 fn wrapped(text: &str, indent: &str) -> String {
     let width = output::width().min(100).saturating_sub(indent.len()).max(20);
     let mut lines: Vec<String> = Vec::new();
