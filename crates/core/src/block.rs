@@ -1,4 +1,4 @@
-//! Blocks: one second of a probe thread's results, and the exact moments behind them.
+//! Blocks, each with one second of a probe thread's results, and the exact moments.
 
 use crate::histogram::{COARSE_SHIFT, bin_of, coarse_high, coarse_low};
 
@@ -10,11 +10,11 @@ pub const BLOCK_NS: u64 = crate::units::SECOND_NS;
 pub struct Moments {
     /// Samples.
     pub count: u64,
-    /// Releases that passed unserved behind late samples.
+    /// Releases that late samples missed.
     pub missed: u64,
     /// Samples below zero.
     pub early: u64,
-    /// Samples above the deadline, where the run has one.
+    /// Samples above the deadline, if the run has one.
     pub exceeded: u64,
     /// Smallest sample, ns; `i64::MAX` without samples.
     pub min: i64,
@@ -42,9 +42,9 @@ impl Moments {
         sum_sq: 0,
     };
 
-    /// Adds the samples of `other`, which come later.
+    /// Adds the samples of `other`, which are later.
     pub fn merge(&mut self, other: &Self) {
-        // Saturating, since blocks come from files that may be damaged.
+        // Saturating, because blocks come from files that may be damaged.
         self.count = self.count.saturating_add(other.count);
         self.missed = self.missed.saturating_add(other.missed);
         self.early = self.early.saturating_add(other.early);
@@ -58,7 +58,7 @@ impl Moments {
         self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
     }
 
-    /// Mean, ns; none without samples.
+    /// Mean, ns; `None` without samples.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -71,9 +71,9 @@ impl Moments {
         })
     }
 
-    /// Population standard deviation, ns; none without samples. From
-    /// `n sum(x^2) - sum(x)^2` in integers, so that nothing cancels; only sums
-    /// that pass 128 bits (a mean of hours over billions of samples) use floats.
+    /// Population standard deviation, ns; `None` without samples. Computed as `n sum(x^2) -
+    /// sum(x)^2` in integers, which avoids cancellation. Only sums beyond 128 bits (a mean of
+    /// hours over billions of samples) use floats.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "the result is a float")]
     pub fn stddev(&self) -> Option<f64> {
@@ -93,8 +93,8 @@ impl Moments {
     }
 }
 
-/// A coarse bin of signed values: 4 an octave, 32 ns wide below 256 ns.
-/// `0..232` holds zero and above, `-1..=-232` the magnitudes below zero.
+/// A coarse bin of signed values: 4 per octave, 32 ns wide below 256 ns. `0..232` are for zero
+/// and above, `-1..=-232` for the magnitudes below zero.
 pub type CoarseBin = i16;
 
 /// The coarse bin of a value.
@@ -107,7 +107,7 @@ pub fn coarse_bin(value: i64) -> CoarseBin {
 /// The smallest and the largest value of a coarse bin, ns.
 ///
 /// # Panics
-/// Where there is no such bin.
+/// There is no such bin.
 #[must_use]
 pub fn coarse_range(bin: CoarseBin) -> (i64, i64) {
     let clamp = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
@@ -120,16 +120,16 @@ pub fn coarse_range(bin: CoarseBin) -> (i64, i64) {
     }
 }
 
-/// One second of a probe thread's results. A block can stand for several
-/// seconds where nothing was released (long intervals) or where the collector
-/// was starved for longer than the ring lasts: a gap between indices says so.
+/// One second of a probe thread's results. A block can stand for several seconds if nothing
+/// was released (long intervals) or if the collector was starved for longer than the ring
+/// lasts; a gap between indices shows that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Number of the thread.
     pub thread: u32,
     /// Number of the series: 0 for the primary one.
     pub series: u32,
-    /// The second since the cell's start in which its first sample landed.
+    /// The second since the cell's start in which its first sample fell.
     pub index: u64,
     /// Exact results.
     pub moments: Moments,
@@ -137,7 +137,7 @@ pub struct Block {
     pub coarse: Vec<(CoarseBin, u32)>,
 }
 
-/// A sample whose wake-up was so late that other releases passed.
+/// A sample so late that further releases were missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
     /// Number of the thread.

@@ -1,9 +1,8 @@
-//! What a machine that measures and the one that asked for it say to each other: an
-//! [`Order`] goes to the side that measures, [`Message`]s come back over a channel of bytes
-//! while the run goes on.
+//! The protocol between a machine that measures and the one that asked for it: an [`Order`]
+//! goes to the measuring side, and [`Message`]s come back over a byte channel during the run.
 //!
-//! The first user is the virtual lab: a guest finds its order and its [`BoardSetup`] in its
-//! initramfs. Nothing here knows what carries the bytes.
+//! The virtual lab uses it first: a guest finds its order and its [`BoardSetup`] in its
+//! initramfs. Nothing here depends on what carries the bytes.
 
 mod frames;
 mod message;

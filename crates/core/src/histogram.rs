@@ -1,8 +1,8 @@
 //! Log-linear histogram over all of u64 nanoseconds, and its signed pair.
 //!
-//! The layout is that of HdrHistogram (Gil Tene) with 7 sub-bits and no upper
-//! bound: exact below 256 ns, bins under 0.8 % wide above, so that there is no
-//! overflow bucket and nothing is clamped.
+//! The layout is that of HdrHistogram (Gil Tene) with 7 sub-bits and no upper bound: exact
+//! below 256 ns, bins under 0.8 % wide above. There is no overflow bucket, and nothing is
+//! clamped.
 
 const SUB_BITS: u32 = 7;
 const LINEAR: usize = 1 << (SUB_BITS + 1);
@@ -10,8 +10,8 @@ const LINEAR: usize = 1 << (SUB_BITS + 1);
 /// Number of bins that cover every u64: 256 exact ones, then 128 for each of 56 octaves.
 pub const BINS: usize = LINEAR + (64 - SUB_BITS as usize - 1) * (LINEAR / 2);
 
-/// How many fine bins one coarse bin holds, as a shift: blocks and crash
-/// recovery use 4 bins an octave (32 ns wide below 256 ns, under 25 % above).
+/// The number of fine bins in one coarse bin, as a shift. Blocks and crash recovery use 4 bins
+/// per octave (32 ns wide below 256 ns, under 25 % above).
 pub const COARSE_SHIFT: u32 = 5;
 
 /// Number of coarse bins that cover every u64.
@@ -29,7 +29,7 @@ pub const fn bin_of(value: u64) -> usize {
 /// The smallest value of `bin`.
 ///
 /// # Panics
-/// Where `bin` is not below [`BINS`].
+/// `bin` is not below [`BINS`].
 #[must_use]
 pub const fn bin_low(bin: usize) -> u64 {
     assert!(bin < BINS);
@@ -45,7 +45,7 @@ pub const fn bin_low(bin: usize) -> u64 {
 /// The largest value of `bin`.
 ///
 /// # Panics
-/// Where `bin` is not below [`BINS`].
+/// `bin` is not below [`BINS`].
 #[must_use]
 pub const fn bin_high(bin: usize) -> u64 {
     if bin + 1 < BINS { bin_low(bin + 1) - 1 } else { u64::MAX }
@@ -54,7 +54,7 @@ pub const fn bin_high(bin: usize) -> u64 {
 /// The smallest value of a coarse bin (see [`COARSE_SHIFT`]).
 ///
 /// # Panics
-/// Where `coarse` is not below [`COARSE_BINS`].
+/// `coarse` is not below [`COARSE_BINS`].
 #[must_use]
 pub const fn coarse_low(coarse: usize) -> u64 {
     bin_low(coarse << COARSE_SHIFT)
@@ -63,7 +63,7 @@ pub const fn coarse_low(coarse: usize) -> u64 {
 /// The largest value of a coarse bin.
 ///
 /// # Panics
-/// Where `coarse` is not below [`COARSE_BINS`].
+/// `coarse` is not below [`COARSE_BINS`].
 #[must_use]
 pub const fn coarse_high(coarse: usize) -> u64 {
     bin_high(((coarse + 1) << COARSE_SHIFT) - 1)
@@ -72,7 +72,7 @@ pub const fn coarse_high(coarse: usize) -> u64 {
 /// Counts of unsigned values, one per bin.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// An array, so that its length is known where a bin is counted.
+    /// An array, because its constant length spares the hot path bounds checks.
     counts: Box<[u64; BINS]>,
 }
 
@@ -92,7 +92,7 @@ impl Histogram {
     /// An empty histogram; allocates 58 KiB.
     #[must_use]
     pub fn new() -> Self {
-        // By way of the heap: on the stack of a probe's thread it would take half.
+        // Built on the heap: on the stack of a probe's thread it would take up half.
         match vec![0; BINS].into_boxed_slice().try_into() {
             Ok(counts) => Self { counts },
             Err(_) => unreachable!("it has the length of its bins"),
@@ -105,7 +105,7 @@ impl Histogram {
         self.record_bin(bin_of(value));
     }
 
-    /// Counts one value whose bin is known.
+    /// Counts one value, given its bin.
     #[inline(always)]
     pub fn record_bin(&mut self, bin: usize) {
         self.counts[bin] += 1;
@@ -114,7 +114,7 @@ impl Histogram {
     /// Adds `count` values to `bin`.
     ///
     /// # Panics
-    /// Where `bin` is not below [`BINS`].
+    /// `bin` is not below [`BINS`].
     pub fn add(&mut self, bin: usize, count: u64) {
         self.counts[bin] += count;
     }
@@ -132,20 +132,21 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// The bins that hold something, in ascending order, with their counts.
+    /// The non-empty bins in ascending order, with their counts.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, n)| **n != 0).map(|(bin, n)| (bin, *n))
     }
 
-    /// Adds `times` times the values `latency - period, latency - 2 period, …` of
-    /// `missed` releases: what the releases that passed after a late start would
-    /// have seen (METHODOLOGY.md, "Corrected distribution"). Counts bin by bin, so that its cost does not
-    /// grow with the number of missed periods.
+    /// Adds the values `latency - period, latency - 2 period, …` of `missed` releases, `times`
+    /// times: what the releases missed by a late start would have seen (METHODOLOGY.md,
+    /// "Corrected distribution"). Works bin by bin, so the cost does not grow with the number
+    /// of missed periods.
     pub fn expand_late(&mut self, latency: u64, period: u64, missed: u64, times: u64) {
         let count = missed.min(missed_behind(latency, period));
         let mut done = 0;
         while done < count {
-            // The j-th value (from 1) is latency - j * period; all that share its bin are added at once.
+            // The j-th value (from 1) is latency - j * period; all values in one bin are added
+            // at once.
             let value = latency - (done + 1) * period;
             let bin = bin_of(value);
             let in_bin = (value - bin_low(bin)) / period + 1;
@@ -156,16 +157,16 @@ impl Histogram {
     }
 }
 
-/// How many releases passed unserved behind a start that was `latency` late: a
-/// release that is due exactly now is not missed.
+/// How many releases were missed by a start that was `latency` late. A release that is due
+/// exactly now is not missed.
 #[inline(always)]
 #[must_use]
 pub const fn missed_behind(latency: u64, period: u64) -> u64 {
     if latency == 0 || period == 0 { 0 } else { (latency - 1) / period }
 }
 
-/// Counts of signed values: one histogram for zero and above, its mirror for
-/// the magnitudes below zero.
+/// Counts of signed values: one histogram for zero and above, another for the magnitudes below
+/// zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignedHistogram {
     /// Values of zero and above.
@@ -181,7 +182,7 @@ impl SignedHistogram {
         Self::default()
     }
 
-    /// Forgets all values, in place: no memory is asked for or given back.
+    /// Removes all values in place, without allocating or freeing memory.
     pub fn clear(&mut self) {
         self.positive.counts.fill(0);
         self.negative.counts.fill(0);
@@ -209,7 +210,7 @@ impl SignedHistogram {
         self.positive.total() + self.negative.total()
     }
 
-    /// The bins that hold something, from the lowest value to the highest.
+    /// The non-empty bins, from the lowest value to the highest.
     pub fn bins(&self) -> impl DoubleEndedIterator<Item = SignedBin> + '_ {
         let below = self.negative.iter().rev().map(|(bin, count)| SignedBin {
             low: negated(bin_high(bin)),
@@ -224,7 +225,7 @@ impl SignedHistogram {
         below.chain(above)
     }
 
-    /// The bin that holds the value at `rank` (from 1, ascending).
+    /// The bin that contains the value at `rank` (from 1, ascending).
     #[must_use]
     pub fn bin_at_rank(&self, rank: u64) -> Option<SignedBin> {
         if rank == 0 {
@@ -237,8 +238,8 @@ impl SignedHistogram {
         })
     }
 
-    /// How many values lie above `limit`, counting a bin that `limit` cuts as a
-    /// whole: never fewer than there were.
+    /// How many values are above `limit`. A bin that contains `limit` counts as a whole, so
+    /// the result is never too low.
     #[must_use]
     pub fn at_most_above(&self, limit: i64) -> u64 {
         self.bins().filter(|bin| bin.high > limit).map(|bin| bin.count).sum()
@@ -252,7 +253,7 @@ pub struct SignedBin {
     pub low: i64,
     /// The largest value of the bin, ns.
     pub high: i64,
-    /// How many values it holds.
+    /// Number of values in it.
     pub count: u64,
 }
 

@@ -1,27 +1,27 @@
-//! Names of the files and folders of runs: all that write or read them take them from here.
+//! Names of a run's files and folders, the only place that defines them.
 
 use std::path::{Path, PathBuf};
 
-/// The folder that runs are written to unless told otherwise.
+/// The default folder for runs.
 pub const RUNS: &str = "punctual-runs";
 
 /// What a run records in addition to its samples.
 pub const RUN_JSON: &str = "run.json";
 
-/// The folder of the cells' folders.
+/// The folder that contains the cells' folders.
 pub const CELLS: &str = "cells";
 
-/// What a cell records while it runs: blocks, late samples, work, intervals.
+/// The records of a running cell: blocks, late samples, work, intervals.
 pub const BLOCKS: &str = "blocks";
 
-/// What a cell records at its end: histograms and the worst samples.
+/// The records written at a cell's end: histograms and the worst samples.
 pub const HISTOGRAMS: &str = "histograms";
 
 /// The files of a cell.
 pub const CELL_FILES: [&str; 2] = [BLOCKS, HISTOGRAMS];
 
-/// The first of `parent/name`, `parent/name-2`, `parent/name-3` and so on that is not there
-/// yet: two runs that start within a second do not share a folder.
+/// The first of `parent/name`, `parent/name-2`, `parent/name-3` and so on that does not exist
+/// yet, so that runs started within one second do not share a folder.
 pub fn unused(parent: &Path, name: &str, exists: impl Fn(&Path) -> bool) -> PathBuf {
     let mut path = parent.join(name);
     let mut number = 2_u64;

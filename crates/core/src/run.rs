@@ -8,7 +8,7 @@ use crate::histogram::{Histogram, SignedHistogram};
 use crate::interval::Interval;
 use crate::schema::Run;
 
-/// A run directory, read.
+/// A run directory that has been read.
 #[derive(Debug, Clone)]
 pub struct LoadedRun {
     /// `run.json`.
@@ -28,28 +28,28 @@ pub struct CellData {
     pub work: Vec<(u64, u32, Vec<u64>)>,
     /// `(second, busy, steal)`, thousandths of all CPUs' time.
     pub system: Vec<(u64, u32, u32)>,
-    /// Who had a CPU, and when, in the order recorded.
+    /// Which actor had a CPU and when, as recorded.
     pub intervals: Vec<Interval>,
-    /// The names of those who had a CPU, by number.
+    /// Names of the actors, by number.
     pub actors: BTreeMap<u32, String>,
-    /// Stretches of the cell's files that could not be read, and records of threads and
-    /// series that no cell can have.
+    /// Unreadable stretches of the cell's files, and records of threads and series that no
+    /// cell can have.
     pub damaged: u64,
 }
 
 /// What one thread recorded.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadData {
-    /// By number: the first one is the primary series, series n is `series[n - 1]` of the cell.
+    /// By number: first the primary series, then series n, which is `series[n - 1]` of the cell.
     pub series: Vec<SeriesData>,
 }
 
 /// What one thread recorded of one series.
 #[derive(Debug, Clone, Default)]
 pub struct SeriesData {
-    /// The samples; absent if the cell was cut short.
+    /// The samples; `None` if the cell was cut short.
     pub histogram: Option<SignedHistogram>,
-    /// What the releases missed after late samples would have seen.
+    /// What the releases missed by late samples would have seen.
     pub behind: Option<Histogram>,
     /// Blocks, in ascending order of their indices.
     pub blocks: Vec<Block>,
@@ -60,7 +60,7 @@ pub struct SeriesData {
 }
 
 impl SeriesData {
-    /// Nothing.
+    /// No recording.
     pub const EMPTY: Self = Self {
         histogram: None,
         behind: None,
@@ -81,25 +81,25 @@ impl SeriesData {
 static NOTHING: SeriesData = SeriesData::EMPTY;
 
 impl ThreadData {
-    /// A thread with a primary series alone.
+    /// A thread with only a primary series.
     #[must_use]
     pub fn of(primary: SeriesData) -> Self {
         Self { series: vec![primary] }
     }
 
-    /// What it recorded of the primary series; empty if nothing was.
+    /// Its recording of the primary series; empty if there is none.
     #[must_use]
     pub fn primary(&self) -> &SeriesData {
         self.series(0)
     }
 
-    /// What it recorded of a series, 0 for the primary one; empty if nothing was.
+    /// Its recording of a series, 0 for the primary one; empty if there is none.
     #[must_use]
     pub fn series(&self, number: usize) -> &SeriesData {
         self.series.get(number).unwrap_or(&NOTHING)
     }
 
-    /// The same, to be changed. A number above what was recorded adds series up to it.
+    /// The same, mutable. A number beyond the recorded series adds empty ones up to it.
     pub fn series_mut(&mut self, number: usize) -> &mut SeriesData {
         if self.series.len() <= number {
             self.series.resize_with(number + 1, SeriesData::default);
@@ -108,10 +108,10 @@ impl ThreadData {
     }
 }
 
-/// The most threads that a file may name: bounds what a damaged one allocates.
+/// The most threads that a file may name, which bounds what a damaged one allocates.
 const MAX_THREADS: u32 = 1 << 16;
 
-/// The most series of a thread, for the same reason; the probes have fewer than five.
+/// The most series per thread, for the same reason; probes have fewer than five.
 const MAX_SERIES: u32 = 16;
 
 impl CellData {
@@ -124,8 +124,8 @@ impl CellData {
         self.damaged += reader.damaged;
     }
 
-    /// What a thread recorded of a series; none, and counted as damage, for numbers that no
-    /// cell has.
+    /// The recording of a thread's series. Numbers that no cell has give `None` and count as
+    /// damage.
     fn series(&mut self, thread: u32, series: u32) -> Option<&mut SeriesData> {
         if thread >= MAX_THREADS || series >= MAX_SERIES {
             self.damaged += 1;

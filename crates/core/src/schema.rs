@@ -1,8 +1,8 @@
 //! `run.json`: what a run records in addition to its samples.
 //!
-//! Minor versions only add keys and readers ignore keys they do not know, so every field
-//! added after 2.0 must carry `#[serde(default)]`. Latencies and durations are integers in
-//! nanoseconds, named `_ns`; epochs are strings, since nanoseconds since 1970 pass 2^53.
+//! Minor versions only add keys, and readers ignore keys they do not know; every field added
+//! after 2.0 must therefore carry `#[serde(default)]`. Latencies and durations are integers in
+//! nanoseconds, named `_ns`. Epochs are strings, because nanoseconds since 1970 exceed 2^53.
 //! What programs compare is an enum, never free text.
 
 mod board;

@@ -1,8 +1,8 @@
 //! Messages as bytes, and back.
 //!
-//! A message is a frame: `0xF5`, its kind, the length of its payload and the CRC-32 of
-//! the payload (both 32 bits, the low byte first), the payload. The payload of an event
-//! is JSON; that of a file begins with the length of its path (16 bits) and the path.
+//! A message is a frame: `0xF5`, its kind, the length of its payload and the payload's CRC-32
+//! (both 32 bits, little-endian), the payload. The payload of an event is JSON; that of a file
+//! begins with the length of its path (16 bits) and the path.
 
 use std::path::{Component, Path};
 
@@ -10,30 +10,30 @@ use thiserror::Error;
 
 use super::message::Message;
 
-/// Longest payload, bytes: more than any file that a run sends at once.
+/// Longest payload, bytes; no file that a run sends at once is larger.
 const LONGEST: usize = 64 << 20;
 
 const MARK: u8 = 0xF5;
 const HEADER: usize = 10;
 
-/// Why what came over the channel is no message.
+/// Why bytes from the channel are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ChannelError {
     /// No frame begins here.
     #[error("byte {0} of the channel begins no message")]
     NoMark(u64),
-    /// A length that no message has.
+    /// An impossible length.
     #[error("a message of {0} bytes")]
     TooLong(usize),
-    /// The checksum is another one.
+    /// The checksum does not match.
     #[error("a damaged message at byte {0}")]
     Damaged(u64),
-    /// A payload that cannot be read, or a path outside the run directory.
+    /// The payload cannot be parsed, or the path is outside the run directory.
     #[error("a message that says nothing: {0}")]
     Senseless(String),
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 #[must_use]
 pub fn encode(message: &Message) -> Vec<u8> {
     let file = |path: &str, bytes: &[u8]| {
@@ -58,18 +58,18 @@ pub fn encode(message: &Message) -> Vec<u8> {
     frame
 }
 
-/// Finds the messages in what comes over the channel, however it is cut.
+/// Finds the messages in the bytes of a channel, whatever pieces they arrive in.
 #[derive(Debug, Default)]
 pub struct Decoder {
     bytes: Vec<u8>,
-    /// Bytes of `bytes` that are done with.
+    /// How many of `bytes` have been consumed.
     done: usize,
-    /// Bytes of the channel before `bytes`.
+    /// How many bytes of the channel came before `bytes`.
     before: u64,
 }
 
 impl Decoder {
-    /// Takes what has come.
+    /// Adds bytes that have arrived.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.done);
         self.before += self.done as u64;
@@ -77,8 +77,8 @@ impl Decoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Passes over a message that is damaged or will never be whole, to where another may
-    /// begin; `false` if nothing is left.
+    /// Skips a message that is damaged or will never be complete, to the next possible start
+    /// of one; `false` if nothing is left.
     pub fn skip(&mut self) -> bool {
         let rest = &self.bytes[self.done..];
         let Some(next) = rest.iter().skip(1).position(|byte| *byte == MARK) else {
@@ -89,10 +89,10 @@ impl Decoder {
         true
     }
 
-    /// The next message; `None` until the rest of it has come.
+    /// The next message; `None` until it has arrived completely.
     ///
     /// # Errors
-    /// [`ChannelError`]; [`Decoder::skip`] goes on after it.
+    /// [`ChannelError`]; call [`Decoder::skip`] to go on.
     pub fn take(&mut self) -> Result<Option<Message>, ChannelError> {
         let here = self.before + self.done as u64;
         let rest = &self.bytes[self.done..];

@@ -1,12 +1,12 @@
-//! What the measuring side tells while it does it.
+//! What the measuring side reports while it measures.
 
 use serde::{Deserialize, Serialize};
 
-/// What the measuring side tells; instants and times are in ns of its own time.
+/// What the measuring side reports. Instants and times are in ns of its own time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A board that was started for the run is up.
+    /// The board that was started for the run is up.
     Booted {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
@@ -15,9 +15,9 @@ pub enum Event {
     Started {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
-        /// What the plan takes, warm-ups included.
+        /// Planned time of all cells, warm-ups included.
         plan_ns: u64,
-        /// Cells.
+        /// Number of cells.
         cells: usize,
     },
     /// A cell begins.
@@ -28,28 +28,28 @@ pub enum Event {
         number: usize,
         /// Its key.
         key: String,
-        /// How much of the plan is done.
+        /// Planned time of the cells before it.
         before_ns: u64,
     },
-    /// Once a second within a cell.
+    /// Sent once a second within a cell.
     Progress {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
-        /// Measured so far.
+        /// Time measured so far.
         measured_ns: u64,
         /// Largest sample so far.
         max_ns: Option<i64>,
     },
     /// Something failed; the measuring side goes on if it can.
     Trouble {
-        /// What, on what, and why.
+        /// What failed, on what, and why.
         text: String,
     },
-    /// The plan has ended, and nothing comes after this.
+    /// The plan has ended, and no message follows.
     Ended {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
-        /// Whether the whole run came out.
+        /// Whether the whole run has been sent.
         whole: bool,
     },
 }
@@ -59,8 +59,8 @@ pub enum Event {
 pub enum Message {
     /// Something happened.
     Event(Event),
-    /// More of a file of the run directory.
+    /// An addition to a file of the run directory.
     Append(String, Vec<u8>),
-    /// A file of the run directory, whole.
+    /// A complete file of the run directory.
     Whole(String, Vec<u8>),
 }

@@ -1,46 +1,47 @@
-//! What the other side is to do.
+//! The order: what the other side is to measure.
 
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 
-/// What the other side is to measure: everything that it decides its numbers by, and nothing
-/// else, since on a virtual board each byte of it moves them.
+/// What the other side is to measure. It contains everything that its numbers depend on and
+/// nothing else, because on a virtual board each of its bytes affects them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The plan to run.
     pub plan: Plan,
     /// Name of the board for the record.
     pub board: String,
-    /// What the board is, if it is a virtual one.
+    /// The virtual board that the other side is, if it is one.
     #[serde(default)]
     pub virtual_board: Option<VirtualBoard>,
-    /// Runs that this one belongs with; absent if that is recorded by who gives the order.
+    /// Name of the group of runs that this one belongs to; `None` if the ordering side records
+    /// that.
     #[serde(default)]
     pub group: Option<String>,
     /// Number of the run within its group, from 0.
     #[serde(default)]
     pub replicate: Option<u32>,
-    /// Delay before the first release, ns.
+    /// Delay of the first release, ns.
     #[serde(default)]
     pub phase_ns: u64,
     /// Longest time that the plan may take, ns of the measuring side's time.
     pub limit_ns: u64,
-    /// SHA-256 of the measuring program, hexadecimal, if who gives the order knows it:
-    /// the other side need not compute it then.
+    /// SHA-256 of the measuring program, hexadecimal, if the ordering side knows it: the other
+    /// side then need not compute it.
     #[serde(default)]
     pub tool_sha256: Option<String>,
 }
 
-/// What has to be known of a virtual board to say what its numbers mean.
+/// What the meaning of a virtual board's numbers depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualBoard {
-    /// Instructions that take a microsecond of the board's time; absent if time is not
-    /// counted and the guest runs freely.
+    /// Instructions per microsecond of the board's time; `None` if time is not counted and the
+    /// guest runs freely.
     pub mips: Option<u32>,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Why a repeated run need not give the same nanoseconds.
+    /// Why a repeated run may not give the same nanoseconds.
     #[serde(default)]
     pub not_exact: Vec<String>,
 }

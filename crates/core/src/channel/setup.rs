@@ -1,27 +1,27 @@
-//! What a board that starts with nothing but its initramfs needs before it can measure.
+//! The set-up of a board that starts with only its initramfs.
 
 use serde::{Deserialize, Serialize};
 
-/// Where such a board finds its [`Order`](super::Order).
+/// Path of the board's [`Order`](super::Order).
 pub const ORDER_PATH: &str = "/punctual/order.json";
 
-/// Where it finds its [`BoardSetup`].
+/// Path of its [`BoardSetup`].
 pub const SETUP_PATH: &str = "/punctual/setup.json";
 
-/// The folder that holds the modules it is to load.
+/// The folder that contains the modules to load.
 pub const MODULES_PATH: &str = "/punctual/modules";
 
-/// What to do before the plan runs, in this order.
+/// What to do before the plan runs, in the order of the fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardSetup {
     /// Modules to load.
     #[serde(default)]
     pub modules: Vec<ModuleFile>,
-    /// What to write to which file once the modules are loaded, such as a PCI ID to the
-    /// `new_id` of its driver: path and text.
+    /// Files to write once the modules are loaded, each with its text; for example a PCI ID to
+    /// the `new_id` of its driver.
     #[serde(default)]
     pub writes: Vec<(String, String)>,
-    /// Files that must then exist: the devices that were asked for.
+    /// Files that must then exist, which shows that the requested devices do.
     #[serde(default)]
     pub expects: Vec<String>,
 }
@@ -29,7 +29,7 @@ pub struct BoardSetup {
 /// A module to load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleFile {
-    /// Name of its file below [`MODULES_PATH`].
+    /// Its file name below [`MODULES_PATH`].
     pub file: String,
     /// Its parameters, such as `hrtimer=1`; empty for none.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The payload of a frame, read number by number.
+//! Decodes the payload of a frame.
 
 use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SYSTEM, WORK};
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
@@ -6,13 +6,13 @@ use crate::block::{Block, Late, Moments, Outlier};
 use crate::histogram::{BINS, Histogram};
 use crate::interval::{Actor, Interval, MAX_NAME};
 
-/// One payload, read from its front.
+/// A payload, read from the front.
 pub(super) struct Cursor<'a> {
     pub bytes: &'a [u8],
 }
 
 impl Cursor<'_> {
-    /// The record; none if it is of another kind, or damaged.
+    /// The record; `None` if it is of an unknown kind or damaged.
     pub fn record(&mut self) -> Option<Record> {
         match self.byte()? {
             BLOCK => self.block().map(Record::Block),
@@ -97,7 +97,7 @@ impl Cursor<'_> {
         for number in 0..length {
             let step: usize = self.number()?;
             bin = bin.checked_add(step)?;
-            // A bin that comes twice is damage too.
+            // A bin that occurs twice is damage too.
             if bin >= BINS || number > 0 && step == 0 {
                 return None;
             }
@@ -150,7 +150,7 @@ impl Cursor<'_> {
         i64::try_from(self.signed()?).ok()
     }
 
-    /// A number of elements: each takes a byte at least, which bounds what is allocated.
+    /// A number of elements. Each takes at least one byte, which bounds the allocation.
     fn length(&mut self) -> Option<usize> {
         self.number::<usize>().filter(|n| *n <= self.bytes.len())
     }

@@ -4,12 +4,12 @@ use super::cursor::Cursor;
 use super::record::kind::{ACTOR, BLOCK};
 use super::record::{HEAD, MARKER, MAX_PAYLOAD, Record, checksum};
 
-/// Reads the frames of a file; damaged stretches are passed over and counted.
+/// Reads the frames of a file, and skips and counts damaged stretches.
 #[derive(Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Stretches that were not whole frames, the torn end of a file included.
+    /// Stretches that were not complete frames, including a truncated end of the file.
     pub damaged: u64,
     in_damage: bool,
 }
@@ -54,7 +54,7 @@ impl Iterator for Reader<'_> {
             if let Some(record) = (Cursor { bytes: payload }).record() {
                 return Some(record);
             }
-            // A kind that a later minor version added is not damage.
+            // A kind added by a later minor version is not damage.
             let known = payload.first().is_some_and(|kind| (BLOCK..=ACTOR).contains(kind));
             self.damaged += u64::from(known);
         }

@@ -1,4 +1,4 @@
-//! The records, and the limits of their numbers.
+//! The records and the limits on their numbers.
 
 use crate::block::{Block, Late, Outlier};
 use crate::histogram::Histogram;
@@ -8,20 +8,20 @@ use crate::units::SECOND_NS;
 pub(super) const MARKER: [u8; 2] = [0xB5, 0x1A];
 pub(super) const HEAD: usize = 10;
 pub(super) const MAX_PAYLOAD: usize = 1 << 24;
-/// More than any counter of a block or bin can reach (a century at 50 kHz); records
-/// beyond it are damage, and sums over a run stay within u64.
+/// More than any counter of a block or bin can reach (a century at 50 kHz). Larger values are
+/// damage; the limit keeps sums over a run within u64.
 pub(super) const MAX_COUNT: u64 = 1 << 48;
-/// The seconds of which u64 holds the nanoseconds.
+/// Largest second whose nanoseconds fit in u64.
 pub(super) const MAX_SECOND: u64 = u64::MAX / SECOND_NS - 1;
 
-/// Which of a thread's distributions a histogram record holds.
+/// Which of a thread's distributions a histogram record contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// Samples of zero and above.
     Positive,
     /// Magnitudes of the samples below zero.
     Negative,
-    /// What the missed releases would have seen: with `Positive` and `Negative` the corrected distribution.
+    /// Latencies of missed releases; together with the other two, the corrected distribution.
     Behind,
 }
 
@@ -45,9 +45,9 @@ pub enum Record {
     System {
         /// Seconds since the cell's start.
         second: u64,
-        /// Not idle.
+        /// Time that was not idle.
         busy: u32,
-        /// Given to others by the hypervisor.
+        /// Time given to others by the hypervisor.
         steal: u32,
     },
     /// A histogram, lossless.
@@ -61,7 +61,7 @@ pub enum Record {
         /// The counts.
         counts: Histogram,
     },
-    /// The worst samples of a thread, latest first is not promised.
+    /// The worst samples of a thread, in no particular order.
     Outliers {
         /// Number of the thread.
         thread: u32,
@@ -70,13 +70,13 @@ pub enum Record {
         /// The samples.
         samples: Vec<Outlier>,
     },
-    /// Who had a CPU, and when.
+    /// Which actor had a CPU, and when.
     Interval(Interval),
-    /// What the number of an interval's actor stands for.
+    /// The name of an interval's actor.
     Actor(Actor),
 }
 
-/// The first byte of a payload.
+/// First byte of a payload.
 pub(super) mod kind {
     pub const BLOCK: u8 = 1;
     pub const LATE: u8 = 2;
@@ -88,7 +88,7 @@ pub(super) mod kind {
     pub const ACTOR: u8 = 8;
 }
 
-/// The checksum of a frame: over its length and its payload.
+/// The checksum of a frame, over its length and its payload.
 pub(super) fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&length);

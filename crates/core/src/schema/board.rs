@@ -9,25 +9,25 @@ use crate::preemption::Model;
 pub struct Board {
     /// Host name, or the name given with `--board-name`.
     pub name: String,
-    /// How it is reached.
+    /// What kind of board it is.
     pub kind: BoardKind,
-    /// SHA-256 over what identifies the hardware; equal for equal boards.
+    /// SHA-256 of what identifies the hardware; equal for equal boards.
     pub fingerprint: String,
     /// CPU model as the kernel names it.
     pub cpu_model: String,
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cpus: u32,
-    /// Hypervisor, where there is one.
+    /// The hypervisor, if there is one.
     #[serde(default)]
     pub hypervisor: Option<String>,
-    /// What the numbers of a virtual board follow from; absent elsewhere.
+    /// What determines the numbers of a virtual board; `None` for other boards.
     #[serde(default)]
     pub lab: Option<Lab>,
 }
 
 impl Board {
-    /// Whether a run of the same plan gives the same nanoseconds: a virtual
-    /// board whose time is counted in instructions.
+    /// Whether a run of the same plan gives the same nanoseconds: a virtual board whose time
+    /// is counted in instructions.
     #[must_use]
     pub fn is_deterministic(&self) -> bool {
         self.lab.as_ref().is_some_and(|lab| lab.counted)
@@ -40,7 +40,7 @@ impl Board {
     }
 }
 
-/// How a board is reached.
+/// Kinds of boards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoardKind {
@@ -54,7 +54,7 @@ pub enum BoardKind {
 }
 
 impl BoardKind {
-    /// The name, as recorded.
+    /// The name as recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -65,13 +65,13 @@ impl BoardKind {
     }
 }
 
-/// A virtual board, with everything that its numbers follow from.
+/// A virtual board, with everything that determines its numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lab {
-    /// Time is counted in executed instructions. Otherwise the guest runs freely:
-    /// its latencies are the host's noise, plumbing and no measurement.
+    /// Whether time is counted in executed instructions. If not, the guest runs freely: its
+    /// latencies are host noise and not a measurement.
     pub counted: bool,
-    /// Why a repeated run need not give the same nanoseconds all the same.
+    /// Why a repeated run may nevertheless not give the same nanoseconds.
     #[serde(default)]
     pub not_exact: Vec<String>,
     /// Version of QEMU.
@@ -80,27 +80,27 @@ pub struct Lab {
     pub options: Vec<String>,
     /// `x86_64` or `aarch64`.
     pub arch: String,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: u32,
     /// Memory, MiB.
     pub memory_mib: u32,
-    /// Instructions that take a microsecond of the board's time; 0 where time is not counted.
+    /// Instructions per microsecond of the board's time; 0 if time is not counted.
     pub mips: u32,
     /// Seed of the board's random numbers.
     pub seed: u64,
-    /// Devices beside the board's own, by name.
+    /// Devices in addition to the board's built-in ones, by name.
     #[serde(default)]
     pub devices: Vec<String>,
-    /// The kernel as it was asked for, as `debian:rt`.
+    /// The kernel as requested, such as `debian:rt`.
     pub kernel: String,
-    /// SHA-256 of the kernel's image as the distribution or the build made it.
+    /// SHA-256 of the kernel's original image, as shipped or built.
     pub kernel_sha256: String,
-    /// Modules that were loaded, in order.
+    /// Loaded modules, in order.
     #[serde(default)]
     pub modules: Vec<String>,
     /// SHA-256 of the initramfs: punctual, modules, plan, phase.
     pub initramfs_sha256: String,
-    /// SHA-256 of the punctual in it.
+    /// SHA-256 of the punctual in the initramfs.
     pub punctual_sha256: String,
 }
 
@@ -117,7 +117,7 @@ pub struct Kernel {
     pub preemption: Model,
     /// `/proc/cmdline`.
     pub command_line: String,
-    /// SHA-256 of the configuration, where it can be read.
+    /// SHA-256 of the configuration, if it can be read.
     #[serde(default)]
     pub config_sha256: Option<String>,
 }

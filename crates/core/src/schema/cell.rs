@@ -1,4 +1,4 @@
-//! One cell of a run: a frame that is the same for all kinds, and what it measured.
+//! One cell of a run: a frame that all kinds share, and what was measured.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +14,27 @@ use super::work::LoadWork;
 /// One probe or metric under one load for one duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Probe or metric, its parameters that are not defaults, load and duration: what
-    /// compare matches by.
+    /// Probe or metric with its non-default parameters, load and duration. `compare` matches
+    /// cells by this.
     pub key: String,
     /// Folder of the cell below `cells/`.
     pub dir: String,
-    /// How the cell stands.
+    /// State of the cell.
     pub state: CellState,
     /// Why the cell was skipped or failed.
     #[serde(default)]
     pub reason: Option<String>,
-    /// The load in its canonical form, `a+b` if several run together.
+    /// The load in canonical form, `a+b` if several run together.
     pub load: String,
-    /// How long was measured, warm-up excluded, ns.
+    /// Planned duration of the measurement without warm-up, ns.
     pub duration_ns: u64,
-    /// What it measured; its key `kind` says which.
+    /// What it measured, tagged by `kind`.
     #[serde(flatten)]
     pub what: What,
-    /// What was counted beside the samples: dropouts, overruns, lost events.
+    /// Events counted besides the samples: dropouts, overruns, lost events.
     #[serde(default)]
     pub counters: Vec<Counter>,
-    /// The work that each part of the load did. Its names are written when the cell starts.
+    /// The work of each part of the load. Names of counters are written when the cell starts.
     pub load_work: Vec<LoadWork>,
     /// Share of all CPUs' time that was not idle over the cell, 0 to 1.
     #[serde(default)]
@@ -48,15 +48,15 @@ pub struct Cell {
     /// Clocks at its end.
     #[serde(default)]
     pub ended: Option<TimeBase>,
-    /// Notes on this cell alone: a load that died, a late ring that filled up.
+    /// Notes on this cell only: a load that died, a late ring that filled up.
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// The worst of its judgements.
+    /// The worst verdict of its threads.
     pub verdict: Verdict,
 }
 
 impl What {
-    /// The name of the kind, as recorded.
+    /// The name of the kind as recorded.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl What {
 }
 
 impl Cell {
-    /// A cell that is still to be measured, in the folder `dir`.
+    /// A cell that is yet to be measured, in the folder `dir`.
     #[must_use]
     pub fn new(key: String, dir: String, load: String, duration_ns: u64, what: What) -> Self {
         Self {
@@ -90,19 +90,19 @@ impl Cell {
         }
     }
 
-    /// Latencies measured, of the primary series; 0 for a cost.
+    /// Number of latencies measured in the primary series; 0 for a cost.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.latency().map_or(0, |latency| latency.stats.samples)
     }
 
-    /// The period between releases, ns; none if there is none.
+    /// The period between releases, ns; `None` if there is none.
     #[must_use]
     pub fn interval_ns(&self) -> Option<u64> {
         self.latency()?.interval_ns
     }
 
-    /// The threads that measured latencies; none for a cost.
+    /// The threads that measured latencies; empty for a cost.
     #[must_use]
     pub fn threads(&self) -> &[Thread] {
         self.latency().map_or(&[], |latency| &latency.threads)
@@ -123,7 +123,7 @@ impl Cell {
         self.samples() > 0 || self.cost().is_some_and(|cost| cost.value.is_some())
     }
 
-    /// Counters that say that something went wrong.
+    /// Counters that show that something went wrong.
     pub fn bad_counters(&self) -> impl Iterator<Item = &Counter> {
         self.counters.iter().filter(|counter| counter.bad && counter.total > 0)
     }
@@ -163,7 +163,7 @@ impl Cell {
         }
     }
 
-    /// The largest sample of the primary series, ns; none for a cost.
+    /// The largest sample of the primary series, ns; `None` for a cost.
     #[must_use]
     pub fn max_ns(&self) -> Option<i64> {
         self.latency()?.stats.max
@@ -178,40 +178,40 @@ pub enum What {
     Latency(Latency),
     /// What an operation costs.
     Cost(Cost),
-    /// A probe's latencies measured by one machine of another.
+    /// Latencies of one machine, measured by another.
     Response(Response),
 }
 
-/// How a cell stands.
+/// State of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellState {
     /// Not yet started.
     Pending,
-    /// Under way; in a finished directory: cut short.
+    /// Under way; in the directory of a finished run, cut short.
     Running,
     /// Measured for its whole duration.
     Complete,
     /// Ended early by a signal or a break value; its samples count.
     Interrupted,
-    /// Not measured, for the reason given.
+    /// Not measured, for the given reason.
     Skipped,
     /// Ended early by an error; its samples count.
     Failed,
-    /// Rebuilt from its blocks after punctual was killed: quantiles are
-    /// within 25 % (32 ns below 256 ns), everything else is exact.
+    /// Rebuilt from its blocks after punctual was killed: quantiles are within 25 % (32 ns
+    /// below 256 ns), everything else is exact.
     Recovered,
 }
 
-/// A count of events that are no samples.
+/// A count of events that are not samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter {
     /// Name, such as `dropouts`.
     pub name: String,
     /// What is counted, in words.
     pub meaning: String,
-    /// How many over the cell.
+    /// Total over the cell.
     pub total: u64,
-    /// Whether one of them means that something went wrong.
+    /// Whether a count above zero means that something went wrong.
     pub bad: bool,
 }

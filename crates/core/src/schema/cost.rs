@@ -1,4 +1,4 @@
-//! Cells that measure what the kernel costs in throughput.
+//! Cells that measure the cost of an operation.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::thread::Placement;
 use super::unit::Unit;
 
-/// A metric's result: the median of its repetitions, with a confidence interval of the
+/// The result of a metric: the median of its repetitions, with a confidence interval of the
 /// median by order statistics.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
@@ -19,37 +19,37 @@ pub struct Cost {
     pub params: BTreeMap<String, String>,
     /// Unit of the values.
     pub unit: Unit,
-    /// Which way is better.
+    /// Whether lower or higher values are better.
     pub better: Better,
-    /// Median of the repetitions; absent if it could not be measured.
+    /// Median of the repetitions; `None` if it could not be measured.
     pub value: Option<f64>,
-    /// Lower end of the interval of the median; absent with too few repetitions.
+    /// Lower end of the median's interval; `None` with too few repetitions.
     pub low: Option<f64>,
-    /// Its upper end. If the metric is not measurable: the bound below which it lies.
+    /// Upper end of the interval. If the metric is not measurable, the bound below which it lies.
     pub high: Option<f64>,
     /// Confidence of the interval, such as 0.95.
     pub confidence: f64,
     /// Operations timed in each repetition.
     pub iterations: u64,
-    /// The repetitions' values, in their order.
+    /// The values of the repetitions, in order.
     pub repetitions: Vec<f64>,
-    /// Half the distance of the quartiles over the median; absent with too few repetitions.
+    /// Half the interquartile range, divided by the median; `None` with too few repetitions.
     pub spread: Option<f64>,
-    /// How the repetitions ended; absent until they have, and if they were interrupted.
+    /// Why the repetitions ended; `None` until they have, and if they were interrupted.
     pub end: Option<CostEnd>,
-    /// Where and how the timed thread ran.
+    /// Scheduling, CPUs and page faults of the timed thread.
     #[serde(flatten)]
     pub placement: Placement,
 }
 
-/// Which way a cost is better.
+/// Whether lower or higher values are better.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Times.
+    /// Lower: times.
     #[default]
     Less,
-    /// Rates.
+    /// Higher: rates.
     More,
 }
 
@@ -61,6 +61,6 @@ pub enum CostEnd {
     Precise,
     /// The cell's duration was over before that.
     TimeLimit,
-    /// The operation is below what the clock resolves, or below the cost of the loop itself.
+    /// The operation takes less than the clock resolves, or less than the loop itself.
     NotMeasurable,
 }

@@ -1,4 +1,4 @@
-//! One run: what was measured with, where and when.
+//! One run: what was measured, and with what, where and when.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::plan::Plan;
 /// One run: one execution of a plan on one board with one kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Version of this file's form, `major.minor`.
+    /// Version of this file's format, `major.minor`.
     pub schema: String,
     /// Unique name of the run: UTC time, board, kernel and random bits.
     pub run_id: String,
-    /// Whether the run ended, and how.
+    /// State of the run.
     pub state: RunState,
-    /// Measured by punctual, or imported from another tool's output.
+    /// Whether it was measured by punctual or imported from another tool's output.
     pub origin: Origin,
-    /// Runs that belong together, as the replicates of one experiment.
+    /// Name of the group of runs that belong together, such as replicates of one experiment.
     #[serde(default)]
     pub group: Option<String>,
     /// Number of this run within its group, from 0.
     #[serde(default)]
     pub replicate: Option<u32>,
-    /// Delay added before the first release, ns: what varies between replicates.
+    /// Delay added before the first release, ns; it varies between replicates.
     #[serde(default)]
     pub phase_ns: u64,
     /// SHA-256 of the canonical plan, hexadecimal.
@@ -41,20 +41,20 @@ pub struct Run {
     pub board: Board,
     /// Its kernel.
     pub kernel: Kernel,
-    /// Whether real-time scheduling and locked memory could be had.
+    /// Whether real-time scheduling and locked memory were both granted.
     pub privileged: bool,
-    /// Whether the machine is a virtual one.
+    /// Whether the machine is virtual.
     #[serde(rename = "virtual")]
     pub is_virtual: bool,
     /// Clocks at the start of the run.
     pub started: TimeBase,
-    /// Clocks at its end; absent while it runs and after a SIGKILL.
+    /// Clocks at its end; `None` while it runs and after a SIGKILL.
     #[serde(default)]
     pub ended: Option<TimeBase>,
-    /// What makes the numbers suspect.
+    /// Circumstances that make the numbers suspect.
     pub conditions: Vec<Condition>,
-    /// What else a reader needs to judge the numbers, by group: `cpu`, `clock`,
-    /// `scheduler`, `memory`, `interrupts`, … See docs/run-format.md.
+    /// Facts that a reader needs to judge the numbers, by group: `cpu`, `clock`, `scheduler`,
+    /// `memory`, `interrupts`, … See docs/run-format.md.
     pub facts: BTreeMap<String, Value>,
     /// The cells in the order of the plan.
     pub cells: Vec<Cell>,
@@ -62,11 +62,11 @@ pub struct Run {
     pub verdict: Verdict,
 }
 
-/// How a run stands.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// Under way; in a finished directory it says that the run was cut short.
+    /// Under way; in the directory of a process that is gone, cut short.
     Running,
     /// The whole plan was executed.
     Complete,
@@ -76,7 +76,7 @@ pub enum RunState {
     Failed,
 }
 
-/// Where a run's numbers come from.
+/// Source of a run's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -95,7 +95,7 @@ pub struct Tool {
     pub version: String,
     /// Target triple and libc it was built for.
     pub target: String,
-    /// SHA-256 of the executable, hexadecimal; empty where it could not be read.
+    /// SHA-256 of the executable, hexadecimal; empty if it could not be read.
     #[serde(default)]
     pub sha256: String,
     /// The command line it was started with.

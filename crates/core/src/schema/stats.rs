@@ -1,11 +1,11 @@
-//! The statistics of a series. In memory they are in the series' unit; in `run.json` those of
+//! The statistics of a series. In memory they are in the series' unit. In `run.json` those of
 //! the primary series, which is in nanoseconds, have keys that say so (`max_ns`).
 
 use serde::{Deserialize, Serialize};
 
-/// Statistics of a set of samples, in the unit of their series. A value is absent if there
-/// are no samples, or too few for the quantile: q is the value at rank ceil(q N), given if
-/// N (1 - q) >= 1.
+/// Statistics of a set of samples, in the unit of their series. A value is `None` if there are
+/// no samples, or too few for the quantile: q is the value at rank ceil(q N), given if N (1 -
+/// q) >= 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     /// Releases that were due: always `samples + missed`.
@@ -49,13 +49,13 @@ pub struct Corrected {
     pub p999: Option<i64>,
     /// 99.99 % quantile.
     pub p9999: Option<i64>,
-    /// Whether part of it was expanded from histogram bins (under 0.8 % wide)
-    /// since the late ring was full.
+    /// Whether part of it was expanded from histogram bins (under 0.8 % wide) because the late
+    /// ring was full.
     #[serde(default)]
     pub from_bins: bool,
 }
 
-/// The form of [`Stats`] of which every value is in nanoseconds and says so.
+/// The form of [`Stats`] in `run.json` whose keys name nanoseconds.
 pub(super) mod in_ns {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

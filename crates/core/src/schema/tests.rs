@@ -70,7 +70,7 @@ fn latencies_have_the_primary_series_where_programs_look_for_it() {
     assert_eq!(json["corrected"]["p50_ns"], 9);
     assert_eq!(json["threads"][0]["max_ns"], 40);
     assert_eq!(json["threads"][0]["policy"], "deadline");
-    // The others have no unit in their keys: it stands beside them.
+    // Keys of the others name no unit: it is given next to them.
     assert_eq!(json["series"][1]["stats"]["max"], 3);
     assert_eq!(json["series"][1]["unit"], "packets");
     assert_eq!(json["threads"][0]["series"][0]["max"], 20);

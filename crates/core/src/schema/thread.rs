@@ -1,4 +1,4 @@
-//! The threads of a probe: those that measure, and those that help.
+//! The threads of a probe: those that measure, and their helpers.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use super::verdict::Verdict;
 pub struct Thread {
     /// Number, from 0.
     pub thread: u32,
-    /// Where and how it ran.
+    /// Its scheduling, CPUs and page faults.
     #[serde(flatten)]
     pub placement: Placement,
     /// Offset of its releases within the period, ns.
@@ -25,31 +25,31 @@ pub struct Thread {
     /// Instant (`CLOCK_MONOTONIC`) of the largest sample, ns after the cell's start.
     #[serde(default)]
     pub max_at_ns: Option<u64>,
-    /// Samples above the trace threshold that its cap left out.
+    /// Samples above the trace threshold that did not fit.
     #[serde(default)]
     pub outliers_left_out: u64,
-    /// Seconds in which a deadline was exceeded: exceedances cluster, and this
-    /// is how many clusters there were.
+    /// Seconds in which the deadline was exceeded. Exceedances cluster, and this counts the
+    /// clusters.
     #[serde(default)]
     pub exceedance_clusters: u64,
-    /// Judgement of this thread.
+    /// The verdict on this thread.
     pub verdict: Verdict,
 }
 
-/// One thread of a probe that has no samples.
+/// A thread of a probe without samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Helper {
     /// What it does, such as "posts to thread 0".
     pub name: String,
-    /// Where and how it ran.
+    /// Its scheduling, CPUs and page faults.
     #[serde(flatten)]
     pub placement: Placement,
 }
 
-/// Where and how a thread ran, read back from the kernel.
+/// Scheduling, CPUs and page faults of a thread, read back from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The one CPU it is bound to; absent if it may run on several.
+    /// The one CPU it is bound to; `None` if it may run on several.
     pub cpu: Option<u32>,
     /// CPUs it may run on, such as `0-3,8`; empty if that was not recorded.
     pub affinity: String,
@@ -57,13 +57,13 @@ pub struct Placement {
     pub policy: Policy,
     /// Real-time priority, 0 for `other`.
     pub priority: u32,
-    /// What of the above was different at the end (hotplug resets affinity).
+    /// What of the above had changed by the end (hotplug resets affinity).
     #[serde(default)]
     pub changed: Option<String>,
-    /// Timer slack that took effect, ns; absent for real-time policies, which have none.
+    /// Timer slack in effect, ns; `None` for real-time policies, which have none.
     #[serde(default)]
     pub timer_slack_ns: Option<u64>,
-    /// Page faults while it measured; 0 if its memory is locked.
+    /// Page faults during the measurement; 0 if its memory is locked.
     #[serde(default)]
     pub page_faults: Option<u64>,
 }
@@ -91,7 +91,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The name, as recorded.
+    /// The name as recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

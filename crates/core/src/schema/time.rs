@@ -1,9 +1,9 @@
-//! The clocks at one instant.
+//! All clocks at one instant.
 
 use serde::{Deserialize, Serialize};
 
-/// The clocks, read together: aligns traces (trace clock `mono`) and shows
-/// suspends and clock steps. Nanoseconds as strings.
+/// The clocks, read together. They align traces (trace clock `mono`) and reveal suspends and
+/// clock steps. Nanoseconds are recorded as strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBase {
     /// `CLOCK_MONOTONIC`.
@@ -18,7 +18,7 @@ pub struct TimeBase {
     /// `CLOCK_REALTIME`.
     #[serde(with = "ns_text")]
     pub realtime_ns: u64,
-    /// Time stamp counter, cycles, on x86.
+    /// Time stamp counter, cycles; x86 only.
     #[serde(default)]
     pub tsc: Option<String>,
 }

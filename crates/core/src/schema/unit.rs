@@ -1,4 +1,4 @@
-//! Units of what is measured.
+//! Units of series and costs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,22 +9,22 @@ pub enum Unit {
     #[default]
     #[serde(rename = "ns")]
     Ns,
-    /// Microseconds, of costs.
+    /// Microseconds, for costs.
     #[serde(rename = "us")]
     Us,
     /// Packets in a queue.
     #[serde(rename = "packets")]
     Packets,
-    /// 10^6 bytes a second.
+    /// 10^6 bytes per second.
     #[serde(rename = "MB/s")]
     MegabytesPerSecond,
-    /// Operations a second.
+    /// Operations per second.
     #[serde(rename = "1/s")]
     PerSecond,
 }
 
 impl Unit {
-    /// The name, as recorded.
+    /// The name as recorded.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,17 +1,17 @@
-//! Judgements and notes, of a thread, a cell or a run.
+//! Verdicts and notes on a thread, a cell or a run.
 
 use serde::{Deserialize, Serialize};
 
-/// Outcome of a judgement. Ordered from the best to the worst.
+/// Outcome of a judgement, ordered from best to worst.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Outcome {
     /// No deadline was given: nothing to judge.
     #[default]
     None,
-    /// Good enough, with the evidence asked for.
+    /// Good enough, with the requested evidence.
     Pass,
-    /// Something asked for could not be measured.
+    /// Something that was requested could not be measured.
     Skipped,
     /// Not enough evidence either way.
     Inconclusive,
@@ -19,10 +19,10 @@ pub enum Outcome {
     Fail,
 }
 
-/// A judgement against a deadline, with its evidence.
+/// A verdict against a deadline, with its evidence.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The judgement.
+    /// The outcome.
     pub outcome: Outcome,
     /// The deadline, ns.
     pub deadline_ns: Option<u64>,
@@ -30,7 +30,7 @@ pub struct Verdict {
     pub exceedances: u64,
     /// Upper bound of the probability that a release exceeds the deadline (L1, one-sided).
     pub upper_bound: Option<f64>,
-    /// Confidence of the bound, as 0.95.
+    /// Confidence of the bound, such as 0.95.
     pub confidence: f64,
     /// The reasons, one sentence each, the most important first.
     pub because: Vec<String>,
@@ -39,8 +39,8 @@ pub struct Verdict {
 /// One circumstance that makes the numbers suspect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Stable name for programs, as `virtual-machine` or `unprivileged`.
+    /// Stable name for programs, such as `virtual-machine` or `unprivileged`.
     pub id: String,
-    /// One line for people: what is so, and what it does to the numbers.
+    /// One line for people: the circumstance and its effect on the numbers.
     pub text: String,
 }

@@ -1,28 +1,28 @@
-//! The work that a load did.
+//! The work done by a load.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The work that one part of a load did.
+/// The work done by one part of a load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadWork {
-    /// Name of the load, as `hackbench`.
+    /// Name of the load, such as `hackbench`.
     pub load: String,
     /// Every parameter as it took effect.
     #[serde(default)]
     pub params: BTreeMap<String, String>,
-    /// What it counted.
+    /// Its counters.
     pub counters: Vec<WorkCounter>,
     /// Seconds of the measurement in which it did nothing.
     pub idle_seconds: u64,
-    /// How often it ended and was started again.
+    /// How often it ended and was restarted.
     pub restarts: u64,
-    /// What held its processes together: `pid-namespace`, `user-namespace`,
-    /// `cgroup`, `subreaper`; empty for a load without processes.
+    /// What contained its processes: `pid-namespace`, `user-namespace`, `cgroup` or
+    /// `subreaper`; empty for a load without processes.
     #[serde(default)]
     pub containment: String,
-    /// Why it stopped working, or a part of it could not start.
+    /// Why it stopped working, or why a part of it could not start.
     #[serde(default)]
     pub trouble: Option<String>,
 }
@@ -30,10 +30,10 @@ pub struct LoadWork {
 /// One counter of a load's work over the measured time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkCounter {
-    /// What is counted, as `messages` or `bytes`.
+    /// What is counted, such as `messages` or `bytes`.
     pub name: String,
-    /// How many over the cell.
+    /// Total over the cell.
     pub total: u64,
-    /// How many a second.
+    /// Average per second.
     pub per_second: f64,
 }
