@@ -97,6 +97,8 @@ impl<'a> LatencyBody<'a> {
             .collect();
         let collector = probe.collector(&rings, &tracks, start.limits);
         let go = start.go(probe.is_simulated());
+        // Simulated time has no warm-up, and runs ahead of the clock.
+        team.stop.begin_at(if probe.is_simulated() { 0 } else { go.epoch });
         team.gate.open(Some(go));
         let times = Times {
             warmup_end: go.warmup_end,

@@ -51,8 +51,8 @@ impl Observer for Silent {
     fn cell_ended(&mut self, _: &Cell) {}
 }
 
-/// A folder of one test, removed with it.
-struct Place(PathBuf);
+/// A folder of one test, removed with it, and the break value of its runs.
+struct Place(PathBuf, Option<u64>);
 
 impl Place {
     fn new(name: &str) -> Self {
@@ -61,7 +61,7 @@ impl Place {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         fs::write(path.join("setting"), "0").unwrap();
-        Self(path)
+        Self(path, None)
     }
 
     fn run(&self, subject: Subject, params: &[(&str, &str)]) -> Run {
@@ -73,7 +73,7 @@ impl Place {
         plan.warmup_ns = 100_000_000;
         plan.deadline_ns = Some(1_000_000);
         plan.cells.push(CellPlan { duration_ns, ..cell(subject, params) });
-        let options = options(self.0.join("run"));
+        let options = Options { break_ns: self.1, ..options(self.0.join("run")) };
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         run(&plan, &options, &mut Silent).unwrap().run
     }
@@ -276,5 +276,22 @@ fn a_delay_that_no_clock_holds_is_a_usage_error() {
         let error = run(plan, options, &mut Silent).unwrap_err();
         assert!(error.downcast_ref::<UsageError>().unwrap().0.contains(what), "{error}");
         assert!(!place.0.join("run").exists());
+    }
+}
+
+#[test]
+fn only_a_sample_of_the_measurement_breaks_it_off() {
+    for (probe, params) in [
+        ("wakeup", &[("policy", "other")][..]),
+        ("clock", &[("policy", "other")]),
+        ("handoff", &[("policy", "other")]),
+        ("sim", &[]),
+    ] {
+        let mut place = Place::new(probe);
+        place.1 = Some(1);
+        let run = place.run(Subject::Probe(probe.to_owned()), params);
+        let cell = &run.cells[0];
+        assert_eq!(cell.reason.as_deref(), Some("a sample was above the break value"), "{probe}");
+        assert!(cell.latency().unwrap().stats.samples > 0, "{probe}: its warm-up ended it");
     }
 }

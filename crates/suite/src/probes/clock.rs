@@ -157,7 +157,7 @@ impl Spin<'_> {
                     left -= 1;
                     if gap > self.break_ns {
                         self.stop.set_broken();
-                        return;
+                        break;
                     }
                 }
                 now = monotonic_ns();

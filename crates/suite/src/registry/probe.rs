@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::schema::{Condition, Role, Unit};
 
@@ -341,6 +341,8 @@ pub struct Window {
 pub struct Stop {
     stop: AtomicBool,
     broken: AtomicBool,
+    /// Start of the measurement, ns of CLOCK_MONOTONIC.
+    begins: AtomicU64,
 }
 
 impl Stop {
@@ -363,11 +365,20 @@ impl Stop {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the cell because a sample exceeded the break value.
+    /// Tells when the measurement begins, ns of CLOCK_MONOTONIC: what exceeds the break value
+    /// before that ends nothing.
+    pub fn begin_at(&self, instant: u64) {
+        self.begins.store(instant, Ordering::Relaxed);
+    }
+
+    /// Ends the cell because a sample exceeded the break value, unless it was one of the
+    /// warm-up: look at [`Stop::is_set`].
     #[cold]
     pub fn set_broken(&self) {
-        self.broken.store(true, Ordering::Relaxed);
-        self.set();
+        if punctual_sys::clock::monotonic_ns() >= self.begins.load(Ordering::Relaxed) {
+            self.broken.store(true, Ordering::Relaxed);
+            self.set();
+        }
     }
 
     /// Whether a sample exceeded the break value.
