@@ -43,7 +43,7 @@ impl Named {
         }
         let mut params = BTreeMap::new();
         if name == "cmd" {
-            params.insert("command".to_owned(), rest.to_owned());
+            params.insert("command".to_owned(), rest.trim().to_owned());
             return Ok(Self { name: name.to_owned(), params });
         }
         for (i, part) in rest.split(',').filter(|part| !part.is_empty()).enumerate() {

@@ -37,6 +37,8 @@ pub(super) struct LatencyBody<'a> {
     go: Go,
     times: Times,
     begun: bool,
+    /// Largest sample of the warm-up in a primary series that the session records, ns.
+    warmup_max_ns: Option<i64>,
 }
 
 /// Parameters that a latency cell starts with.
@@ -120,13 +122,14 @@ impl<'a> LatencyBody<'a> {
             go,
             times,
             begun: false,
+            warmup_max_ns: None,
         })
     }
 
-    fn drain_session(&mut self) -> io::Result<()> {
+    fn drain_session(&mut self, until_ns: u64) -> io::Result<()> {
         self.session.drain(&mut Drained {
             tracks: &mut self.tracks,
-            begun: self.begun,
+            until_ns,
             intervals: &mut self.intervals,
         })
     }
@@ -219,17 +222,22 @@ impl Body for LatencyBody<'_> {
     }
 
     fn begin(&mut self) {
-        // What the session recorded during the warm-up does not count, except for intervals
-        // that reach into the measurement: this thread may be late for its start.
-        let _ = self.drain_session();
-        for track in self.tracks.iter_mut().flatten() {
-            track.begin(self.go.epoch);
+        // An error here comes again in the next drain, which reports it.
+        let _ = self.drain_session(self.go.epoch);
+        let is_primary = self.probe.entry.primary.by == By::Session;
+        for tracks in &mut self.tracks {
+            for (place, track) in tracks.iter_mut().enumerate() {
+                let warmup_max_ns = track.begin(self.go.epoch);
+                if is_primary && place == 0 {
+                    self.warmup_max_ns = self.warmup_max_ns.max(warmup_max_ns);
+                }
+            }
         }
         self.begun = true;
     }
 
     fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool> {
-        let drained = self.drain_session();
+        let drained = self.drain_session(u64::MAX);
         let found = self.push_intervals(files);
         let collected = self.collector.drain(files);
         drained.map(|()| found || collected)
@@ -249,7 +257,7 @@ impl Body for LatencyBody<'_> {
 
     fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
         let mut this = *self;
-        let last = this.drain_session();
+        let last = this.drain_session(u64::MAX);
         this.push_intervals(files);
         let ends = this.team.join();
         let by_session: Vec<Vec<_>> = this
@@ -269,6 +277,7 @@ impl Body for LatencyBody<'_> {
             tracks: this.collector.tracks,
             helpers: this.helpers,
             closed,
+            warmup_max_ns: this.warmup_max_ns,
         };
         left.assemble(cell)
     }

@@ -22,6 +22,8 @@ pub(super) struct Left<'a> {
     pub(super) tracks: Vec<Track>,
     pub(super) helpers: Vec<String>,
     pub(super) closed: Closed,
+    /// Largest sample of the warm-up in a primary series that the session records, ns.
+    pub(super) warmup_max_ns: Option<i64>,
 }
 
 /// What one series of one thread yielded.
@@ -60,7 +62,8 @@ impl Left<'_> {
             placement: end.as_ref().map_or_else(Placement::default, placement),
         });
         if let Some(latency) = cell.latency_mut() {
-            latency.warmup_max_ns = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
+            let of_threads = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
+            latency.warmup_max_ns = of_threads.max(self.warmup_max_ns);
             latency.helpers = helpers.collect();
             assemble(latency, measured);
         }

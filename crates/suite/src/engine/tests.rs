@@ -130,6 +130,8 @@ fn every_seam_of_a_session_leaves_what_it_found() {
     assert_eq!(latency.helpers[0].name, "accompanies thread 1");
     let counters: Vec<_> = cell.counters.iter().map(|c| (c.name.as_str(), c.bad)).collect();
     assert_eq!(counters, [("strokes", false), ("lost", true)]);
+    // One for each drain: that of the last one before the measurement is in it.
+    assert_eq!(latency.threads[0].series[1].samples, cell.counters[0].total);
     // The setting was changed during the measurement and is restored.
     assert!(cell.conditions.iter().any(|c| c.id == "closed" && c.text == "1"), "{cell:?}");
     assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");

@@ -185,6 +185,11 @@ impl Duty {
         }
     }
 
+    /// Whether it records the primary series, which is its first one then.
+    fn has_primary(&self) -> bool {
+        matches!(self, Self::Probe(_, series) if series.first().is_some_and(|(number, _)| *number == 0))
+    }
+
     fn notes(&self) -> Vec<Condition> {
         match self {
             Self::Probe(probe, _) => probe.notes(),
@@ -271,9 +276,11 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
         error = run_window(duty, &window, &mut tracks, stop).err();
     }
     let mut warmup_max_ns = None;
-    for track in tracks.iter_mut().rev() {
-        // Only the primary series, which is the first, reports its warm-up.
-        warmup_max_ns = track.begin(go.epoch);
+    for (place, track) in tracks.iter_mut().enumerate() {
+        let of_track = track.begin(go.epoch);
+        if place == 0 && duty.has_primary() {
+            warmup_max_ns = of_track;
+        }
     }
     setup.warm[setup.index].store(true, Ordering::Relaxed);
     let faults = memory::thread_faults();

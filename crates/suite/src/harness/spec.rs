@@ -76,6 +76,8 @@ impl LoadSpec {
                 "\"{text}\": none is the absence of load and cannot be joined with others"
             )));
         }
+        // Loads that run together have no order, except that a command takes all that follows.
+        canonical.sort_by_key(|one| (name_of(one) == "cmd", one.clone()));
         Ok(Self { canonical: canonical.join("+"), parts, planned })
     }
 
@@ -171,6 +173,18 @@ mod tests {
         let command = spec.parts()[1].values.text("command");
         assert_eq!(command, "expr 1 + 2, x");
         assert!(names("paper").iter().all(|(_, of)| *of == Some("paper")));
+    }
+
+    #[test]
+    fn equal_loads_are_written_alike() {
+        let canonical = |text: &str| LoadSpec::parse(text).unwrap().canonical().to_owned();
+        assert_eq!(canonical("tree+copy:jobs=1"), "copy+tree");
+        assert_eq!(canonical("cmd: a+b"), "cmd:a+b");
+        assert_eq!(canonical("tree+cmd:a+b"), "tree+cmd:a+b");
+        assert_eq!(
+            canonical(&canonical("tree+hackbench:02,loops=100+cmd:a, b=1")),
+            "hackbench:groups=2+tree+cmd:a, b=1"
+        );
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         bad: values.number("bad"),
         fail: values.number("fail"),
         drains: 0,
+        pending: Vec::new(),
         setting,
         trouble: Trouble::of(values.text("trouble")),
         helped: Arc::default(),
@@ -115,6 +116,8 @@ struct Exercise {
     bad: u64,
     fail: u64,
     drains: u64,
+    /// Samples that are not handed over yet.
+    pending: Vec<u64>,
     setting: PathBuf,
     trouble: Trouble,
     helped: Arc<AtomicU64>,
@@ -168,9 +171,15 @@ impl Session for Exercise {
             return Err(io::Error::other("the trace ring is gone"));
         }
         let now = monotonic_ns();
-        for tracks in out.tracks.iter_mut() {
-            tracks[0].record(now, 7, 0);
+        // The last call of the warm-up finds a sample of the measurement already.
+        self.pending.push(now.max(if out.until_ns == u64::MAX { now } else { out.until_ns }));
+        let due = self.pending.iter().filter(|at| **at < out.until_ns);
+        for at in due {
+            for tracks in out.tracks.iter_mut() {
+                tracks[0].record(*at, 7, 0);
+            }
         }
+        self.pending.retain(|at| *at >= out.until_ns);
         let actor = out.intervals.actor("ksoftirqd/0");
         out.intervals.push(0, now - 1_000, now, actor);
         Ok(())

@@ -249,10 +249,12 @@ pub trait Session {
 #[derive(Debug)]
 pub struct Drained<'a> {
     /// The recorders of the series that the session records: by thread, then in the order of
-    /// the entry. Samples recorded before `begun` is set count as warm-up.
+    /// the entry.
     pub tracks: &'a mut [Vec<Recorder>],
-    /// Whether the measurement has begun.
-    pub begun: bool,
+    /// Samples of this instant or later are to wait for the next call (CLOCK_MONOTONIC, ns).
+    /// In the last call of the warm-up it is the start of the measurement, which the main
+    /// thread may come late to; after that `u64::MAX`.
+    pub until_ns: u64,
     /// Which actor had which CPU, and when; CLOCK_MONOTONIC, ns.
     pub intervals: &'a mut Intervals,
 }
