@@ -263,9 +263,9 @@ mod tests {
             keys("wakeup clock:margin=20% --load none,hackbench:groups=4,loops=20+flood -D 5"),
             [
                 "wakeup @ none @ 5s",
-                "wakeup @ hackbench:groups=4,loops=20+flood @ 5s",
+                "wakeup @ flood+hackbench:groups=4,loops=20 @ 5s",
                 "clock:margin=20% @ none @ 5s",
-                "clock:margin=20% @ hackbench:groups=4,loops=20+flood @ 5s",
+                "clock:margin=20% @ flood+hackbench:groups=4,loops=20 @ 5s",
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! Reads run directories.
 //!
 //! Invariant: nothing in a run directory makes this panic. What can be read is read, and
-//! [`LoadedRun::damage`] names the rest.
+//! [`punctual_core::run::LoadedRun::damage`] names the rest.
 
 mod cell_files;
 mod find;

@@ -1,7 +1,7 @@
 //! Figures as SVG. All figures of a report share one latency axis, so that
 //! cells and kernels can be compared by eye.
 //!
-//! A figure is a file with an [`Entry`] and a line in [`FIGURES`].
+//! A figure is a file with an `Entry` and a line in `FIGURES`.
 
 mod bars;
 mod ccdf;
