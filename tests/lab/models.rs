@@ -10,7 +10,7 @@ const REPLICATES: usize = 3;
 
 /// The load under which processes begin and end all the time, and nothing else happens:
 /// the averages of the models lie apart in it.
-const PROCESSES: &str = "process:jobs=1,threads=4";
+const PROCESSES: &str = "process:jobs=1";
 
 const HACKBENCH: &str = "hackbench:groups=1,loops=20";
 

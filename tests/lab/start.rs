@@ -10,7 +10,8 @@ use punctual_harness::{Place, need, until};
 /// The machine is shared: what it can do is the best of so many tries.
 const TRIES: usize = 5;
 
-const LARGEST_INITRAMFS: u64 = 4_000_000;
+/// The largest binary that is allowed, and a megabyte.
+const LARGEST_INITRAMFS: u64 = 9_000_000;
 
 /// Time from the start of the command to the first cell, and the size of the initramfs.
 fn first_cell(place: &Place, board: &str) -> (Duration, u64) {
@@ -52,7 +53,7 @@ fn starts_within(board: &str, limit: Duration) {
 #[test]
 fn a_guest_measures_soon() {
     need!(x86_64());
-    starts_within("x86_64", Duration::from_secs(12));
+    starts_within("x86_64", Duration::from_secs(24));
     need!(aarch64());
-    starts_within("aarch64", Duration::from_secs(6));
+    starts_within("aarch64", Duration::from_secs(12));
 }
