@@ -22,7 +22,7 @@ ALONE := $(filter-out $(ANYTIME),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo qemu build guests dist test check unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
+.PHONY: run demo qemu build guests dist test check msrv unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -65,6 +65,13 @@ check:
 	$(STAGE) format cargo fmt --all --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(STAGE) doc cargo doc --workspace --no-deps --quiet
+
+# Builds with the oldest Rust that Cargo.toml promises. clippy checks the standard library's
+# part of that in `make check`.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	rustup toolchain install $(MSRV) --profile minimal
+	CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --workspace --all-targets
 
 # The tests of each crate, once. Those of the binary's programs are below (e2e).
 unit:

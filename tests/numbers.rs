@@ -255,7 +255,7 @@ fn report_of_24_hours() {
     }
 }
 
-/// Instructions of a report at most: about half a second of a machine of 3 GHz.
+/// Instructions of a report at most: about a third of a second at 3 GHz.
 const REPORT: u64 = 1_000_000_000;
 
 #[test]

@@ -8,7 +8,7 @@
 mod cell;
 mod rule;
 mod thread;
-mod words;
+mod sentences;
 
 pub use cell::{judge_cell, judge_run};
 pub use rule::Rule;

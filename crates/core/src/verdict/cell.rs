@@ -1,7 +1,7 @@
 //! The judgement of a cell by its threads, and of a run by its cells.
 
 use super::rule::{PLUMBING, Rule};
-use super::words;
+use super::sentences;
 use crate::schema::{Cell, CellState, Counter, Outcome, Thread, Verdict};
 use crate::units::grouped;
 
@@ -94,7 +94,7 @@ pub fn judge_run(cells: &[Cell]) -> Verdict {
         because.push(format!(
             "{bounds} tests (one per thread and cell), each at {}; not corrected for multiple \
              comparisons",
-            words::confidence(worst.confidence)
+            sentences::confidence(worst.confidence)
         ));
     }
     let skipped = cells.iter().filter(|c| c.state == CellState::Skipped).count();

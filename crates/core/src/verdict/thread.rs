@@ -1,7 +1,7 @@
 //! The judgement of one thread.
 
 use super::rule::{PLUMBING, Rule};
-use super::words;
+use super::sentences;
 use crate::schema::{Latency, Outcome, Quantity, Stats, Verdict};
 use crate::stats::{clopper_pearson_lower, clopper_pearson_upper, cluster_bound};
 use crate::units::{SECOND_NS, grouped, human_ns};
@@ -50,7 +50,7 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     // On neither kind of virtual board is the next release a matter of chance.
     let by_chance = !rule.deterministic && !rule.plumbing;
     let maximum =
-        stats.max.filter(|_| by_chance).map(|max| words::maximum(max, n, interval_ns, nouns));
+        stats.max.filter(|_| by_chance).map(|max| sentences::maximum(max, n, interval_ns, nouns));
     let Some(deadline_ns) = rule.deadline_ns else {
         return rule.verdict(Outcome::None, maximum.into_iter().collect());
     };
@@ -62,7 +62,7 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
         let reason = "no samples: nothing is known about the deadline".to_owned();
         return rule.verdict(Outcome::Inconclusive, vec![reason]);
     }
-    let deadline = words::deadline(deadline_ns);
+    let deadline = sentences::deadline(deadline_ns);
     if rule.deterministic {
         return deterministic(evidence, &deadline, rule);
     }
@@ -83,12 +83,12 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     if let (Some(tolerated), Outcome::Fail) = (rule.tolerate, outcome) {
         because.push(format!(
             "this is more than the tolerated {}, at {} confidence (one-sided)",
-            words::probability(tolerated),
-            words::confidence(rule.confidence),
+            sentences::probability(tolerated),
+            sentences::confidence(rule.confidence),
         ));
     }
     if outcome == Outcome::Inconclusive {
-        because.push(words::needs(limit, k, n, interval_ns, nouns, rule.confidence));
+        because.push(sentences::needs(limit, k, n, interval_ns, nouns, rule.confidence));
     }
     because.extend(clustering(evidence.clusters, k, n, interval_ns, rule.confidence));
     because.extend(maximum);
@@ -100,8 +100,8 @@ fn seen_and_bound(evidence: &Evidence<'_>, deadline: &str, upper: f64, confidenc
     format!(
         "{}; at {} confidence (one-sided), {} is later under this load",
         seen(evidence, deadline),
-        words::confidence(confidence),
-        words::at_most(upper),
+        sentences::confidence(confidence),
+        sentences::at_most(upper),
     )
 }
 
@@ -148,8 +148,8 @@ fn clustering(
         grouped(clusters),
         if clusters == 1 { "" } else { "s" },
         bound.theta?,
-        words::stretch(apart),
-        words::confidence(confidence),
+        sentences::stretch(apart),
+        sentences::confidence(confidence),
     ))
 }
 
