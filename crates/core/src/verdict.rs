@@ -7,8 +7,8 @@
 
 mod cell;
 mod rule;
-mod thread;
 mod sentences;
+mod thread;
 
 pub use cell::{judge_cell, judge_run};
 pub use rule::Rule;

@@ -12,6 +12,7 @@ mod owner;
 mod restore;
 
 pub use dma_latency::DmaLatency;
+pub(crate) use entry::remove_scratch;
 pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
 pub use journal::Journal;
 pub use restore::{RestoreReport, restore, restore_in};

@@ -1,6 +1,5 @@
 //! One running part of a load, as punctual sees it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::context::{LoadContext, PartSample};
 use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::spec::PartSpec;
 use super::worker::{CONTROL_LINE, Params, RESTARTS};
+use crate::knobs::remove_scratch;
 use crate::registry::load::{Form, LoadEntry, Machine};
 
 /// Lines of counters of a part. If it has more workers, they share lines.
@@ -97,7 +97,7 @@ impl Part {
                 });
                 Ok(())
             }
-            Err(reason) => match scratch.map_or(Ok(()), fs::remove_dir_all) {
+            Err(reason) => match scratch.map_or(Ok(()), |path| remove_scratch(&path)) {
                 Ok(()) => Err(reason),
                 Err(error) => Err(format!("{reason}; {}", error::text(&error))),
             },
@@ -273,7 +273,7 @@ impl Part {
         };
         let all_dead = running.held.end();
         if let Some(scratch) = &running.scratch {
-            fs::remove_dir_all(scratch)
+            remove_scratch(scratch)
                 .map_err(|error| format!("{}: {}", scratch.display(), error::text(&error)))?;
         }
         if !all_dead {

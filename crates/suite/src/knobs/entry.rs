@@ -81,7 +81,7 @@ impl Entry {
             return Ok(None);
         };
         let done = match self {
-            Self::Scratch { path } => fs::remove_dir_all(path),
+            Self::Scratch { path } => remove_scratch(path),
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
         };
@@ -135,12 +135,45 @@ fn removable(path: &Path, owner: &str) -> Result<(), String> {
     let marker = path.join(MARKER);
     let marked = marker.symlink_metadata().is_ok_and(|file| file.is_file())
         && fs::read_to_string(&marker).is_ok_and(|text| text == owner);
-    // The process was killed between creating the folder and marking it.
-    let empty = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-    if !marked && !empty {
+    if !marked && !is_unfinished(path, owner) {
         return refused("its marker is not that of the process that made it");
     }
     Ok(())
+}
+
+/// Whether the process was killed between creating the folder and marking it, or between
+/// removing the marker and the folder: there is nothing in it but a part of the marker.
+fn is_unfinished(path: &Path, owner: &str) -> bool {
+    let part = |name: &std::ffi::OsStr| {
+        let text = fs::read_to_string(path.join(name));
+        name == MARKER && text.is_ok_and(|text| owner.starts_with(&text))
+    };
+    fs::read_dir(path).is_ok_and(|mut entries| {
+        entries.all(|entry| entry.is_ok_and(|entry| part(&entry.file_name())))
+    })
+}
+
+/// Removes a scratch folder with everything in it, its marker last: a removal that a SIGKILL
+/// cuts short is continued by `punctual restore`.
+///
+/// # Errors
+/// What the file system says.
+pub(crate) fn remove_scratch(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name() == MARKER {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_file(path.join(MARKER)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::remove_dir(path),
+    }
 }
 
 fn name_begins(path: &Path, prefix: &str) -> bool {
@@ -209,4 +242,46 @@ pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     // Truncating matters only for plain files, whose old value may be longer.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
     file.write_all(value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let path =
+            std::env::temp_dir().join(format!("{SCRATCH_PREFIX}{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("deep/er")).unwrap();
+        fs::write(path.join("deep/er/file"), "x").unwrap();
+        path
+    }
+
+    #[test]
+    fn a_folder_whose_marker_was_cut_short_is_removed_if_nothing_else_is_in_it() {
+        let path = folder("cut");
+        fs::write(path.join(MARKER), "own").unwrap();
+        assert!(removable(&path, "owner").is_err(), "it has contents that nobody marked");
+        fs::remove_dir_all(path.join("deep")).unwrap();
+        assert_eq!(removable(&path, "owner"), Ok(()));
+        assert!(removable(&path, "other").is_err(), "the marker is another's");
+        remove_scratch(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn the_marker_is_removed_last() {
+        let path = folder("last");
+        fs::write(path.join(MARKER), "owner").unwrap();
+        // A removal that fails midway leaves a folder that can still be removed.
+        let deep = path.join("deep");
+        let denied = std::process::Command::new("chattr").arg("+i").arg(&deep).status();
+        if denied.is_ok_and(|status| status.success()) {
+            assert!(remove_scratch(&path).is_err());
+            assert_eq!(removable(&path, "owner"), Ok(()));
+            std::process::Command::new("chattr").arg("-i").arg(&deep).status().unwrap();
+        }
+        remove_scratch(&path).unwrap();
+        assert!(!path.exists());
+    }
 }
