@@ -1,0 +1,128 @@
+//! What a recorder keeps.
+
+use super::*;
+use proptest::prelude::*;
+use punctual_core::histogram::{COARSE_BINS, coarse_low};
+
+/// Nine years: the sum of squares holds 4,096 such samples.
+const YEARS: i64 = 1 << 58;
+
+fn record_all(
+    values: &[(u64, i64)],
+    limits: Limits,
+) -> (Recording, Vec<punctual_core::block::Block>) {
+    let mut recorder = Recorder::new(limits);
+    let shared = recorder.shared();
+    recorder.record(5, 999, 0);
+    assert_eq!(recorder.begin(1_000), Some(999));
+    for (at, latency) in values {
+        recorder.record(1_000 + at, *latency, 0);
+    }
+    let recording = recorder.finish();
+    let mut taken = 0;
+    let blocks = (0..).map_while(|_| shared.blocks.take(&mut taken, 0)).collect();
+    (recording, blocks)
+}
+
+#[test]
+fn a_block_is_a_second_and_a_gap_shows_in_the_indices() {
+    let s = BLOCK_NS;
+    let (recording, blocks) =
+        record_all(&[(0, 5), (s - 1, 7), (s, 6), (5 * s + 3, 9), (5 * s + 4, -1)], Limits::NONE);
+    let seen: Vec<_> = blocks.iter().map(|b| (b.index, b.moments.count, b.moments.max)).collect();
+    assert_eq!(seen, [(0, 2, 7), (1, 1, 6), (5, 2, 9)]);
+    assert_eq!(recording.moments.count, 5);
+    assert_eq!((recording.moments.max_at, recording.moments.early), (5 * s + 3, 1));
+}
+
+/// A second of samples in as many coarse bins as a second can fill.
+fn full_second() -> Vec<u64> {
+    (0..COARSE_BINS).map(coarse_low).take(86).collect()
+}
+
+#[test]
+fn a_starved_collector_loses_nothing() {
+    for (blocks, seconds) in [(RING_BLOCKS, 2 * RING_BLOCKS as u64), (RING_BLOCKS_ASIDE, 150)] {
+        let mut recorder = Recorder::with_blocks(Limits::NONE, blocks);
+        let shared = recorder.shared();
+        recorder.begin(0);
+        for second in 0..seconds {
+            for latency in full_second() {
+                recorder.record(second * BLOCK_NS, latency.cast_signed(), 0);
+            }
+        }
+        let recording = recorder.finish();
+        let mut taken = 0;
+        let taken: Vec<_> = (0..).map_while(|_| shared.blocks.take(&mut taken, 0)).collect();
+        let samples = seconds * full_second().len() as u64;
+        assert_eq!(recording.moments.count, samples);
+        assert!(taken.len() >= blocks && (taken.len() as u64) < seconds, "{}", taken.len());
+        // The last one holds all that did not find room.
+        let (last, before) = taken.split_last().unwrap();
+        assert!(before.iter().all(|block| block.moments.count == 86));
+        let rest = samples - 86 * before.len() as u64;
+        assert_eq!(last.moments.count, rest);
+        assert_eq!(last.coarse.iter().map(|(_, count)| u64::from(*count)).sum::<u64>(), rest);
+    }
+}
+
+#[test]
+fn state_is_what_it_is_said_to_be() {
+    assert!(state_bytes() < 700_000, "{}", state_bytes());
+    assert!(state_bytes_with(RING_BLOCKS_ASIDE) < 250_000);
+    let ring = BlockRing::bytes(RING_BLOCKS) - BlockRing::bytes(RING_BLOCKS_ASIDE);
+    assert_eq!(state_bytes() - state_bytes_with(RING_BLOCKS_ASIDE), ring);
+}
+
+#[test]
+fn exceedances_and_the_threshold_are_exact() {
+    let limits = Limits { deadline: 100, threshold: 100 };
+    let values: Vec<_> =
+        (0..ABOVE_CAP as u64 + 300).map(|i| (i, if i < 200 { 100 } else { 101 })).collect();
+    let (recording, _) = record_all(&values, limits);
+    assert_eq!(recording.moments.exceeded, ABOVE_CAP as u64 + 100);
+    assert_eq!(recording.left_out, 100);
+}
+
+proptest! {
+    #[test]
+    fn a_recording_holds_every_sample(
+        values in prop::collection::vec(
+            (0_u64..4 * BLOCK_NS, prop_oneof![-YEARS..YEARS, 0..1_000_i64, -9..100_i64]), 1..400),
+        deadline in prop_oneof![0..2_000_i64, Just(i64::MAX)],
+    ) {
+        let mut values = values;
+        values.sort_by_key(|(at, _)| *at);
+        let limits = Limits { deadline, ..Limits::NONE };
+        let (recording, blocks) = record_all(&values, limits);
+        let mut all = Moments::EMPTY;
+        blocks.iter().for_each(|block| all.merge(&block.moments));
+        prop_assert_eq!(all, recording.moments);
+        let mut one_by_one = Moments::EMPTY;
+        for (at, value) in &values {
+            one_by_one.merge(&Moments {
+                count: 1,
+                missed: 0,
+                early: u64::from(*value < 0),
+                exceeded: u64::from(*value > deadline),
+                min: *value,
+                max: *value,
+                max_at: *at,
+                sum: i128::from(*value),
+                sum_sq: u128::from(value.unsigned_abs()).pow(2),
+            });
+        }
+        prop_assert_eq!(all, one_by_one);
+        prop_assert_eq!(recording.histogram.total(), values.len() as u64);
+        prop_assert_eq!(all.sum, values.iter().map(|(_, v)| i128::from(*v)).sum::<i128>());
+        for block in &blocks {
+            prop_assert_eq!(block.coarse.iter().map(|(_, n)| u64::from(*n)).sum::<u64>(), block.moments.count);
+        }
+        let mut worst: Vec<_> = values.iter().map(|(_, v)| *v).collect();
+        worst.sort_unstable_by(|a, b| b.cmp(a));
+        worst.truncate(WORST);
+        let mut kept: Vec<_> = recording.outliers.iter().map(|o| o.latency).collect();
+        kept.sort_unstable_by(|a, b| b.cmp(a));
+        prop_assert_eq!(kept, worst);
+    }
+}
