@@ -16,8 +16,6 @@ pub static COSTS: &[CostEntry] = &[syscall::GETPPID];
 pub fn find(name: &str) -> Result<&'static CostEntry, String> {
     COSTS.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let known: Vec<_> = COSTS.iter().map(|entry| entry.name).collect();
-        let hint = near::hint(name, known.iter().copied());
-        let hint = if hint.is_empty() { ";" } else { &hint };
-        format!("unknown cost \"{name}\"{hint} there are: {}", known.join(", "))
+        near::unknown("cost", name, &known)
     })
 }

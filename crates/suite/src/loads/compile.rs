@@ -11,8 +11,8 @@ use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
 use crate::harness::worker::{LoadError, Worker, report};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
-use crate::registry::{Default, Kind, Param, Value, Values, any_text};
+use crate::registry::Values;
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
 
 /// First argument of the programs that a job execs.
 pub(crate) const UNIT: &str = "compile-unit";
@@ -36,29 +36,14 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            assembler (reads that file, writes an object) and, every 16 units, as a linker. Starts \
            over when done. Works in a scratch folder, which is removed at the end.",
     main_param: "jobs",
-    params: &[
-        Param {
-            name: "jobs",
-            kind: Kind::Count { low: 1, high: 1024 },
-            default: Default::OfMachine("one per CPU"),
-            help: "units compiled in parallel",
-        },
-        Param {
-            name: "dir",
-            kind: Kind::Text { value: "DIR", check: any_text },
-            default: Default::OfMachine("$TMPDIR or /var/tmp"),
-            help: "parent of its scratch folder",
-        },
-    ],
+    params: &[jobs("units compiled in parallel"), SCRATCH_DIR],
     counters: &["units"],
     needs: &[],
     form: Form::Part(PartForm { resolve, scratch: true, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    if !values.is_known("jobs") {
-        values.set("jobs", Value::Number(machine.cpus));
-    }
+    machine.resolve_jobs(values);
     machine.resolve_dir(values).map(drop)
 }
 

@@ -10,8 +10,8 @@ use punctual_sys::error;
 use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
-use crate::registry::{Default, Kind, Param, Value, Values, any_text};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::{Default, Kind, Param, Value, Values};
 
 const BLOCK: usize = 1 << 20;
 const WRITTEN: usize = 0;
@@ -33,12 +33,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            space in reserve.",
     main_param: "dir",
     params: &[
-        Param {
-            name: "dir",
-            kind: Kind::Text { value: "DIR", check: any_text },
-            default: Default::OfMachine("$TMPDIR or /var/tmp"),
-            help: "parent of its scratch folder",
-        },
+        SCRATCH_DIR,
         Param {
             name: "size",
             kind: Kind::Size { low: BLOCK as u64 },

@@ -6,7 +6,7 @@ use punctual_sys::memory::thread_faults;
 use punctual_sys::region::Region;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
 const MINOR: usize = 0;
@@ -23,12 +23,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            Without swap there are no major faults.",
     main_param: "jobs",
     params: &[
-        Param {
-            name: "jobs",
-            kind: Kind::Count { low: 1, high: 1024 },
-            default: Default::OfMachine("one per CPU"),
-            help: "number of processes",
-        },
+        jobs("number of processes"),
         Param {
             name: "size",
             kind: Kind::Size { low: 1 << 16 },
@@ -42,7 +37,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    let jobs = values.known_number("jobs").unwrap_or(machine.cpus);
+    let jobs = machine.resolve_jobs(values);
     let fitting = (machine.memory / 8 / jobs) >> 16 << 16;
     let size = values.known_number("size").unwrap_or(SIZE.min(fitting).max(1 << 16));
     if size.saturating_mul(jobs) > machine.memory / 2 {
@@ -50,7 +45,6 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
             "{jobs} regions of {size} bytes are more than half of the available memory"
         ));
     }
-    values.set("jobs", Value::Number(jobs));
     values.set("size", Value::Number(size));
     Ok(())
 }

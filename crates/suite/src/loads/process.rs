@@ -6,8 +6,8 @@ use std::thread;
 use punctual_sys::process::{Exit, fork_worker, wait};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
-use crate::registry::{Default, Kind, Param, Value, Values};
+use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
+use crate::registry::{Default, Kind, Param, Values};
 
 /// Enough for a thread that returns at once, and little to fault in.
 const STACK_BYTES: usize = 64 << 10;
@@ -22,12 +22,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            evaluation. Few processes exist at a time, so no process limit is reached.",
     main_param: "jobs",
     params: &[
-        Param {
-            name: "jobs",
-            kind: Kind::Count { low: 1, high: 1024 },
-            default: Default::OfMachine("one per CPU"),
-            help: "processes alive at a time",
-        },
+        jobs("processes alive at a time"),
         Param {
             name: "threads",
             kind: Kind::Count { low: 0, high: 256 },
@@ -41,9 +36,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    if !values.is_known("jobs") {
-        values.set("jobs", Value::Number(machine.cpus));
-    }
+    machine.resolve_jobs(values);
     Ok(())
 }
 

@@ -87,9 +87,7 @@ pub static PROBES: &[ProbeEntry] = &[
 pub fn find(name: &str) -> Result<&'static ProbeEntry, String> {
     PROBES.iter().find(|entry| entry.name == name).ok_or_else(|| {
         let known: Vec<_> = there().map(|entry| entry.name).collect();
-        let hint = near::hint(name, known.iter().copied());
-        let hint = if hint.is_empty() { ";" } else { &hint };
-        format!("unknown probe \"{name}\"{hint} there are: {}", known.join(", "))
+        near::unknown("probe", name, &known)
     })
 }
 

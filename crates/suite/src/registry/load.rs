@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 
 use super::need::Need;
-use super::param::{Param, Value};
+use super::param::{Default, Kind, Param, Value, any_text};
 use super::values::Values;
 use crate::harness::worker::{LoadError, Worker};
 
@@ -67,7 +67,33 @@ pub struct Machine {
     pub scratch_parent: PathBuf,
 }
 
+/// The parameter `jobs` of loads that run one job per CPU by default.
+#[must_use]
+pub const fn jobs(help: &'static str) -> Param {
+    Param {
+        name: "jobs",
+        kind: Kind::Count { low: 1, high: 1024 },
+        default: Default::OfMachine("one per CPU"),
+        help,
+    }
+}
+
+/// The parameter `dir` of loads that work in a folder of their own.
+pub const SCRATCH_DIR: Param = Param {
+    name: "dir",
+    kind: Kind::Text { value: "DIR", check: any_text },
+    default: Default::OfMachine("$TMPDIR or /var/tmp"),
+    help: "parent of its scratch folder",
+};
+
 impl Machine {
+    /// The number of jobs that was given, or one per CPU; sets it.
+    pub fn resolve_jobs(&self, values: &mut Values) -> u64 {
+        let jobs = values.known_number("jobs").unwrap_or(self.cpus);
+        values.set("jobs", Value::Number(jobs));
+        jobs
+    }
+
     /// Sets the parameter `dir` to an absolute path and returns it; the default is the
     /// machine's scratch folder.
     ///

@@ -10,6 +10,13 @@ pub fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
         .map_or_else(String::new, |(_, known)| format!("; did you mean \"{known}\"?"))
 }
 
+/// What to say of a name that no entry has: which names there are, and which may be meant.
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = hint(name, known.iter().copied());
+    let hint = if hint.is_empty() { ";" } else { &hint };
+    format!("unknown {what} \"{name}\"{hint} there are: {}", known.join(", "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::hint;
