@@ -16,6 +16,7 @@ mod part;
 pub(crate) mod procs;
 pub mod set;
 pub mod spec;
+mod status;
 pub mod supervisor;
 pub mod worker;
 

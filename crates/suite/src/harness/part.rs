@@ -10,8 +10,9 @@ use punctual_sys::shared::SharedCounters;
 
 use super::containment::Held;
 use super::context::{LoadContext, PartSample};
-use super::order::{END, PartOrder, TROUBLE, has_worked};
+use super::order::{PartOrder, has_worked};
 use super::spec::PartSpec;
+use super::status::Status;
 use super::worker::{CONTROL_LINE, Params, RESTARTS};
 use crate::knobs::remove_scratch;
 use crate::registry::load::{Form, LoadEntry, Machine};
@@ -38,7 +39,7 @@ struct Running {
     held: Held,
     counters: SharedCounters,
     scratch: Option<PathBuf>,
-    partial_line: Vec<u8>,
+    status: Status,
     alive: bool,
 }
 
@@ -92,7 +93,7 @@ impl Part {
                     held,
                     counters,
                     scratch,
-                    partial_line: Vec::new(),
+                    status: Status::default(),
                     alive: true,
                 });
                 Ok(())
@@ -185,7 +186,7 @@ impl Part {
         }
     }
 
-    /// Reads what the supervisor reports and, if it died, ends what it left.
+    /// Reads what the supervisor reports and, if it gave up or died, ends what it left.
     pub(super) fn poll(&mut self) {
         let Some(running) = &mut self.running else {
             return;
@@ -194,45 +195,30 @@ impl Part {
             return;
         }
         let mut buffer = [0; 1024];
-        loop {
+        let is_open = loop {
             match running.held.supervisor.read_status(&mut buffer) {
-                Ok(0) => break,
-                Ok(length) => running.partial_line.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.read_lines();
-                    return;
+                Ok(0) => break false,
+                Ok(length) => {
+                    if let Some(said) = running.status.take_in(&buffer[..length]) {
+                        self.trouble = Some(said);
+                    }
                 }
-                Err(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break error.kind() == io::ErrorKind::WouldBlock,
             }
+        };
+        // Its last line can be here before its end is.
+        let gave_up = running.status.has_given_up();
+        if is_open && !gave_up {
+            return;
         }
         running.alive = false;
-        let gave_up = self.read_lines();
-        let Some(running) = &mut self.running else {
-            return;
-        };
         running.held.end();
         if !gave_up {
             let exit = running.held.supervisor.try_wait().ok().flatten();
             let how = exit.map_or("ended".to_owned(), |exit| exit.to_string());
             self.trouble = Some(format!("its supervisor was lost: {how}"));
         }
-    }
-
-    /// Takes in complete lines; true if one says that the part is given up.
-    fn read_lines(&mut self) -> bool {
-        let Some(running) = &mut self.running else {
-            return false;
-        };
-        let mut gave_up = false;
-        while let Some(end) = running.partial_line.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = running.partial_line.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line[..end]).into_owned();
-            gave_up |= line.starts_with(END);
-            let text = line.strip_prefix(END).or(line.strip_prefix(TROUBLE));
-            self.trouble = Some(text.unwrap_or(&line).to_owned());
-        }
-        gave_up
     }
 
     /// Reads the counters, ends every process and returns the work done in `measured`.
