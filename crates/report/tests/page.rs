@@ -156,8 +156,10 @@ fn a_page_of_replicates_is_read_by_kernel() {
     assert_eq!(page.matches("<section class=\"verdict").count(), 4);
     assert!(page.contains("4 kernels, 16 runs on lab"));
     assert!(page.contains(
-        "(none: 4 of 4 runs, voluntary: 3 of 4 runs, full: 4 of 4 runs, rt: 4 of 4 runs)"
+        "(PREEMPT_NONE: 4 of 4 runs, PREEMPT_VOLUNTARY: 3 of 4 runs, PREEMPT: 4 of 4 runs, \
+         PREEMPT_RT: 4 of 4 runs)"
     ));
+    assert!(page.contains("wakeup @ idle @ 4s") && !page.contains("@ none @"));
     // Equal command lines stand there once.
     assert_eq!(page.matches("<pre>").count(), 1);
     for run in &runs {

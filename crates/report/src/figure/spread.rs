@@ -52,7 +52,7 @@ fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
         }
         @for (i, cell) in cells.iter().enumerate() {
             @let top = frame.top + above + cell_height * i as f64;
-            text class="halo name" x=(n(frame.left + 6.0)) y=(n(top + 20.0)) { (shortened(&words::clean(&cell.key), 60)) }
+            text class="halo name" x=(n(frame.left + 6.0)) y=(n(top + 20.0)) { (shortened(&words::key_name(&cell.key), 60)) }
             @for (k, (spread, name)) in cell.spreads.iter().zip(&kernels.names).enumerate() {
                 (kernel(cell, spread, kernels, name, &axis, frame, top + HEAD + ROW * k as f64))
             }
@@ -67,7 +67,7 @@ fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
                 let max = words::span(words::ends(spread.max_ns));
                 format!(
                     "{}, {name}: max {max} over {}",
-                    words::clean(&cell.key),
+                    words::key_name(&cell.key),
                     words::runs(spread.runs)
                 )
             })

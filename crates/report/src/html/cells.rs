@@ -21,8 +21,8 @@ pub fn of_runs<'a>(runs: &'a [LoadedRun], names: &[String]) -> Vec<Listed<'a>> {
     let mut list = Vec::new();
     for (run, name) in runs.iter().zip(names) {
         for (cell, data) in data::cells(run) {
-            let key = words::clean(&cell.key);
-            let label = if runs.len() > 1 { format!("{key} · {name}") } else { key.into_owned() };
+            let key = words::key_name(&cell.key);
+            let label = if runs.len() > 1 { format!("{key} · {name}") } else { key };
             list.push((label, cell, data));
         }
     }

@@ -70,7 +70,7 @@ pub fn table(comparison: &Comparison, names: &[String]) -> Markup {
                     @for cell in &comparison.cells {
                         @for (i, row) in cell.rows.iter().enumerate() {
                             tr class=(if i == 0 { "first" } else { "" }) {
-                                th scope="row" { @if i == 0 { (words::clean(&cell.key)) } }
+                                th scope="row" { @if i == 0 { (words::key_name(&cell.key)) } }
                                 td { (names.get(row.run).map_or("", String::as_str)) }
                                 td class="n max" { @if row.samples == 0 { "no samples" } @else { (ns(row.max_ns)) } }
                                 (number(words::ratio(row.ratio.max)))
@@ -106,7 +106,7 @@ pub fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
                 } }
                 tbody {
                     @for cell in replicates.estimates.chunk_by(|a, b| a.key == b.key) {
-                        tr class="first" { th scope="rowgroup" colspan="8" { (words::clean(&cell[0].key)) } }
+                        tr class="first" { th scope="rowgroup" colspan="8" { (words::key_name(&cell[0].key)) } }
                         @for estimate in cell {
                             @let [kernel, quantity, numbers @ ..] = estimate_texts(&names, estimate);
                             tr {

@@ -34,7 +34,7 @@ fn row(cell: &Cell, cost: &Cost, run: Option<&String>) -> Markup {
     html! {
         tr class="first" {
             th scope="row" { (words::probe_name(cell)) ": " (words::clean(&cost.meaning)) }
-            td { (words::clean(&cell.load)) }
+            td { (words::load_name(&cell.load)) }
             @if let Some(run) = run { td class="run" { (run) } }
             @if let Some(absence) = words::absence(cell) {
                 td class="doubt" colspan="5" { (absence) }
@@ -71,7 +71,7 @@ fn compared_row(cost: &MatchedCost, number_of: usize, row: &CostRow, names: &[St
     };
     html! {
         tr class=(if number_of == 0 { "first" } else { "" }) {
-            th scope="row" { @if number_of == 0 { (words::clean(&cost.key)) } }
+            th scope="row" { @if number_of == 0 { (words::key_name(&cost.key)) } }
             td { (names.get(row.run).map_or("", String::as_str)) }
             td class="n max" { (words::cost_row(cost.unit, row)) }
             (number(words::cost_interval(cost.unit, row.low, row.high)))

@@ -92,7 +92,7 @@ fn table(test: &Test<'_>, names: &[String]) -> Markup {
                     @for (run, idle, loaded) in lines {
                         tr {
                             th scope="row" { (names.get(run).map_or("", String::as_str)) }
-                            td { (loaded.map_or_else(|| "–".to_owned(), |cell| words::clean(&cell.load).into_owned())) }
+                            td { (loaded.map_or_else(|| "–".to_owned(), |cell| words::load_name(&cell.load).into_owned())) }
                             (half(idle))
                             (half(loaded))
                         }

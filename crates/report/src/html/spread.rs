@@ -37,7 +37,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
     let names = run_names(kernels);
     let worst = kernels.worst();
     let label = |worst: &Subject<'_>| {
-        format!("{}: {}", kernels.name(worst.at.0), words::clean(&worst.cell.key))
+        format!("{}: {}", kernels.name(worst.at.0), words::key_name(&worst.cell.key))
     };
     let listed: Vec<_> = worst.iter().map(|s| (label(s), s.cell, s.data)).collect();
     html! {
@@ -156,7 +156,7 @@ fn table(kernels: &Kernels<'_>) -> Markup {
                 } }
                 tbody {
                     @for cell in &kernels.comparison.cells {
-                        tr class="first" { th scope="rowgroup" colspan="10" { (words::clean(&cell.key)) } }
+                        tr class="first" { th scope="rowgroup" colspan="10" { (words::key_name(&cell.key)) } }
                         @for (spread, name) in cell.spreads.iter().zip(&kernels.names) {
                             tr { td class="run" { (name) } (numbers(kernels, cell, spread)) }
                         }

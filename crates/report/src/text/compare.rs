@@ -99,7 +99,7 @@ fn cells(comparison: &Comparison) -> Table {
         ("missed", right),
     ]);
     for cell in &comparison.cells {
-        table.heading(words::clean(&cell.key).into_owned());
+        table.heading(words::key_name(&cell.key));
         for row in &cell.rows {
             table.row(row_cells(row));
         }
@@ -152,7 +152,7 @@ fn estimates(
     let mut key = None;
     for estimate in &replicates.estimates {
         if key != Some(&estimate.key) {
-            table.heading(words::clean(&estimate.key).into_owned());
+            table.heading(words::key_name(&estimate.key));
             key = Some(&estimate.key);
         }
         let cells = estimate_texts(&names, estimate);
@@ -242,5 +242,5 @@ pub(crate) fn unmatched_text(comparison: &Comparison, cell: &Unmatched) -> Strin
         Some(run) if is_by_kernel(comparison) => words::clean(&run.run_id).into_owned(),
         _ => words::letter(cell.run),
     };
-    format!("only in {run}: {}", words::clean(&cell.key))
+    format!("only in {run}: {}", words::key_name(&cell.key))
 }

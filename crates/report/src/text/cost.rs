@@ -24,7 +24,7 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
     for cell in &run.cells {
         let Some(cost) = cell.cost() else { continue };
         any = true;
-        let names = [words::probe_name(cell), words::clean(&cell.load).into_owned()];
+        let names = [words::probe_name(cell), words::load_name(&cell.load).into_owned()];
         let mut row: Vec<_> = names.into_iter().map(plain).collect();
         let absence = words::absence(cell);
         if absence.is_none() {
@@ -62,7 +62,7 @@ pub fn compared(comparison: &Comparison, width: usize, paint: Paint) -> String {
         ("against the first", Align::Left),
     ]);
     for cost in &comparison.costs {
-        table.heading(words::clean(&cost.key).into_owned());
+        table.heading(words::key_name(&cost.key));
         for row in &cost.rows {
             table.row(vec![
                 (words::letter(row.run), Style::Plain),

@@ -22,7 +22,7 @@ pub fn details(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = summary(run, width, colour);
     for (cell, data) in data::cells(run) {
-        out.push_str(&format!("\n{}\n", paint.apply(&words::clean(&cell.key), Style::Strong)));
+        out.push_str(&format!("\n{}\n", paint.apply(&words::key_name(&cell.key), Style::Strong)));
         out.push_str(&cell_details(cell, data, width, paint));
     }
     out.push_str(&format!("\n{}\n", paint.apply("Facts", Style::Strong)));

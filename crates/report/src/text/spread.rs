@@ -84,7 +84,7 @@ fn table(comparison: &Comparison, names: &[String], detail: Detail) -> Table {
     columns.push(("runs", right));
     let mut table = Table::new(&columns);
     for cell in &comparison.cells {
-        table.heading(words::clean(&cell.key).into_owned());
+        table.heading(words::key_name(&cell.key));
         for (spread, name) in cell.spreads.iter().zip(names) {
             table.row(row(spread, name, detail));
         }

@@ -92,7 +92,7 @@ fn table(run: &Run, name_width: usize) -> Table {
     let mut table = Table::new(&COLUMNS);
     for cell in &run.cells {
         let Some(latency) = cell.latency() else { continue };
-        let names = [words::probe_name(cell), words::clean(&cell.load).into_owned()];
+        let names = [words::probe_name(cell), words::load_name(&cell.load).into_owned()];
         let [probe, load] = names.each_ref().map(|name| shortened(name, name_width));
         let lead = |cpu: String| {
             vec![(probe.clone(), Style::Plain), (load.clone(), Style::Plain), (cpu, Style::Plain)]

@@ -1,5 +1,6 @@
 //! How runs, kernels, cells and threads are called in every output.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use punctual_core::compare::{Comparison, KernelRuns};
@@ -19,7 +20,24 @@ pub fn probe_name(cell: &Cell) -> String {
 /// A cell in a few words: `wakeup · hackbench`.
 #[must_use]
 pub fn cell_name(cell: &Cell) -> String {
-    format!("{} · {}", probe_name(cell), clean(&cell.load))
+    format!("{} · {}", probe_name(cell), load_name(&cell.load))
+}
+
+/// A load as it is printed: the load `none` is called idle, since `none` also names a
+/// preemption model.
+#[must_use]
+pub fn load_name(load: &str) -> Cow<'_, str> {
+    if load == "none" { Cow::Borrowed("idle") } else { clean(load) }
+}
+
+/// The key of a cell as it is printed: `wakeup @ idle @ 30s`.
+#[must_use]
+pub fn key_name(key: &str) -> String {
+    let parts: Vec<_> = key.split(" @ ").enumerate().collect();
+    let name = |(i, part): &(usize, &str)| {
+        if *i == 1 { load_name(part).into_owned() } else { clean(part).into_owned() }
+    };
+    parts.iter().map(name).collect::<Vec<_>>().join(" @ ")
 }
 
 /// A leg or an aside next to the series that is judged: `leg interrupt`.
@@ -105,7 +123,7 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
 /// if two share a model, and a number if they share both.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
-    let model = |group: &KernelRuns| group.preemption.to_string();
+    let model = |group: &KernelRuns| group.preemption.option().unwrap_or("unknown").to_owned();
     let both = |group: &KernelRuns| format!("{} {}", model(group), clean(&group.kernel));
     let shared = |name: &str, of: &dyn Fn(&KernelRuns) -> String| {
         groups.iter().filter(|group| of(group) == name).count() > 1
@@ -173,13 +191,23 @@ mod tests {
         };
         assert_eq!(
             names(&[("none", "6.1"), ("rt", "6.1"), ("", "6.1")]),
-            ["none", "rt", "unknown"]
+            ["PREEMPT_NONE", "PREEMPT_RT", "unknown"]
         );
         assert_eq!(
             names(&[("rt", "6.1"), ("rt", "6.6"), ("full", "6.6")]),
-            ["rt 6.1", "rt 6.6", "full"]
+            ["PREEMPT_RT 6.1", "PREEMPT_RT 6.6", "PREEMPT"]
         );
-        assert_eq!(names(&[("rt", "6.1"), ("rt", "6.1")]), ["rt 6.1 (1)", "rt 6.1 (2)"]);
+        assert_eq!(
+            names(&[("rt", "6.1"), ("rt", "6.1")]),
+            ["PREEMPT_RT 6.1 (1)", "PREEMPT_RT 6.1 (2)"]
+        );
+    }
+
+    #[test]
+    fn no_load_is_called_idle_wherever_it_is_printed() {
+        assert_eq!([load_name("none"), load_name("hackbench")], ["idle", "hackbench"]);
+        assert_eq!(key_name("wakeup @ none @ 30s"), "wakeup @ idle @ 30s");
+        assert_eq!(key_name("none @ hackbench @ 1s"), "none @ hackbench @ 1s");
     }
 
     #[test]

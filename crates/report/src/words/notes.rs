@@ -5,7 +5,7 @@ use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork
 use punctual_core::units::{grouped, human_ns};
 
 use super::clean::clean;
-use super::names::{cpu_name, probe_name};
+use super::names::{cpu_name, load_name, probe_name};
 use super::numbers::{instant, rate};
 
 /// How to read the tables of replicates.
@@ -175,7 +175,7 @@ pub fn worst(run: &Run) -> Option<String> {
         .filter_map(|cell| cell.max_ns().map(|max| (cell, max)))
         .max_by_key(|(_, max)| *max)?;
     let mut text =
-        format!("worst {}: {} under {}", human_ns(max), probe_name(cell), clean(&cell.load));
+        format!("worst {}: {} under {}", human_ns(max), probe_name(cell), load_name(&cell.load));
     let thread = cell.threads().iter().find(|t| t.stats.max == Some(max));
     if let Some(thread) = thread {
         text.push_str(&format!(", CPU {}", cpu_name(thread)));
