@@ -127,10 +127,18 @@ fn a_break_value_ends_the_run() {
     let output = scratch.punctual(
         "run sim:stall=3ms,stall-every=5000 sim -D 1h -b 2000 --no-report --json --out r",
     );
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(5));
     let run = json(&output);
     assert_eq!(run["state"], "interrupted");
+    assert_eq!(run["verdict"]["outcome"], "BREAK");
+    let broke = &run["cells"][0]["broke"];
+    assert_eq!(broke["limit_ns"], 2_000_000);
+    assert_eq!(broke["latency_ns"], 3_000_000);
+    assert_eq!(broke["thread"], 0);
     assert_eq!(run["cells"][0]["samples"], 5_000);
     assert_eq!(run["cells"][0]["max_ns"], 3_000_000);
     assert_eq!(run["cells"][1]["state"], "pending");
+    let late = "run sim:stall=3ms,stall-every=5000 -D 1h -b 2ms --no-report --out late --deadline";
+    assert_eq!(scratch.punctual(&format!("{late} 2500us")).status.code(), Some(1), "FAIL too");
+    assert_eq!(scratch.punctual("show late --deadline 4ms").status.code(), Some(5));
 }

@@ -1,4 +1,4 @@
-//! The judgement against a deadline: PASS, FAIL, INCONCLUSIVE or SKIPPED, with
+//! The judgement against a deadline: PASS, FAIL, BREAK, INCONCLUSIVE or SKIPPED, with
 //! the evidence in sentences.
 //!
 //! Judged per thread; a cell is its worst thread, a run its worst cell. The

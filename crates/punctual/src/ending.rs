@@ -16,8 +16,6 @@ pub enum Ending {
     Different,
     /// The runs cannot be compared; the reason has been reported.
     Refused,
-    /// A sample was above the break value.
-    Broken,
     /// Ended by an error, which has been reported; what was measured is kept.
     Failed,
     /// A virtual board failed.
@@ -44,10 +42,11 @@ impl Ending {
     pub fn status(self) -> u8 {
         match self {
             Self::Done | Self::Judged(Outcome::None | Outcome::Pass) => 0,
-            Self::Judged(Outcome::Fail) | Self::Different | Self::Broken => 1,
+            Self::Judged(Outcome::Fail) | Self::Different => 1,
             Self::Failed => ERROR,
             Self::Judged(Outcome::Inconclusive) => 3,
             Self::Judged(Outcome::Skipped) | Self::Refused => 4,
+            Self::Judged(Outcome::Break) => 5,
             Self::GuestFailed => 69,
             Self::NotJudged => 125,
             Self::Interrupted => 130,
@@ -62,8 +61,10 @@ impl Ending {
             _ if by_signal => Self::Interrupted,
             _ if !written => Self::Failed,
             RunState::Failed => Self::Failed,
-            RunState::Interrupted => Self::Broken,
-            RunState::Running | RunState::Complete => Self::Judged(run.verdict.outcome),
+            RunState::Interrupted if run.verdict.outcome < Outcome::Break => Self::Interrupted,
+            RunState::Interrupted | RunState::Running | RunState::Complete => {
+                Self::Judged(run.verdict.outcome)
+            }
         }
     }
 }
@@ -99,7 +100,7 @@ mod tests {
         (Ending::Judged(Outcome::Pass), "PASS"),
         (Ending::Judged(Outcome::Fail), "FAIL"),
         (Ending::Different, "not identical"),
-        (Ending::Broken, "break value"),
+        (Ending::Judged(Outcome::Break), "BREAK"),
         (Ending::Failed, "error of punctual"),
         (Ending::Judged(Outcome::Inconclusive), "INCONCLUSIVE"),
         (Ending::Judged(Outcome::Skipped), "SKIPPED"),

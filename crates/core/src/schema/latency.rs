@@ -24,6 +24,9 @@ pub struct Latency {
     /// Largest sample of the warm-up, ns; part of no other number.
     #[serde(default)]
     pub warmup_max_ns: Option<i64>,
+    /// The sample above the break value that ended the cell.
+    #[serde(default)]
+    pub broke: Option<Broke>,
     /// Statistics of the primary series over all threads.
     #[serde(flatten, with = "in_ns")]
     pub stats: Stats,
@@ -35,6 +38,23 @@ pub struct Latency {
     /// Threads that took part without samples, such as the posting threads of hand-overs.
     #[serde(default)]
     pub helpers: Vec<Helper>,
+}
+
+/// The sample above the break value that ended a cell, and the run with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broke {
+    /// The break value, ns.
+    pub limit_ns: u64,
+    /// The sample, ns.
+    pub latency_ns: i64,
+    /// Number of the thread that measured it.
+    pub thread: u32,
+    /// The CPU that this thread is bound to; `None` if it may run on several.
+    #[serde(default)]
+    pub cpu: Option<u32>,
+    /// Instant (`CLOCK_MONOTONIC`) of the sample, ns after the cell's start.
+    #[serde(default)]
+    pub at_ns: Option<u64>,
 }
 
 /// The meaning of a value, in words.

@@ -15,6 +15,8 @@ pub enum Outcome {
     Skipped,
     /// Not enough evidence either way.
     Inconclusive,
+    /// A sample was above the break value, which ended the run.
+    Break,
     /// A deadline was missed, or missed too often.
     Fail,
 }

@@ -29,11 +29,17 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
         outcome => outcome,
     };
+    let broke = latency.broke.as_ref();
+    let outcome = broke.map_or(outcome, |_| outcome.max(Outcome::Break));
     // That a deadline was missed comes before why more may have gone unseen.
     let mut because = match outcome {
-        Outcome::Fail => [&worst.because[..], &against].concat(),
+        Outcome::Break | Outcome::Fail => [&worst.because[..], &against].concat(),
         _ => [&against, &worst.because[..]].concat(),
     };
+    if let Some(broke) = broke {
+        let at = if outcome == Outcome::Break { 0 } else { 1.min(because.len()) };
+        because.insert(at, sentences::broke(broke));
+    }
     if judged > 1 && !rule.plumbing {
         because.push(format!("the worst of {judged} threads: {}", name(thread)));
     }
@@ -75,8 +81,8 @@ fn cut_short(cell: &Cell) -> Option<String> {
     Some(format!("the cell was {how}{reason}: judged on what was measured"))
 }
 
-/// Judges a run by its cells' verdicts, in the order FAIL, INCONCLUSIVE,
-/// SKIPPED, PASS: the outcome, bound and reasons of the worst, the exceedances
+/// Judges a run by its cells' verdicts, in the order FAIL, BREAK,
+/// INCONCLUSIVE, SKIPPED, PASS: the outcome, bound and reasons of the worst, the exceedances
 /// of all, and how many judgements it is the worst of.
 #[must_use]
 pub fn judge_run(cells: &[Cell]) -> Verdict {

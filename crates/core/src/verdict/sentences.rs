@@ -1,5 +1,6 @@
 //! Numbers as the sentences of a verdict print them.
 
+use crate::schema::Broke;
 use crate::stats::samples_needed;
 use crate::units::{SECOND_NS, exact_duration, grouped, human_ns};
 
@@ -8,6 +9,19 @@ pub(super) fn deadline(ns: u64) -> String {
     let exact = exact_duration(ns);
     let unit = exact.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(exact.len());
     format!("{} {}", &exact[..unit], &exact[unit..])
+}
+
+/// The sample above the break value.
+pub(super) fn broke(broke: &Broke) -> String {
+    let cpu = broke.cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
+    let at =
+        broke.at_ns.map_or_else(String::new, |at| format!(", at {}", human_ns(at.cast_signed())));
+    format!(
+        "{} > break value {} (thread {}{cpu}{at})",
+        human_ns(broke.latency_ns),
+        deadline(broke.limit_ns),
+        broke.thread
+    )
 }
 
 /// A time in the unit that people would use for it: `20.0 s`, `34.7 days`.

@@ -1,8 +1,8 @@
 use super::*;
 use crate::plan::Plan;
 use crate::schema::{
-    Board, BoardKind, Cell, CellState, Cost, Counter, Lab, Latency, Outcome, Placement, Quantity,
-    Stats, Thread, Verdict, What,
+    Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, Outcome, Placement,
+    Quantity, Stats, Thread, Verdict, What,
 };
 use proptest::prelude::*;
 
@@ -261,6 +261,35 @@ fn a_cell_cut_short_keeps_its_verdict_and_says_so() {
         let cut = judged(CellState::Interrupted, vec![judge(n, k, &hard())]).verdict;
         assert_eq!(cut.outcome, outcome);
         assert!(cut.because.last().unwrap().starts_with("the cell was interrupted"));
+    }
+}
+
+#[test]
+fn a_break_is_worse_than_too_little_evidence_and_better_than_a_missed_deadline() {
+    let broken = |k, rule: &Rule| {
+        let mut cell = cell(CellState::Interrupted, vec![judge(300, k, rule)]);
+        cell.latency_mut().unwrap().broke = Some(Broke {
+            limit_ns: 100_000,
+            latency_ns: 104_100,
+            thread: 1,
+            cpu: Some(3),
+            at_ns: Some(757_000_000),
+        });
+        cell.verdict = judge_cell(&cell, rule);
+        cell
+    };
+    let text = "104.1 us > break value 100 us (thread 1, CPU 3, at 757.000 ms)";
+    let unjudged = Rule { deadline_ns: None, ..hard() };
+    for (k, rule, outcome, place) in [
+        (0, hard(), Outcome::Break, 0),
+        (0, unjudged, Outcome::Break, 0),
+        (2, hard(), Outcome::Fail, 1),
+    ] {
+        let cell = broken(k, &rule);
+        assert_eq!(cell.verdict.outcome, outcome);
+        assert_eq!(cell.verdict.because[place], text);
+        let open = judged(CellState::Complete, vec![judge(300, 0, &hard())]);
+        assert_eq!(judge_run(&[open, cell]).outcome, outcome);
     }
 }
 

@@ -41,12 +41,13 @@ pub static PROBE_OPTIONS: &[ProbeOption] = &[
 const EXIT_STATUS: &str = "\
 Exit status:
     0  pass, or nothing to judge
-    1  a deadline was missed, or a sample was above the break value
+    1  a deadline was missed
     2  usage error, or an error of punctual or of the board
     3  inconclusive: not enough evidence either way
     4  something was SKIPPED because a prerequisite is missing
+    5  a sample was above the break value, and no deadline was missed
   130  interrupted; what was measured is kept and reported
-The worst cell counts, in the order FAIL, INCONCLUSIVE, SKIPPED, PASS.";
+The worst cell counts, in the order FAIL, BREAK, INCONCLUSIVE, SKIPPED, PASS.";
 
 const EXAMPLES: &str = r"Examples:
   sudo punctual run

@@ -11,7 +11,7 @@ pub fn class(outcome: Outcome) -> &'static str {
         Outcome::None => "none",
         Outcome::Pass => "pass",
         Outcome::Skipped | Outcome::Inconclusive => "doubt",
-        Outcome::Fail => "fail",
+        Outcome::Break | Outcome::Fail => "fail",
     }
 }
 

@@ -58,6 +58,6 @@ pub fn of_outcome(outcome: Outcome) -> Style {
         Outcome::None => Style::Strong,
         Outcome::Pass => Style::Good,
         Outcome::Skipped | Outcome::Inconclusive => Style::Doubt,
-        Outcome::Fail => Style::Bad,
+        Outcome::Break | Outcome::Fail => Style::Bad,
     }
 }

@@ -164,6 +164,7 @@ pub fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Pass => "PASS",
         Outcome::Skipped => "SKIPPED",
         Outcome::Inconclusive => "INCONCLUSIVE",
+        Outcome::Break => "BREAK",
         Outcome::Fail => "FAIL",
     }
 }

@@ -11,7 +11,7 @@ use super::cost::CostBody;
 use super::environment::Environment;
 use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
-use super::outcome::{failed, note, note_load, write};
+use super::outcome::{failed, note, note_break, note_load, write};
 use super::prepared::{Measures, Prepared};
 use crate::harness::context::LoadContext;
 use crate::harness::set::LoadSet;
@@ -103,6 +103,9 @@ fn measure(
         failed(cell, reason);
     }
     let records = body.finish(&mut files, cell);
+    if broken && let Measures::Probe(probe) = &prepared.measures {
+        note_break(cell, probe.break_ns);
+    }
     for left in environment.journal.undo() {
         note(cell, "not-undone", left);
     }

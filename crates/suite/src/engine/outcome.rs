@@ -2,7 +2,9 @@
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::Histogram;
-use punctual_core::schema::{Cell, CellState, Condition, Helper, LoadWork, Placement, Thread};
+use punctual_core::schema::{
+    Broke, Cell, CellState, Condition, Helper, LoadWork, Placement, Thread,
+};
 use punctual_core::stats::{Behind, Counts, Measured, Recorded, assemble};
 
 use super::collector::Track;
@@ -207,6 +209,19 @@ pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store
 pub(super) fn failed(cell: &mut Cell, reason: String) {
     cell.state = CellState::Failed;
     cell.reason = Some(reason);
+}
+
+/// Records the largest sample as the one that was above the break value.
+pub(super) fn note_break(cell: &mut Cell, limit_ns: i64) {
+    let Some(latency) = cell.latency_mut() else { return };
+    let Some(thread) = latency.threads.iter().max_by_key(|thread| thread.stats.max) else { return };
+    latency.broke = thread.stats.max.map(|latency_ns| Broke {
+        limit_ns: limit_ns.unsigned_abs(),
+        latency_ns,
+        thread: thread.thread,
+        cpu: thread.placement.cpu,
+        at_ns: thread.max_at_ns,
+    });
 }
 
 /// Adds a note to one cell.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::CellData;
-use punctual_core::schema::{Cell, CellState, CostEnd, Role, Run, RunState};
+use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState};
 
 use super::*;
 
@@ -153,7 +153,7 @@ fn a_bad_counter_forbids_a_pass() {
     let place = Place::new("bad");
     let run = place.exercise(&[("bad", "3")]);
     let verdict = &run.verdict;
-    assert_ne!(verdict.outcome, punctual_core::schema::Outcome::Pass);
+    assert_ne!(verdict.outcome, Outcome::Pass);
     assert!(verdict.because.iter().any(|text| text.contains("lost")), "{verdict:?}");
 }
 
@@ -294,6 +294,11 @@ fn only_a_sample_of_the_measurement_breaks_it_off() {
         let run = place.run(Subject::Probe(probe.to_owned()), params);
         let cell = &run.cells[0];
         assert_eq!(cell.reason.as_deref(), Some("a sample was above the break value"), "{probe}");
-        assert!(cell.latency().unwrap().stats.samples > 0, "{probe}: its warm-up ended it");
+        let latency = cell.latency().unwrap();
+        assert!(latency.stats.samples > 0, "{probe}: its warm-up ended it");
+        let broke = latency.broke.as_ref().unwrap_or_else(|| panic!("{probe}: by what"));
+        assert_eq!(broke.limit_ns, 1, "{probe}");
+        assert!(broke.latency_ns > 1 && Some(broke.latency_ns) <= latency.stats.max, "{probe}");
+        assert_eq!(run.verdict.outcome, Outcome::Break, "{probe}");
     }
 }
