@@ -7,6 +7,7 @@ mod ends;
 mod exact;
 mod golden;
 mod planned;
+mod signals;
 mod simulated;
 mod support;
 mod usage;

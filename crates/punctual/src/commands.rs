@@ -5,6 +5,7 @@ use clap::ArgMatches;
 use crate::ending::Ending;
 
 mod compare;
+mod draw;
 mod lab;
 mod list;
 mod load;

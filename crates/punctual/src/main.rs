@@ -4,10 +4,12 @@
 use std::process::ExitCode;
 
 use punctual_suite::init;
+use punctual_sys::signal;
 
 mod cli;
 mod commands;
 mod ending;
+mod files;
 mod output;
 mod plans;
 mod request;
@@ -38,6 +40,7 @@ fn start() -> ExitCode {
     {
         return ExitCode::from(u8::try_from(init::measure_main()).unwrap_or(1));
     }
+    signal::survive_file_size_limit();
     let ending = match cli::command().try_get_matches() {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {

@@ -1,24 +1,39 @@
 //! Output to stdout and stderr, for programs and people.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 
 use anyhow::Context;
+use punctual_sys::error::EIO;
 use serde::Serialize;
 
 /// Width of texts when stdout is not a terminal, columns.
 const DEFAULT_WIDTH: usize = 100;
 
-/// Writes to stdout. A reader that went away (`| head`) has seen what it wanted: this is not
-/// an error and does not change the exit status.
+/// Writes to stdout. A reader that went away (`| head`, a closed terminal) has seen what it
+/// wanted: this is not an error and does not change the exit status.
 ///
 /// # Errors
 /// The text cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if is_unread(&error, &stdout) => Ok(()),
         written => written.context("cannot write to stdout"),
     }
+}
+
+/// Whether a write failed because nobody reads: a pipe without a reader, or a terminal that is
+/// gone (`EIO`, which from a disk is an error).
+fn is_unread(error: &io::Error, to: &impl AsFd) -> bool {
+    let is_device = || {
+        let file = File::from(to.as_fd().try_clone_to_owned()?);
+        Ok::<_, io::Error>(file.metadata()?.file_type().is_char_device())
+    };
+    error.kind() == io::ErrorKind::BrokenPipe
+        || (error.raw_os_error() == Some(EIO) && is_device().unwrap_or(false))
 }
 
 /// Prints an error to stderr after the program's name. If stderr cannot be written to (its

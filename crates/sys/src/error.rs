@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// The errno of a device that fails, and of a terminal that is gone.
+pub const EIO: i32 = libc::EIO;
+
 /// The result of a system call, or its errno if the result is negative.
 pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -18,6 +18,7 @@ pub mod emulator;
 pub mod error;
 pub mod event;
 pub mod fd;
+pub mod folder;
 pub mod limits;
 pub mod memory;
 pub mod process;

@@ -1,4 +1,5 @@
-//! Signals that end a run or ask for a snapshot, handled in the main loop.
+//! Signals that end a run or ask for a snapshot, handled in the main loop, and those that must
+//! not end it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,6 +15,8 @@ pub enum Signal {
     Terminate,
     /// SIGHUP: the terminal went away.
     HangUp,
+    /// SIGQUIT: Ctrl-\\.
+    Quit,
     /// SIGUSR1: print a snapshot.
     User1,
 }
@@ -24,22 +27,62 @@ impl Signal {
     pub fn ends(self) -> bool {
         self != Self::User1
     }
+
+    /// Whether it asks for an end without delay, given that one that ends came `before`. A
+    /// terminal that closes sends SIGHUP more than once: from the kernel and from the shell.
+    #[must_use]
+    pub fn ends_at_once(self, before: bool) -> bool {
+        match self {
+            Self::Quit => true,
+            Self::Interrupt | Self::Terminate => before,
+            Self::HangUp | Self::User1 => false,
+        }
+    }
+
+    /// The name, such as `SIGINT`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+            Self::HangUp => "SIGHUP",
+            Self::Quit => "SIGQUIT",
+            Self::User1 => "SIGUSR1",
+        }
+    }
 }
 
-const TAKEN: [(libc::c_int, Signal); 4] = [
+const TAKEN: [(libc::c_int, Signal); 5] = [
     (libc::SIGINT, Signal::Interrupt),
     (libc::SIGTERM, Signal::Terminate),
     (libc::SIGHUP, Signal::HangUp),
+    (libc::SIGQUIT, Signal::Quit),
     (libc::SIGUSR1, Signal::User1),
 ];
 
-/// The signals of [`Signal`], blocked in the process and read from a signalfd. Dropping it
-/// restores the previous mask.
+/// Signals that whoever started the process may have set to be ignored on purpose: nohup(1)
+/// does it with SIGHUP, a shell without job control with SIGINT and SIGQUIT of what it starts
+/// in the background. The kernel queues a blocked signal even if it is ignored, so these are
+/// not blocked.
+const MAY_BE_IGNORED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT];
+
+fn is_ignored(signal: libc::c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: asks for the action only, which is written on success.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// The signals of [`Signal`], blocked in the process and read from a signalfd, except those
+/// that were ignored. Dropping it restores the previous mask.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
     nudge: Nudge,
     before: libc::sigset_t,
+    ignored: Vec<Signal>,
 }
 
 /// Ends [`Signals::wait`] early, from any thread.
@@ -78,13 +121,18 @@ pub(crate) fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 impl Signals {
-    /// Blocks the signals. Call it in the main thread before any other thread starts, because
-    /// threads inherit the mask.
+    /// Blocks the signals. SIGINT, SIGHUP and SIGQUIT stay ignored if they are. Call it in the
+    /// main thread before any other thread starts, because threads inherit the mask.
     ///
     /// # Errors
     /// Those of signalfd(2).
     pub fn block() -> io::Result<Self> {
-        let set = set_of(&TAKEN.map(|(number, _)| number));
+        let (ignored, taken): (Vec<_>, Vec<_>) = TAKEN
+            .into_iter()
+            .partition(|(number, _)| MAY_BE_IGNORED.contains(number) && is_ignored(*number));
+        let numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
+        let ignored = ignored.into_iter().map(|(_, signal)| signal).collect();
+        let set = set_of(&numbers);
         let mut before = MaybeUninit::uninit();
         // SAFETY: both sets are valid; `before` is written to.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
@@ -98,7 +146,13 @@ impl Signals {
         }
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, nudge: Nudge::new()?, before })
+        Ok(Self { fd, nudge: Nudge::new()?, before, ignored })
+    }
+
+    /// The signals that were ignored when the others were blocked, and still are.
+    #[must_use]
+    pub fn ignored(&self) -> &[Signal] {
+        &self.ignored
     }
 
     /// A handle that ends waits from another thread.
@@ -163,5 +217,40 @@ pub fn die_by_default(signal: Signal) {
         libc::signal(*number, libc::SIG_DFL);
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
         libc::raise(*number);
+    }
+}
+
+/// Makes a write beyond RLIMIT_FSIZE fail with EFBIG instead of ending the process by SIGXFSZ.
+/// The handler is not inherited over exec, so programs that are started keep the default.
+pub fn survive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    // SAFETY: a handler that does nothing is safe at any moment.
+    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
+}
+
+/// Ends the ignoring of SIGINT, SIGHUP and SIGQUIT in this process and what it starts, for a
+/// test that sends them: it may itself run in the background of a script.
+pub fn heed_all() {
+    for signal in MAY_BE_IGNORED {
+        if is_ignored(signal) {
+            // SAFETY: the default action needs no handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closing_terminal_does_not_end_at_once_however_often_it_says_so() {
+        for before in [false, true] {
+            assert!(!Signal::HangUp.ends_at_once(before) && !Signal::User1.ends_at_once(before));
+            assert_eq!(Signal::Interrupt.ends_at_once(before), before);
+            assert_eq!(Signal::Terminate.ends_at_once(before), before);
+            assert!(Signal::Quit.ends_at_once(before));
+        }
     }
 }

@@ -21,6 +21,8 @@ pub struct Folder(PathBuf);
 impl Folder {
     /// An empty folder, which any user may enter.
     pub fn new(name: &str) -> Self {
+        // Tests send signals, and may run in the background of a script.
+        punctual_sys::signal::heed_all();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         // Not below /tmp, which may be in memory: loads take room on a disk.

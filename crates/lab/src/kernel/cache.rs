@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use punctual_sys::folder::open_lock;
 
 use crate::files;
 
@@ -81,7 +82,7 @@ impl Cache {
     pub(super) fn writer(&self, say: &mut dyn FnMut(&str)) -> Result<Writer<'_>> {
         fs::create_dir_all(&self.folder).map_err(|error| self.explained(error, &self.folder))?;
         let path = self.folder.join(".lock");
-        let lock = File::create(&path).map_err(|error| self.explained(error, &path))?;
+        let lock = open_lock(&path).map_err(|error| self.explained(error, &path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -192,6 +193,20 @@ mod tests {
         let path = cache.package("linux-image-6.1.0-56-amd64", "6.1.192-2");
         let expected = ("linux-image-6.1.0-56-amd64".to_owned(), "6.1.192-2".to_owned(), path);
         assert_eq!(cache.packages().unwrap(), [expected]);
+    }
+
+    /// Root may use a cache in a folder that others can write to.
+    #[test]
+    fn a_link_in_place_of_the_lock_is_refused_and_its_target_kept() {
+        let folder = Folder::new();
+        folder.write("kernels/debian/x", b"");
+        folder.write("victim", b"kept");
+        std::os::unix::fs::symlink(folder.0.join("victim"), folder.0.join("kernels/.lock"))
+            .unwrap();
+        let cache = Cache { folder: folder.0.join("kernels") };
+        let error = cache.writer(&mut |_| {}).map(drop).unwrap_err();
+        assert!(format!("{error:#}").contains(".lock"), "{error:#}");
+        assert_eq!(fs::read(folder.0.join("victim")).unwrap(), b"kept");
     }
 
     #[test]

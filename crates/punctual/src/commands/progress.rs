@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::process;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_core::block::Moments;
@@ -10,12 +11,16 @@ use punctual_core::schema::{Cell, Run};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 use punctual_report::words;
 use punctual_suite::engine::{Observer, Progress};
+use punctual_sys::signal::Signal;
+
+use crate::output;
 
 const LINE: &str = "{bar:20} cell {prefix}  {wide_msg}";
 
 /// Follows a run on stderr: one line that is rewritten, only on a terminal.
 pub struct Follower {
     bar: ProgressBar,
+    quiet: bool,
     /// The longest time that each cell takes, warm-up included, ns.
     cells: Vec<u64>,
     warmup_ns: u64,
@@ -35,6 +40,7 @@ impl Follower {
         }
         Self {
             bar,
+            quiet,
             cells: Vec::new(),
             warmup_ns: plan.warmup_ns,
             before_ns: 0,
@@ -80,6 +86,13 @@ impl Observer for Follower {
         self.bar.set_length(sum(&self.cells) / 1_000_000);
     }
 
+    fn ignoring(&mut self, signals: &[Signal]) {
+        if !self.quiet {
+            let text = ignored(signals, process::id());
+            self.bar.suspend(|| output::complain(&text));
+        }
+    }
+
     fn cell_started(&mut self, cell: &Cell, number: usize, _before_ns: u64) {
         self.before_ns = sum(&self.cells[..number.min(self.cells.len())]);
         self.key.clone_from(&cell.key);
@@ -104,10 +117,23 @@ impl Observer for Follower {
     }
 
     fn cell_ended(&mut self, _cell: &Cell) {}
+
+    fn ending_at_once(&mut self, dir: &Path) {
+        self.bar.finish_and_clear();
+        let dir = dir.display();
+        output::complain(&format!("ended at once; kept: {dir} (punctual show {dir})"));
+    }
 }
 
 fn sum(times_ns: &[u64]) -> u64 {
     times_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+}
+
+/// Which signals do not end the run, and how to end it: SIGTERM always does.
+fn ignored(signals: &[Signal], pid: u32) -> String {
+    let names: Vec<_> = signals.iter().map(|signal| signal.name()).collect();
+    let by = if signals.contains(&Signal::HangUp) { " (nohup)" } else { "" };
+    format!("{} ignored{by}; kill {pid} ends the run", names.join(", "))
 }
 
 /// Hours, minutes and seconds, such as `1:02:05` or `0:07`.
@@ -144,6 +170,14 @@ fn snapshot(key: &str, measured_ns: u64, threads: &[Moments]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_end_the_run_is_said_in_one_line() {
+        assert_eq!(
+            ignored(&[Signal::Interrupt, Signal::HangUp], 4711),
+            "SIGINT, SIGHUP ignored (nohup); kill 4711 ends the run"
+        );
+    }
 
     #[test]
     fn a_snapshot_has_a_line_for_each_thread() {

@@ -9,7 +9,7 @@ use punctual_core::run::LoadedRun;
 use punctual_report::{Options, figures, html};
 
 use crate::ending::Ending;
-use crate::{output, store};
+use crate::{files, output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let runs = runs(matches)?;
@@ -43,7 +43,8 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
 
 /// Writes the report on these runs to one HTML file.
 pub fn write(runs: &[LoadedRun], path: &Path, title: Option<String>) -> anyhow::Result<()> {
-    fs::write(path, html(runs, &Options { title })).with_context(|| cannot_write(path))
+    files::replace(path, html(runs, &Options { title }).as_bytes())
+        .with_context(|| cannot_write(path))
 }
 
 /// Writes the figures and returns their paths.
@@ -52,7 +53,7 @@ fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBu
     let mut written = Vec::new();
     for (name, svg) in figures(runs) {
         let path = folder.join(name);
-        fs::write(&path, svg).with_context(|| cannot_write(&path))?;
+        files::replace(&path, svg.as_bytes()).with_context(|| cannot_write(&path))?;
         written.push(path);
     }
     Ok(written)

@@ -1,20 +1,17 @@
 //! `punctual run`.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Run;
 use punctual_report::text;
-use punctual_suite::engine::{self, Finished};
+use punctual_suite::engine::{self, Finished, RunDir};
+use punctual_sys::signal::Signals;
 
+use super::draw::{REPORT, draw};
 use super::progress::Follower;
 use crate::ending::Ending;
 use crate::{output, request};
-
-/// Name of the report in the run directory.
-pub const REPORT: &str = "report.html";
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let plan = request::plan(matches, &request::HERE)?;
@@ -22,44 +19,53 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let mut follower = Follower::new(&plan, matches.get_flag("quiet"));
     let finished = engine::run(&plan, &options, &mut follower)?;
     follower.end();
-    let Finished { run, dir, ended_by, not_written } = finished;
-    let ending = Ending::of(&run, ended_by.is_some(), not_written.is_none());
+    let Finished { run, dir, signals, ended_by, not_written } = finished;
     if let Some(reason) = &not_written {
         output::complain(&format!(
             "run.json could not be written: {reason}; the result is below only"
         ));
     }
-    if matches.get_flag("json") {
-        output::print_json(&run)?;
-    } else {
-        let measured = LoadedRun { run, cells: Vec::new(), damage: Vec::new() };
-        output::print(&text::summary(&measured, output::width(), output::colour()))?;
-    }
+    let json = matches.get_flag("json");
+    // The result is on disk: that it cannot be told does not cost the report.
+    let mut told = tell(&run, json);
+    // A signal since the end of the measurement ends nothing that is not over.
+    let interrupted = ended_by.is_some() || came(&signals);
     if !matches.get_flag("no-report") && not_written.is_none() {
-        let path = dir.join(REPORT);
-        match write_report(&dir, &path) {
-            Ok(()) if matches.get_flag("json") => {}
-            Ok(()) => output::print(&format!("      {}\n", path.display()))?,
+        match write_report(&dir, &signals) {
+            Ok(()) if json => {}
+            Ok(()) => {
+                let path = dir.path().join(REPORT);
+                told = told.and(output::print(&format!("      {}\n", path.display())));
+            }
             // The measurement is valid without its report.
             Err(error) => output::complain(&format!("no report: {error:#}")),
         }
     }
+    let ending = Ending::of(&run, interrupted, not_written.is_none() && told.is_ok());
+    if let Err(error) = told {
+        output::complain(&format!(
+            "{error:#}; the run is kept: punctual show {}",
+            dir.path().display()
+        ));
+    }
     Ok(ending)
 }
 
-/// Runs in a separate process: drawing takes memory and time that grow with the length of the
-/// run, and must not count as the measurement's.
-pub fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
-    let here = std::env::current_exe().ok().filter(|path| path.exists());
-    let dir = dir.canonicalize().context("the run directory")?;
-    let drawn = Command::new(here.unwrap_or_else(|| "/proc/self/exe".into()))
-        .arg("report")
-        .arg(&dir)
-        .arg("--output")
-        .arg(path)
-        .stdin(Stdio::null())
-        .output()
-        .context("cannot start the process that draws it")?;
-    ensure!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr).trim());
-    Ok(())
+fn tell(run: &Run, json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::print_json(run);
+    }
+    let measured = LoadedRun { run: run.clone(), cells: Vec::new(), damage: Vec::new() };
+    output::print(&text::summary(&measured, output::width(), output::colour()))
+}
+
+/// Whether a signal that ends a run has come meanwhile.
+fn came(signals: &Signals) -> bool {
+    std::iter::from_fn(|| signals.wait(0)).filter(|signal| signal.ends()).count() > 0
+}
+
+fn write_report(dir: &RunDir, signals: &Signals) -> anyhow::Result<()> {
+    let report = dir.draft(REPORT)?;
+    draw(dir.path(), report.file(), signals)?;
+    report.keep().context("the report is drawn")
 }

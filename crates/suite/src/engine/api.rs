@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use punctual_core::block::Moments;
 use punctual_core::channel::VirtualBoard;
 use punctual_core::schema::{Cell, Run};
-use punctual_sys::signal::Signal;
+use punctual_sys::signal::{Signal, Signals};
 
-use super::run_dir::SyncPolicy;
+use super::run_dir::{RunDir, SyncPolicy};
 
 /// How to run a plan.
 #[derive(Debug, Clone)]
@@ -69,6 +69,8 @@ pub struct Progress<'a> {
 pub trait Observer {
     /// The run directory exists; `plan_ns` is the planned time of all cells, warm-ups included.
     fn started(&mut self, run: &Run, dir: &Path, plan_ns: u64);
+    /// These signals were ignored when the run started, and do not end it.
+    fn ignoring(&mut self, _signals: &[Signal]) {}
     /// A cell begins; the cells before it were planned to take `before_ns`.
     fn cell_started(&mut self, cell: &Cell, number: usize, before_ns: u64);
     /// Called once a second within a cell.
@@ -77,6 +79,8 @@ pub trait Observer {
     fn snapshot(&mut self);
     /// A cell has ended.
     fn cell_ended(&mut self, cell: &Cell);
+    /// A signal ends the process now; what was measured is in the run directory `dir`.
+    fn ending_at_once(&mut self, _dir: &Path) {}
 }
 
 /// A run that has ended.
@@ -85,7 +89,10 @@ pub struct Finished {
     /// `run.json`.
     pub run: Run,
     /// Its directory.
-    pub dir: PathBuf,
+    pub dir: RunDir,
+    /// Signals are still taken until this is dropped, so that none ends the process before the
+    /// result is told.
+    pub signals: Signals,
     /// The signal that ended it.
     pub ended_by: Option<Signal>,
     /// Why `run.json` could not be written at the end.

@@ -64,6 +64,8 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
 pub(super) fn default_dir(run: &Run) -> PathBuf {
     let name =
         format!("{}-{}-{}", utc(run.started.realtime_ns), run.board.name, run.kernel.release);
+    // The name of the board is free text.
+    let name = name.replace(|c: char| c == '/' || c.is_control(), "-");
     layout::unused(Path::new(layout::RUNS), &name, Path::exists)
 }
 

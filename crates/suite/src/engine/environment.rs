@@ -39,6 +39,7 @@ impl Environment<'_> {
 
     /// On a second signal nothing is waited for. Loads end with this process.
     pub(super) fn end_at_once(&mut self, signal: Signal) {
+        self.observer.ending_at_once(self.store.path());
         self.journal.undo_or_complain();
         self.store.release_reserve();
         die_by_default(signal);

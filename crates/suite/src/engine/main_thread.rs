@@ -141,7 +141,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
         let left = instant.saturating_sub(now);
         match self.environment.signals.wait(left.min(most)) {
             Some(Signal::User1) => self.environment.observer.snapshot(),
-            Some(signal) if ended.interrupted => self.environment.end_at_once(signal),
+            Some(signal) if signal.ends_at_once(ended.interrupted) => {
+                self.environment.end_at_once(signal);
+            }
             Some(signal) => {
                 ended.interrupted = true;
                 self.environment.ended_by = Some(signal);

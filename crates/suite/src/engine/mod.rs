@@ -33,13 +33,12 @@ mod timing;
 
 pub use api::{Finished, Observer, Options, Progress, UsageError};
 pub use prepared::{canonical, long_enough_ns};
-pub use run_dir::SyncPolicy;
+pub use run_dir::{Draft, RunDir, SyncPolicy};
 
 use describe::{add_facts, conditions, default_dir, describe, insert};
 use environment::Environment;
 use prepared::Prepared;
 use privileges::Privileges;
-use run_dir::RunDir;
 use threads::Reach;
 
 use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts};
@@ -82,10 +81,12 @@ pub fn run(
 
     let facts = Facts::read(&FactsRoot::live());
     let mut run = describe(plan, options, &facts, &prepared);
+    // Before the run directory, which stays empty if any of this fails.
+    let signals = Signals::block().context("signals")?;
+    let mut journal = Journal::new().context("the journal of what is to be undone")?;
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&run));
     let mut store = RunDir::create(&dir).map_err(wrong)?;
 
-    let signals = Signals::block().context("signals")?;
     let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
     let privileges = Privileges::try_out(&facts);
     run.privileged = privileges.all();
@@ -94,11 +95,13 @@ pub fn run(
     let interrupts = Interrupts::read(&FactsRoot::live());
     insert(&mut run, "interrupts_before", &interrupts);
 
-    let mut journal = Journal::new().context("the journal of what is to be undone")?;
     let plan_ns = plan.cells.iter().fold(0, |sum: u64, cell| {
         sum.saturating_add(cell.duration_ns).saturating_add(plan.warmup_ns)
     });
     observer.started(&run, &dir, plan_ns);
+    if !signals.ignored().is_empty() {
+        observer.ignoring(signals.ignored());
+    }
     let rule = Rule::of(plan, &run.board);
     let rule = match &options.virtual_board {
         Some(board) => rule.on_virtual_board(board.mips.is_some()),
@@ -123,7 +126,7 @@ pub fn run(
     let ended_by = environment.ended_by;
     memory::unlock_all();
     journal.undo_or_complain();
-    Ok(Finished { run, dir, ended_by, not_written })
+    Ok(Finished { run, dir: store, signals, ended_by, not_written })
 }
 
 fn limit(ns: Option<u64>) -> i64 {

@@ -186,14 +186,18 @@ fn placement(end: &ThreadEnd) -> Placement {
 }
 
 /// Writes the final records of the cell; what could not be written is noted in `cell`.
-pub(super) fn write(cell: &mut Cell, files: CellFiles, records: &[Record], store: &mut RunDir) {
+pub(super) fn write(cell: &mut Cell, mut files: CellFiles, records: &[Record], store: &mut RunDir) {
+    files.sync();
     let failed = files.failed().map(str::to_owned);
     let finished = files.finish(records, store).err().map(|error| error.to_string());
     if let Some(error) = failed {
         note(
             cell,
             "blocks-incomplete",
-            format!("{error}: the timeline on disk ends there; all other numbers are complete"),
+            format!(
+                "{error}: the timeline on disk ends there or has gaps; all other numbers are \
+                 complete"
+            ),
         );
     }
     if let Some(error) = finished {

@@ -1,7 +1,7 @@
 //! The run directory while it is written: records are only appended, and `run.json` is
 //! replaced atomically (write to a temporary file, fsync, rename).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use punctual_core::format::{Record, encode};
 use punctual_core::layout;
 use punctual_core::schema::Run;
 use punctual_sys::error;
+use punctual_sys::folder::Folder;
 
 /// Bytes reserved at the start, so that results can still be written if the file system fills
 /// up during the run.
@@ -34,10 +35,13 @@ impl SyncPolicy {
     }
 }
 
-/// A run directory that is being written.
+/// A run directory that is being written. It is held open: if another user renames it or puts
+/// links where it was, what is written still goes to it and nowhere else.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    folder: Folder,
+    cells: Folder,
     /// An unlinked file, so the kernel frees its space however this process ends.
     reserve: Option<File>,
 }
@@ -49,47 +53,51 @@ impl RunDir {
     /// It already exists, or cannot be created or written to; the message names the remedy.
     pub fn create(path: &Path) -> Result<Self, String> {
         let say = |error: &io::Error| {
-            let hint = match error.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    "a run is never overwritten; name another folder with --out"
-                }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "name a folder that can be written to with --out"
-                }
-                io::ErrorKind::StorageFull => "free some space, or name another folder with --out",
-                _ => "name another folder with --out",
-            };
             format!(
-                "cannot make the run directory {}: {}; {hint}",
+                "cannot make the run directory {}: {}; {}",
                 path.display(),
-                error::text(error)
+                error::text(error),
+                remedy(error)
             )
         };
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            fs::create_dir_all(parent).map_err(|error| match error.kind() {
-                // A parent of the run directory is a file.
-                io::ErrorKind::AlreadyExists => say(&io::ErrorKind::NotADirectory.into()),
-                _ => say(&error),
-            })?;
+        let parent = parent_of(path);
+        fs::create_dir_all(parent).map_err(|error| match error.kind() {
+            // A parent of the run directory is a file.
+            io::ErrorKind::AlreadyExists => say(&io::ErrorKind::NotADirectory.into()),
+            _ => say(&error),
+        })?;
+        let name = path.file_name().ok_or_else(|| say(&io::ErrorKind::AlreadyExists.into()))?;
+        let parent = Folder::open(parent).map_err(|error| say(&error))?;
+        let folder = parent.make_folder(name).map_err(|error| say(&error))?;
+        let made = || Ok((reserve(&folder)?, folder.make_folder(layout::CELLS)?));
+        match made() {
+            Ok((reserve, cells)) => {
+                Ok(Self { path: path.to_owned(), folder, cells, reserve: Some(reserve) })
+            }
+            Err(error) => {
+                let _ = folder.remove_folder(layout::CELLS);
+                let _ = parent.remove_folder(name);
+                Err(say(&error))
+            }
         }
-        fs::create_dir(path).map_err(|error| say(&error))?;
-        let mut dir = Self { path: path.to_owned(), reserve: None };
-        let reserve = dir.reserve().and_then(|()| fs::create_dir(path.join(layout::CELLS)));
-        if let Err(error) = reserve {
-            let text = say(&error);
-            let _ = fs::remove_dir_all(path);
-            return Err(text);
-        }
-        Ok(dir)
     }
 
-    fn reserve(&mut self) -> io::Result<()> {
-        let path = self.path.join(".reserve");
-        let mut file = File::create(&path)?;
-        fs::remove_file(&path)?;
-        file.write_all(&vec![0; RESERVE])?;
-        self.reserve = Some(file);
-        Ok(())
+    /// Its path when it was made or opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Begins a file that gets its name, and replaces what had it, when it is complete.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn draft<'d>(&'d self, name: &'d str) -> io::Result<Draft<'d>> {
+        let temporary = format!(".{name}.new");
+        match self.folder.make_file_anew(&temporary) {
+            Ok(file) => Ok(Draft { dir: self, name, temporary, file, kept: false }),
+            Err(error) => Err(at(&self.path.join(name), &error)),
+        }
     }
 
     /// Releases the reserved space, because the disk is full or the run ends.
@@ -102,13 +110,15 @@ impl RunDir {
     /// # Errors
     /// The file system's error, with the path.
     pub fn cell(&mut self, name: &str) -> io::Result<CellFiles> {
-        let folder = self.path.join(layout::CELLS).join(name);
+        let path = self.path.join(layout::CELLS).join(name);
         let open = || {
-            fs::create_dir(&folder)?;
-            OpenOptions::new().create_new(true).append(true).open(folder.join(layout::BLOCKS))
+            let folder = self.cells.make_folder(name)?;
+            let blocks = folder.make_file(layout::BLOCKS)?;
+            Ok((folder, blocks))
         };
-        let blocks = open().map_err(|error| at(&folder, &error))?;
-        Ok(CellFiles { folder, blocks, buffer: Vec::with_capacity(64 * 1024), failed: None })
+        let (folder, blocks) = open().map_err(|error| at(&path, &error))?;
+        let buffer = Vec::with_capacity(64 * 1024);
+        Ok(CellFiles { path, folder, blocks, buffer, failed: None })
     }
 
     /// Rewrites `run.json`. Readers see the old file or the new one, never a part.
@@ -128,26 +138,88 @@ impl RunDir {
     }
 
     fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        let (temporary, path) = (self.path.join(format!(".{name}.new")), self.path.join(name));
-        let write = || {
-            let mut file = File::create(&temporary)?;
+        let draft = self.draft(name)?;
+        let write = |mut file: &File| {
             file.write_all(text)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            File::open(&self.path)?.sync_all()
+            file.write_all(b"\n")
         };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            at(&path, &error)
-        })
+        write(draft.file()).map_err(|error| at(&self.path.join(name), &error))?;
+        draft.keep()
     }
+}
+
+/// A file of the run directory that is not complete yet. Dropping it removes it.
+#[derive(Debug)]
+pub struct Draft<'d> {
+    dir: &'d RunDir,
+    name: &'d str,
+    temporary: String,
+    file: File,
+    kept: bool,
+}
+
+impl Draft<'_> {
+    /// The file, open for writing.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Forces the file to disk and gives it its name.
+    ///
+    /// # Errors
+    /// The file system's error, with the path; what had the name is then still in place.
+    pub fn keep(mut self) -> io::Result<()> {
+        let folder = &self.dir.folder;
+        let kept = self.file.sync_all().and_then(|()| folder.rename(&self.temporary, self.name));
+        self.kept = kept.is_ok();
+        kept.and_then(|()| folder.sync())
+            .map_err(|error| at(&self.dir.path.join(self.name), &error))
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = self.dir.folder.remove_file(&self.temporary);
+        }
+    }
+}
+
+/// The folder of a run directory that is to be made.
+fn parent_of(path: &Path) -> &Path {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            "a run is never overwritten; name another folder with --out"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "name a folder that can be written to with --out"
+        }
+        io::ErrorKind::StorageFull => "free some space, or name another folder with --out",
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
+        _ => "name another folder with --out",
+    }
+}
+
+fn reserve(folder: &Folder) -> io::Result<File> {
+    const NAME: &str = ".reserve";
+    let mut file = folder.make_file_anew(NAME)?;
+    folder.remove_file(NAME)?;
+    file.write_all(&vec![0; RESERVE])?;
+    Ok(file)
 }
 
 /// The records of one cell while it is being measured.
 #[derive(Debug)]
 pub struct CellFiles {
-    folder: PathBuf,
+    /// Path of the cell's folder, for messages.
+    path: PathBuf,
+    folder: Folder,
     blocks: File,
     buffer: Vec<u8>,
     failed: Option<String>,
@@ -173,12 +245,12 @@ impl CellFiles {
         });
         self.buffer.clear();
         if let Err(error) = write {
-            self.failed = Some(format!(
-                "{}: {}",
-                self.folder.join(layout::BLOCKS).display(),
-                error::text(&error)
-            ));
+            self.fail(&error);
         }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.failed.get_or_insert(at(&self.path.join(layout::BLOCKS), error).to_string());
     }
 
     /// Why blocks could not be written, if they could not.
@@ -187,20 +259,25 @@ impl CellFiles {
         self.failed.as_deref()
     }
 
-    /// Writes the final records of the cell and syncs everything. Uses the space that `store`
-    /// has reserved if the disk is full.
+    /// Forces all records so far to disk: with some file systems a write that failed is not
+    /// reported before.
+    pub fn sync(&mut self) {
+        self.flush(SyncPolicy::Cell);
+        if let Err(error) = self.blocks.sync_data() {
+            self.fail(&error);
+        }
+    }
+
+    /// Writes the final records of the cell and syncs them. Uses the space that `store` has
+    /// reserved if the disk is full.
     ///
     /// # Errors
     /// The file system's error, with the path.
-    pub fn finish(mut self, records: &[Record], store: &mut RunDir) -> io::Result<()> {
-        self.flush(SyncPolicy::Cell);
-        // A full disk also refuses to sync what it accepted before; `failed` reports that.
-        let _ = self.blocks.sync_data();
+    pub fn finish(self, records: &[Record], store: &mut RunDir) -> io::Result<()> {
         let mut bytes = Vec::new();
         records.iter().for_each(|record| encode(record, &mut bytes));
-        let path = self.folder.join(layout::HISTOGRAMS);
         let write = || {
-            let mut file = File::create(&path)?;
+            let mut file = self.folder.make_file_anew(layout::HISTOGRAMS)?;
             file.write_all(&bytes)?;
             file.sync_data()
         };
@@ -211,7 +288,7 @@ impl CellFiles {
             store.release_reserve();
             done = write();
         }
-        done.map_err(|error| at(&path, &error))
+        done.map_err(|error| at(&self.path.join(layout::HISTOGRAMS), &error))
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::asked;
 use super::progress::GuestsFollower;
-use crate::commands::run::{REPORT, write_report};
+use crate::commands::draw::{REPORT, write_report};
 use crate::ending::Ending;
 use crate::{output, store};
 

@@ -1,0 +1,69 @@
+//! The report of a run, drawn in a separate process: drawing takes memory and time that grow
+//! with the length of the run, and must not count as the measurement's.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, bail, ensure};
+use punctual_sys::process::bind_to_this;
+use punctual_sys::signal::Signals;
+
+/// Name of the report in the run directory.
+pub const REPORT: &str = "report.html";
+
+/// How often the process is asked whether it has ended, ns.
+const PAUSE_NS: u64 = 10_000_000;
+
+/// The command that writes a report on `dir` to `output`.
+fn report(dir: &Path, output: &Path) -> anyhow::Result<Command> {
+    let here = std::env::current_exe().ok().filter(|path| path.exists());
+    let dir = dir.canonicalize().context("the run directory")?;
+    let mut command = Command::new(here.unwrap_or_else(|| "/proc/self/exe".into()));
+    command.arg("report").arg(dir).arg("--output").arg(output).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Draws the report on `dir` to a file. The process does not get the terminal's signals: a
+/// hang-up lets it finish, and one that asks for an end ends it.
+///
+/// # Errors
+/// Why there is none.
+pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<()> {
+    let mut command = report(dir, Path::new("/proc/self/fd/1"))?;
+    bind_to_this(&mut command);
+    let started = command.stdout(to.try_clone()?).stderr(Stdio::piped()).spawn();
+    let mut child = started.context("cannot start the process that draws it")?;
+    let complaints = child.stderr.take();
+    let listener = thread::spawn(move || {
+        let mut said = Vec::new();
+        // What was read before an error is all there is to tell.
+        let _ = complaints.map(|mut stderr| stderr.read_to_end(&mut said));
+        said
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if signals.wait(PAUSE_NS).is_some_and(|signal| signal.ends_at_once(true)) {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("interrupted; make it with: punctual report {0} -o {0}/{REPORT}", dir.display());
+        }
+    };
+    let said = listener.join().unwrap_or_default();
+    ensure!(status.success(), "{}", String::from_utf8_lossy(&said).trim());
+    Ok(())
+}
+
+/// Draws the report on the runs in `dir` to `path`.
+///
+/// # Errors
+/// Why there is none.
+pub fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
+    let drawn = report(dir, path)?.output().context("cannot start the process that draws it")?;
+    ensure!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr).trim());
+    Ok(())
+}
