@@ -2,5 +2,6 @@
 
 #[test]
 fn help_and_errors_are_as_recorded() {
-    trycmd::TestCases::new().case("../../tests/cli/golden/*.trycmd");
+    let cases = trycmd::TestCases::new();
+    cases.env("LC_ALL", "C.UTF-8").env("COLUMNS", "100").case("../../tests/cli/golden/*.trycmd");
 }

@@ -11,3 +11,4 @@ mod signals;
 mod simulated;
 mod support;
 mod usage;
+mod width;

@@ -1,16 +1,21 @@
 //! Output to stdout and stderr, for programs and people.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
 use anyhow::Context;
+use punctual_report::words;
 use punctual_sys::error::EIO;
 use serde::Serialize;
 
 /// Width of texts when stdout is not a terminal, columns.
 const DEFAULT_WIDTH: usize = 100;
+
+/// Texts are not made narrower than this, columns.
+const LEAST_WIDTH: usize = 40;
 
 /// Writes to stdout. A reader that went away (`| head`, a closed terminal) has seen what it
 /// wanted: this is not an error and does not change the exit status.
@@ -18,6 +23,10 @@ const DEFAULT_WIDTH: usize = 100;
 /// # Errors
 /// The text cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    write(&shown(text))
+}
+
+fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if is_unread(&error, &stdout) => Ok(()),
@@ -37,9 +46,20 @@ fn is_unread(error: &io::Error, to: &impl AsFd) -> bool {
 }
 
 /// Prints an error to stderr after the program's name. If stderr cannot be written to (its
-/// reader went away), there is nobody left to tell and no reason to panic.
+/// reader went away), there is nobody left to tell and no reason to panic. Names of files, runs
+/// and plans are in most errors, so control characters are taken out here, of all of them.
 pub fn complain(text: &str) {
-    let _ = writeln!(io::stderr(), "punctual: {text}");
+    let _ = writeln!(io::stderr(), "punctual: {}", shown(&words::clean_lines(text)));
+}
+
+/// A text as the locale can show it: in UTF-8, or without it (`LANG=C`, or none) in ASCII.
+fn shown(text: &str) -> Cow<'_, str> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    // The order of POSIX, "Internationalization Variables".
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    let is_utf8 = locale.contains("utf-8") || locale.contains("utf8");
+    if is_utf8 { Cow::Borrowed(text) } else { words::ascii(text) }
 }
 
 /// Prints clap's messages: help and version unchanged, errors after the program's name like
@@ -74,14 +94,29 @@ pub fn fail_as_json(arguments: &[String], status: u8, text: &str) {
 /// # Errors
 /// Those of [`print()`].
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&(serde_json::to_string_pretty(value)? + "\n"))
+    // JSON is UTF-8 in every locale (RFC 8259).
+    write(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Columns of the terminal on stdout.
+/// Columns for tables and texts: [`asked_width`], or else [`DEFAULT_WIDTH`].
 pub fn width() -> usize {
-    terminal_size::terminal_size()
-        .filter(|_| io::stdout().is_terminal())
-        .map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+    asked_width().unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Columns for lines that a program may search for a path: where nobody says how wide the
+/// reader is, they are not broken.
+pub fn line_width() -> usize {
+    asked_width().unwrap_or(usize::MAX)
+}
+
+/// `COLUMNS`, which also serves pipes (`| less`); otherwise the width of the terminal on
+/// stdout, if it is one.
+fn asked_width() -> Option<usize> {
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
+    let terminal = || terminal_size::terminal_size().filter(|_| io::stdout().is_terminal());
+    let width = set.filter(|width| *width > 0);
+    let width = width.or_else(|| terminal().map(|(width, _)| usize::from(width.0)));
+    width.map(|width| width.max(LEAST_WIDTH))
 }
 
 /// Whether to use colours: stdout is a terminal and `NO_COLOR` (no-color.org) is not set.

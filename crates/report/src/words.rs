@@ -6,7 +6,7 @@ mod names;
 mod notes;
 mod numbers;
 
-pub use clean::clean;
+pub use clean::{ascii, clean, clean_lines};
 pub use costs::{
     COSTS, against, cost, cost_end, cost_interval, cost_row, costs, repetitions, share,
 };

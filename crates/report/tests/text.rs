@@ -3,9 +3,11 @@
 mod common;
 
 use punctual_core::compare::compare;
-use punctual_core::run::CellData;
+use punctual_core::preemption::Model;
+use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{CellState, Condition, Outcome, RunState, Verdict};
 use punctual_report::text::{comparison, details, summary};
+use unicode_width::UnicodeWidthStr;
 
 #[test]
 fn a_pass_with_a_skipped_cell() {
@@ -139,10 +141,86 @@ fn names_from_a_board_cannot_steer_the_terminal() {
     }
 }
 
-#[test]
-fn the_table_fits_in_a_hundred_columns() {
-    let text = summary(&common::standard("6.1.0-56-amd64", "voluntary", 9.0), 100, false);
-    for line in text.lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+/// Runs with names, numbers and lists that are longer than usual.
+fn wide() -> LoadedRun {
+    let mut run = common::all_kinds("6.12.41+deb13-rt-amd64-with-a-long-local-version", "rt", 9e5);
+    run.run.board.name = "a-board-with-a-name-of-forty-characters-".to_owned();
+    run.run.board.cpu_model = "AMD EPYC 9B45 128-Core Processor with a long name".to_owned();
+    run.run.tool.command.push("x".repeat(300));
+    run.run.state = RunState::Interrupted;
+    run.damage.push("cells/02-wakeup/blocks: 1 stretch could not be read, ".repeat(4));
+    let cells = run.run.cells.len();
+    for (number, cell) in run.run.cells.iter_mut().enumerate() {
+        cell.key = "wakeup:threads=per-cpu,clock=monotonic,timer=posix,stack=2MiB @ \
+                    hackbench:groups=4,fds=20+flood:size=1400+cmd:dd_if=/dev/zero @ 24h"
+            .to_owned();
+        cell.load = "hackbench:groups=4,fds=20+flood:size=1400+cmd:dd_if=/dev/zero".to_owned();
+        cell.verdict.because.push("a reason with /a/path/that/is/long".repeat(5));
+        if number + 1 == cells {
+            cell.state = CellState::Skipped;
+            cell.reason = Some("the probe needs /dev/something-that-is-not-there".repeat(3));
+        }
+        if let Some(latency) = cell.latency_mut() {
+            for thread in &mut latency.threads {
+                thread.placement.cpu = None;
+                thread.placement.affinity =
+                    (0..64).step_by(2).map(|cpu| format!("{cpu},")).collect();
+            }
+        }
     }
+    run
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let runs = [
+        common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+        common::all_kinds("6.1.0", "rt", 1.0),
+        wide(),
+    ];
+    let mut wides = vec![wide(), wide(), wide()];
+    for (number, run) in wides.iter_mut().enumerate() {
+        run.run.run_id = format!("20261120T170003Z-{}-{number}", "name-".repeat(12));
+        run.run.kernel.preemption = if number < 2 { Model::None } else { Model::Rt };
+    }
+    let sets = [&runs[..2], &runs[1..], &wides, &common::experiment(2, 4)].map(compare);
+    for width in [60, 80, 100, 120, 200] {
+        let of_one = runs.iter().flat_map(|run| [summary, details].map(|of| of(run, width, false)));
+        let of_several = sets.iter().map(|compared| comparison(compared, width, false));
+        for text in of_one.chain(of_several) {
+            for line in text.lines() {
+                assert!(line.width() <= width, "{width}: {line}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wider_terminal_shows_more_columns_and_longer_names() {
+    let standard = common::standard("6.1.0-56-amd64", "voluntary", 9.0);
+    let heads = |width: usize| {
+        let text = summary(&standard, width, false);
+        let head = text.lines().find(|line| line.trim().starts_with("probe")).unwrap().to_owned();
+        head.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = ["probe", "load", "CPU", "max", "p99.9", "p99", "avg", "min", "samples", "missed"];
+    let lesser = ["p99", "min", "samples"];
+    let mut counts = Vec::new();
+    for width in 70..=120 {
+        let heads = heads(width);
+        let gone: Vec<_> =
+            all.into_iter().filter(|head| !heads.iter().any(|h| h == head)).collect();
+        assert!(lesser.starts_with(&gone), "{width}: {gone:?}");
+        counts.push(gone.len());
+    }
+    assert!(counts.is_sorted_by(|a, b| a >= b) && counts[0] == lesser.len(), "{counts:?}");
+    assert_eq!(counts.last(), Some(&0));
+    let wide = wide();
+    let longest = |width: usize| {
+        let text = summary(&wide, width, false);
+        let row = text.lines().find(|line| line.trim().starts_with("wakeup:")).unwrap().to_owned();
+        row.split_whitespace().next().unwrap().chars().count()
+    };
+    let (narrow, broad) = (longest(120), longest(200));
+    assert!(narrow >= 12 && broad > 2 * narrow, "{narrow} {broad}");
 }

@@ -123,6 +123,8 @@ impl Place {
                 }
             },
         };
+        // Texts are as on a usual terminal, whatever that of the tests is.
+        command.env_remove("COLUMNS").env("LC_ALL", "C.UTF-8");
         command.args(line).stdin(Stdio::null());
         command
     }

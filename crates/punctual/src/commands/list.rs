@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use clap::ArgMatches;
+use punctual_report::text::push_wrapped;
 use punctual_suite::{costs, loads, probes};
 
 use crate::ending::Ending;
@@ -48,12 +49,16 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::print_json(&chosen.into_iter().collect::<BTreeMap<_, _>>())?;
         return Ok(Ending::Done);
     }
-    let mut sections: Vec<_> =
-        chosen.iter().map(|(kind, entries)| text::section(kind, entries)).collect();
+    let mut sections: Vec<_> = chosen
+        .iter()
+        .map(|(kind, entries)| text::section(kind, entries, output::width()))
+        .collect();
     if what.is_none() && !matches.get_flag("planned") {
         let count = probes::planned().count() + loads::planned().count();
-        sections
-            .push(format!("{count} more probes and loads are planned: punctual list --planned\n"));
+        let more = format!("{count} more probes and loads are planned: punctual list --planned");
+        let mut line = String::new();
+        push_wrapped(&mut line, &more, "", 2, output::width());
+        sections.push(line);
     }
     output::print(&sections.join("\n"))?;
     Ok(Ending::Done)
@@ -75,7 +80,7 @@ fn explain(name: &str, json: bool) -> anyhow::Result<Ending> {
         output::print_json(&found)?;
         return Ok(Ending::Done);
     }
-    let texts: Vec<_> = found.iter().map(text::details).collect();
+    let texts: Vec<_> = found.iter().map(|entry| text::details(entry, output::width())).collect();
     output::print(&texts.join("\n"))?;
     Ok(Ending::Done)
 }

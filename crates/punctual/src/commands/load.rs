@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow};
 use clap::ArgMatches;
 use punctual_core::schema::{LoadWork, Outcome};
 use punctual_core::units::SECOND_NS;
+use punctual_report::text::{Paint, Style, push_parts, push_wrapped};
 use punctual_report::words;
 use punctual_suite::harness::context::{LoadContext, PartSample};
 use punctual_suite::harness::set::LoadSet;
@@ -36,8 +37,12 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     if json {
         output::print_json(&work)?;
     } else {
-        let proof = work.iter().map(|part| format!("in all: {}\n", words::work(part)));
-        output::print(&proof.collect::<String>())?;
+        let mut proof = String::new();
+        for part in &work {
+            let done = format!("in all: {}", words::work(part));
+            push_wrapped(&mut proof, &done, "", 8, output::width());
+        }
+        output::print(&proof)?;
     }
     Ok(ending(interrupted, &work))
 }
@@ -73,7 +78,7 @@ fn watch(
         seconds += 1;
         let now = load.sample();
         if !quiet {
-            output::print(&line(seconds, &before, &now))?;
+            output::print(&line(seconds, &before, &now, output::width()))?;
         }
         before = now;
     }
@@ -81,9 +86,13 @@ fn watch(
 }
 
 /// What each part did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
-fn line(second: u64, before: &[PartSample], now: &[PartSample]) -> String {
-    let parts: Vec<_> = now.iter().zip(before).map(|(now, before)| part(before, now)).collect();
-    format!("{second:4} s  {}\n", parts.join(" · "))
+fn line(second: u64, before: &[PartSample], now: &[PartSample], width: usize) -> String {
+    let parts = now.iter().zip(before).map(|(now, before)| (part(before, now), Style::Plain));
+    let first = format!("{second:4} s  ");
+    let mut out = String::new();
+    let parts: Vec<_> = parts.collect();
+    push_parts(&mut out, &parts, (&first, Style::Plain), 8, width, Paint::new(false));
+    out
 }
 
 fn part(before: &PartSample, now: &PartSample) -> String {

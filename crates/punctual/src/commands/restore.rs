@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::ArgMatches;
+use punctual_report::text::push_wrapped;
 use punctual_suite::knobs;
 
 use crate::ending::Ending;
@@ -19,8 +20,14 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }))?;
     } else {
         let head = if dry_run { "would be done: " } else { "" };
-        let mut text: String = report.done.iter().map(|line| format!("{head}{line}\n")).collect();
-        text.extend(report.kept.iter().map(|line| format!("left alone: {line}\n")));
+        let width = output::line_width();
+        let mut text = String::new();
+        for line in &report.done {
+            push_wrapped(&mut text, &format!("{head}{line}"), "", 2, width);
+        }
+        for line in &report.kept {
+            push_wrapped(&mut text, &format!("left alone: {line}"), "", 2, width);
+        }
         if text.is_empty() && report.failed.is_empty() {
             text.push_str("nothing to restore\n");
         }

@@ -6,7 +6,8 @@ use punctual_core::compare::{
 use punctual_core::units::{grouped, human_ns};
 
 use super::style::{Paint, Style, of_outcome};
-use super::table::{Align, Table, push_wrapped};
+use super::table::{Align, Table};
+use super::wrap::{push_parts, push_wrapped};
 use super::{cost, spread};
 use crate::words;
 
@@ -32,7 +33,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
     }
     out.push_str(&cost::compared(comparison, width, paint));
     for cell in &comparison.unmatched {
-        out.push_str(&format!("  {}\n", unmatched_text(comparison, cell)));
+        push_wrapped(&mut out, &unmatched_text(comparison, cell), "  ", 4, width);
     }
     if let Some(replicates) = &comparison.replicates {
         out.push_str(&estimates(comparison, replicates, width, paint));
@@ -67,15 +68,16 @@ pub(crate) fn is_by_kernel(comparison: &Comparison) -> bool {
 fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let mut out = String::new();
     for (i, run) in comparison.runs.iter().enumerate() {
-        let outcome = paint.apply(words::outcome(run.outcome), of_outcome(run.outcome));
-        out.push_str(&format!(
-            "{}  {} · Linux {} {} · {outcome}\n   {}\n",
-            paint.apply(&words::letter(i), Style::Strong),
-            words::clean(&run.board),
-            words::clean(&run.kernel),
-            words::preemption_name(run.preemption),
-            paint.apply(&words::clean(&run.run_id), Style::Faint),
-        ));
+        let kernel = words::clean(&run.kernel);
+        let parts = [
+            (words::clean(&run.board).into_owned(), Style::Plain),
+            (format!("Linux {kernel} {}", words::preemption_name(run.preemption)), Style::Plain),
+            (words::outcome(run.outcome).to_owned(), of_outcome(run.outcome)),
+        ];
+        let letter = format!("{}  ", words::letter(i));
+        push_parts(&mut out, &parts, (&letter, Style::Strong), 3, width, paint);
+        let id = words::clean(&run.run_id).into_owned();
+        push_parts(&mut out, &[(id, Style::Faint)], ("   ", Style::Plain), 3, width, paint);
     }
     out.push('\n');
     if !comparison.cells.is_empty() {
@@ -97,7 +99,8 @@ fn cells(comparison: &Comparison) -> Table {
         ("min", right),
         ("samples", right),
         ("missed", right),
-    ]);
+    ])
+    .lesser(&["p99", "min", "samples", "avg", "missed"]);
     for cell in &comparison.cells {
         table.heading(words::key_name(&cell.key));
         for row in &cell.rows {
@@ -137,7 +140,8 @@ fn estimates(
 ) -> String {
     let names = words::kernel_names(&comparison.groups);
     let title = estimates_title(&names, replicates);
-    let mut out = format!("\n{}\n", paint.apply(&title, Style::Strong));
+    let mut out = "\n".to_owned();
+    push_parts(&mut out, &[(title, Style::Strong)], ("", Style::Plain), 0, width, paint);
     let right = Align::Right;
     let mut table = Table::new(&[
         ("kernel", Align::Left),
@@ -148,7 +152,8 @@ fn estimates(
         ("at most", right),
         ("bootstrap", right),
         ("p (Holm)", right),
-    ]);
+    ])
+    .lesser(&["bootstrap", "at most", "runs"]);
     let mut key = None;
     for estimate in &replicates.estimates {
         if key != Some(&estimate.key) {

@@ -18,13 +18,15 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
         ("spread", right),
         ("repetitions", right),
         ("ended", Align::Left),
-    ]);
+    ])
+    .lesser(&["repetitions", "spread", "ended", "interval"]);
     let mut any = false;
     let plain = |text: String| (text, Style::Plain);
     for cell in &run.cells {
         let Some(cost) = cell.cost() else { continue };
         any = true;
         let names = [words::probe_name(cell), words::load_name(&cell.load).into_owned()];
+        let full = names.join(" under ");
         let mut row: Vec<_> = names.into_iter().map(plain).collect();
         let absence = words::absence(cell);
         if absence.is_none() {
@@ -36,7 +38,7 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
                 plain(words::cost_end(cost).to_owned()),
             ]);
         }
-        table.row(row);
+        table.named_row(row, full);
         if let Some(absence) = absence {
             table.note(absence);
             continue;
@@ -60,7 +62,8 @@ pub fn compared(comparison: &Comparison, width: usize, paint: Paint) -> String {
         ("interval", right),
         ("ratio", right),
         ("against the first", Align::Left),
-    ]);
+    ])
+    .lesser(&["interval"]);
     for cost in &comparison.costs {
         table.heading(words::key_name(&cost.key));
         for row in &cost.rows {

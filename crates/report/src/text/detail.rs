@@ -6,7 +6,8 @@ use punctual_core::units::{grouped, human_ns};
 
 use super::style::{Paint, Style, of_outcome};
 use super::summary::summary;
-use super::table::{Align, Table, push_wrapped};
+use super::table::{Align, Table};
+use super::wrap::{push_pairs, push_parts, push_wrapped};
 use crate::describe::{basics, circumstances, flat_facts, placed, policy, worst_samples};
 use crate::{data, words};
 
@@ -22,27 +23,27 @@ pub fn details(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = summary(run, width, colour);
     for (cell, data) in data::cells(run) {
-        out.push_str(&format!("\n{}\n", paint.apply(&words::key_name(&cell.key), Style::Strong)));
+        out.push('\n');
+        let key = words::key_name(&cell.key);
+        push_parts(&mut out, &[(key, Style::Strong)], ("", Style::Plain), 2, width, paint);
         out.push_str(&cell_details(cell, data, width, paint));
     }
     out.push_str(&format!("\n{}\n", paint.apply("Facts", Style::Strong)));
-    let mut facts = Table::new(&[("fact", Align::Left), ("value", Align::Left)]);
-    for (key, value) in basics(run).into_iter().chain(flat_facts(run)) {
-        facts.row(vec![(key, Style::Plain), (value, Style::Plain)]);
-    }
-    out.push_str(&facts.render(width, paint));
+    let facts: Vec<_> = basics(run).into_iter().chain(flat_facts(run)).collect();
+    push_pairs(&mut out, &facts, width);
     out
 }
 
 fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> String {
     let mut out = String::new();
     if let Some(absence) = words::absence(cell) {
-        return format!("  {absence}\n");
+        push_wrapped(&mut out, &absence, "  ", 4, width);
+        return out;
     }
     push_wrapped(&mut out, &circumstances(cell).join(" · "), "  ", 2, width);
     if let Some(latency) = cell.latency() {
-        out.push_str(&quantiles(latency).render(width, paint));
-        out.push_str(&threads(latency).render(width, paint));
+        out.push_str(&quantiles(latency).render_whole(1, width, paint));
+        out.push_str(&threads(latency).render_whole(3, width, paint));
         if !latency.helpers.is_empty() {
             out.push_str(&helpers(latency).render(width, paint));
         }
@@ -69,7 +70,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         let mut table = Table::new(&[
             ("latency", Align::Right),
             ("after the start", Align::Right),
-            ("CPU", Align::Right),
+            ("CPU", Align::List),
         ]);
         for (latency, at, cpu) in worst {
             table.row(vec![
@@ -145,7 +146,7 @@ fn threads(latency: &Latency) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("thread", right),
-        ("CPU", right),
+        ("CPU", Align::List),
         ("policy", Align::Left),
         ("max", right),
         ("at", right),
@@ -158,7 +159,9 @@ fn threads(latency: &Latency) -> Table {
     for thread in &latency.threads {
         let at = thread.max_at_ns.map_or_else(|| "-".to_owned(), words::instant);
         let lead = [words::cpu_name(thread), policy(&thread.placement), at];
-        table.row(thread_row(thread.thread.to_string(), lead, Unit::Ns, &thread.stats));
+        let full = format!("thread {}: {}", thread.thread, placed(&thread.placement));
+        let cells = thread_row(thread.thread.to_string(), lead, Unit::Ns, &thread.stats);
+        table.named_row(cells, full);
         for (series, stats) in latency.series.iter().zip(&thread.series) {
             let lead = [String::new(), words::series_name(series), String::new()];
             table.row(thread_row(String::new(), lead, series.unit, stats));
@@ -191,7 +194,7 @@ fn thread_row(
 fn helpers(latency: &Latency) -> Table {
     let left = Align::Left;
     let mut table =
-        Table::new(&[("thread without samples", left), ("CPUs", Align::Right), ("policy", left)]);
+        Table::new(&[("thread without samples", left), ("CPUs", Align::List), ("policy", left)]);
     for Helper { name, placement } in &latency.helpers {
         let affinity = words::clean(&placement.affinity).into_owned();
         let texts = [words::clean(name).into_owned(), affinity, policy(placement)];

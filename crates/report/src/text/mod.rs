@@ -7,8 +7,12 @@ mod spread;
 mod style;
 mod summary;
 mod table;
+mod wrap;
 
 pub use compare::comparison;
 pub(crate) use compare::{difference_text, estimate_texts, estimates_title, unmatched_text};
 pub use detail::details;
+pub use style::{Paint, Style};
 pub use summary::summary;
+pub use table::{Align, Table};
+pub use wrap::{cut, push_pairs, push_parts, push_wrapped, wrap};

@@ -5,7 +5,8 @@ use punctual_core::compare::{Comparison, KernelRuns, Spread};
 use punctual_core::units::human_ns;
 
 use super::style::{Paint, Style, of_outcome};
-use super::table::{Align, Table, push_wrapped};
+use super::table::{Align, Table};
+use super::wrap::{push_parts, push_wrapped};
 use crate::words;
 
 /// One paragraph for each kernel, then the table.
@@ -13,37 +14,40 @@ pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let names = words::kernel_names(&comparison.groups);
     let mut out = String::new();
     for (number, (group, name)) in comparison.groups.iter().zip(&names).enumerate() {
-        out.push_str(&head(comparison, group, name, paint));
+        push_head(&mut out, comparison, (group, name), width, paint);
         if let Some((max, run)) = worst(comparison, number) {
             let text = format!("largest maximum {} in {}", human_ns(max), words::clean(run));
-            out.push_str(&format!("   {}\n", paint.apply(&text, Style::Faint)));
+            push_parts(&mut out, &[(text, Style::Faint)], ("   ", Style::Plain), 5, width, paint);
         }
     }
     out.push('\n');
     push_wrapped(&mut out, words::SPREAD, "  ", 2, width);
-    let fitting = Detail::ALL.iter().map(|detail| table(comparison, &names, *detail));
+    let mut tables = Detail::ALL.iter().map(|detail| table(comparison, &names, *detail));
+    let fitting = tables.find(|table| !table.is_squeezed(width));
     let narrowest = || table(comparison, &names, Detail::Max);
-    let table = fitting.into_iter().find(|table| table.width() <= width);
-    out.push_str(&table.unwrap_or_else(narrowest).render(width, paint));
+    out.push_str(&fitting.unwrap_or_else(narrowest).render(width, paint));
     out
 }
 
-fn head(comparison: &Comparison, group: &KernelRuns, name: &str, paint: Paint) -> String {
+fn push_head(
+    out: &mut String,
+    comparison: &Comparison,
+    (group, name): (&KernelRuns, &str),
+    width: usize,
+    paint: Paint,
+) {
     let first = group.runs.first().and_then(|run| comparison.runs.get(*run));
-    let board = first.map_or("", |run| run.board.as_str());
-    let outcomes: Vec<_> = words::outcomes(comparison, group)
-        .into_iter()
-        .map(|(outcome, text)| paint.apply(&text, of_outcome(outcome)))
-        .collect();
-    format!(
-        "{}  {} · Linux {} {} · {} · {}\n",
-        paint.apply(name, Style::Strong),
-        words::clean(board),
-        words::clean(&group.kernel),
-        words::preemption_name(group.preemption),
-        words::runs(group.runs.len()),
-        outcomes.join(", "),
-    )
+    let board = words::clean(first.map_or("", |run| run.board.as_str())).into_owned();
+    let kernel = words::clean(&group.kernel);
+    let kernel = format!("Linux {kernel} {}", words::preemption_name(group.preemption));
+    let mut parts = vec![
+        (board, Style::Plain),
+        (kernel, Style::Plain),
+        (words::runs(group.runs.len()), Style::Plain),
+    ];
+    let outcomes = words::outcomes(comparison, group).into_iter();
+    parts.extend(outcomes.map(|(outcome, text)| (text, of_outcome(outcome))));
+    push_parts(out, &parts, (&format!("{name}  "), Style::Strong), 3, width, paint);
 }
 
 /// The largest sample of a kernel over all cells, and the run that has it.
@@ -82,7 +86,7 @@ fn table(comparison: &Comparison, names: &[String], detail: Detail) -> Table {
         columns.push(("ratio", right));
     }
     columns.push(("runs", right));
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(&columns).lesser(&["avg", "runs", "p99.9"]);
     for cell in &comparison.cells {
         table.heading(words::key_name(&cell.key));
         for (spread, name) in cell.spreads.iter().zip(names) {

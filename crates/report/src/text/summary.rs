@@ -1,29 +1,32 @@
 //! The summary that ends a run: conditions first, then the table, the verdict last.
 
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Run, Stats, Unit};
+use punctual_core::schema::{Cell, Latency, Run, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 use unicode_width::UnicodeWidthStr;
 
 use super::cost;
 use super::style::{Paint, Style, of_outcome};
-use super::table::{Align, Table, push_wrapped};
+use super::table::{Align, Table};
+use super::wrap::{push_parts, push_wrapped, wrap};
 use crate::words;
 
 /// One run in the terminal: header, conditions, a row for every cell and thread
-/// with the maximum first, the loads' work, the verdict. `width` is that of the
-/// terminal in columns; what can be wrapped is; `colour` adds escape sequences.
+/// with the maximum first, the loads' work, the verdict. No line is wider than `width`
+/// (columns of the terminal, at least 40); `colour` adds escape sequences.
 #[must_use]
 pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = head(run, width, paint);
     out.push('\n');
     if run.run.cells.iter().any(|cell| cell.latency().is_some()) {
-        out.push_str(&fitting_table(&run.run, width).render(width, paint));
+        out.push_str(&table(&run.run).render(width, paint));
     }
     out.push_str(&cost::of_run(&run.run, width, paint));
     if let Some(warmup) = warmup(&run.run) {
-        out.push_str(&format!("  {}\n", paint.apply(&warmup, Style::Faint)));
+        for line in wrap(&warmup, width.saturating_sub(2)) {
+            out.push_str(&format!("  {}\n", paint.apply(&line, Style::Faint)));
+        }
     }
     out.push_str(&verdict(&run.run, width, paint));
     out
@@ -38,21 +41,8 @@ fn warmup(run: &Run) -> Option<String> {
 /// Header line, notes on the run, conditions.
 pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
     let mut out = String::new();
-    let mut line = String::new();
-    for part in words::headline(&run.run) {
-        let joined = format!("{line} · {part}");
-        if line.is_empty() {
-            line = part;
-        } else if joined.width() <= width {
-            line = joined;
-        } else {
-            out.push_str(&paint.apply(&line, Style::Strong));
-            out.push('\n');
-            line = format!("  {part}");
-        }
-    }
-    out.push_str(&paint.apply(&line, Style::Strong));
-    out.push('\n');
+    let parts = words::headline(&run.run).into_iter().map(|part| (part, Style::Strong));
+    push_parts(&mut out, &parts.collect::<Vec<_>>(), ("", Style::Plain), 2, width, paint);
     let notes = words::run_notes(run).into_iter();
     let conditions = run.run.conditions.iter();
     for text in notes.chain(conditions.map(|c| words::clean(&c.text).into_owned())) {
@@ -61,96 +51,64 @@ pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
     out
 }
 
-const COLUMNS: [(&str, Align); 10] = [
-    ("probe", Align::Left),
-    ("load", Align::Left),
-    ("CPU", Align::Right),
-    ("max", Align::Right),
-    ("p99.9", Align::Right),
-    ("p99", Align::Right),
-    ("avg", Align::Right),
-    ("min", Align::Right),
-    ("samples", Align::Right),
-    ("missed", Align::Right),
-];
-
-/// How many columns the name of a probe or a load takes at most and, on a narrow
-/// terminal, at least.
-const NAME_WIDTH: std::ops::RangeInclusive<usize> = 10..=22;
-
-/// The table with names as long as `width` allows; a name that is shortened
-/// is written in full below its row.
-fn fitting_table(run: &Run, width: usize) -> Table {
-    NAME_WIDTH
-        .rev()
-        .map(|name| table(run, name))
-        .find(|table| table.width() <= width)
-        .unwrap_or_else(|| table(run, *NAME_WIDTH.start()))
-}
-
-fn table(run: &Run, name_width: usize) -> Table {
-    let mut table = Table::new(&COLUMNS);
+fn table(run: &Run) -> Table {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("probe", Align::Left),
+        ("load", Align::Left),
+        ("CPU", Align::List),
+        ("max", right),
+        ("p99.9", right),
+        ("p99", right),
+        ("avg", right),
+        ("min", right),
+        ("samples", right),
+        ("missed", right),
+    ])
+    .lesser(&["p99", "min", "samples", "avg", "p99.9"]);
     for cell in &run.cells {
-        let Some(latency) = cell.latency() else { continue };
-        let names = [words::probe_name(cell), words::load_name(&cell.load).into_owned()];
-        let [probe, load] = names.each_ref().map(|name| shortened(name, name_width));
-        let lead = |cpu: String| {
-            vec![(probe.clone(), Style::Plain), (load.clone(), Style::Plain), (cpu, Style::Plain)]
-        };
-        if let Some(absence) = words::absence(cell) {
-            table.row(lead("-".to_owned()));
-            table.note(absence);
-            continue;
-        }
-        let below = |name: String, cpu: String| {
-            vec![(name, Style::Plain), (String::new(), Style::Plain), (cpu, Style::Plain)]
-        };
-        let whole = match &latency.threads[..] {
-            [one] => words::cpu_name(one),
-            _ => "all".to_owned(),
-        };
-        table.row(numbers(lead(whole.clone()), &latency.stats, Unit::Ns));
-        for series in &latency.series {
-            let name = format!("  {}", shortened(&words::series_name(series), name_width));
-            table.row(numbers(below(name, whole.clone()), &series.stats, series.unit));
-        }
-        if latency.threads.len() > 1 {
-            for thread in &latency.threads {
-                let lead = below(String::new(), words::cpu_name(thread));
-                table.row(numbers(lead, &thread.stats, Unit::Ns));
-            }
-        }
-        for text in notes(cell, &names, &[probe, load]) {
-            table.note(text);
+        if let Some(latency) = cell.latency() {
+            push_cell(&mut table, cell, latency);
         }
     }
     table
 }
 
-fn shortened(name: &str, width: usize) -> String {
-    if name.width() <= width {
-        return name.to_owned();
+/// The row of a cell, those of its series and threads, and its notes.
+fn push_cell(table: &mut Table, cell: &Cell, latency: &Latency) {
+    let lead = |probe: &str, load: &str, cpu: &str| -> Vec<_> {
+        [probe, load, cpu].map(|text| (text.to_owned(), Style::Plain)).into()
+    };
+    let (probe, load) = (words::probe_name(cell), words::load_name(&cell.load));
+    let full = format!("{probe} under {load}");
+    if let Some(absence) = words::absence(cell) {
+        table.named_row(lead(&probe, &load, "-"), full);
+        table.note(absence);
+        return;
     }
-    let mut short = String::new();
-    for c in name.chars() {
-        short.push(c);
-        if short.width() + 1 >= width {
-            break;
+    let whole = match &latency.threads[..] {
+        [one] => words::cpu_name(one),
+        _ => "all".to_owned(),
+    };
+    table.named_row(numbers(lead(&probe, &load, &whole), &latency.stats, Unit::Ns), full);
+    for series in &latency.series {
+        let name = words::series_name(series);
+        let cells = lead(&format!("  {name}"), "", &whole);
+        table.named_row(numbers(cells, &series.stats, series.unit), name);
+    }
+    if latency.threads.len() > 1 {
+        for thread in &latency.threads {
+            let (name, cpu) = (format!("  thread {}", thread.thread), words::cpu_name(thread));
+            let full = format!("thread {} on CPUs {cpu}", thread.thread);
+            table.named_row(numbers(lead(&name, "", &cpu), &thread.stats, Unit::Ns), full);
         }
     }
-    short.push('…');
-    short
+    notes(cell).for_each(|text| table.note(text));
 }
 
-fn notes(cell: &Cell, names: &[String; 2], shown: &[String; 2]) -> Vec<String> {
-    let mut notes = Vec::new();
-    if names != shown {
-        notes.push(format!("{} under {}", names[0], names[1]));
-    }
-    notes.extend(words::load_note(cell));
-    notes.extend(words::counter_notes(cell));
-    notes.extend(words::cell_notes(cell));
-    notes
+fn notes(cell: &Cell) -> impl Iterator<Item = String> {
+    let load = words::load_note(cell).into_iter();
+    load.chain(words::counter_notes(cell)).chain(words::cell_notes(cell))
 }
 
 fn numbers(mut row: Vec<(String, Style)>, stats: &Stats, unit: Unit) -> Vec<(String, Style)> {

@@ -1,20 +1,29 @@
-//! Tables of aligned columns for a terminal.
+//! Tables of aligned columns that fit a terminal.
+
+use std::iter;
 
 use unicode_width::UnicodeWidthStr;
 
 use super::style::{Paint, Style};
+use super::wrap::{cut, push_wrapped};
 
 /// Which side of a column its texts keep to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// Names, which may be cut where the terminal is narrow.
     Left,
-    /// Numbers.
+    /// Lists of CPUs, which may be cut too.
+    List,
+    /// Numbers, which are never cut.
     Right,
 }
 
 enum Row {
-    Cells(Vec<(String, Style)>),
+    Cells {
+        cells: Vec<(String, Style)>,
+        /// What is written below the row if one of its names is cut.
+        full: Option<String>,
+    },
     Note(String),
     Heading(String),
 }
@@ -23,20 +32,44 @@ enum Row {
 pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Row>,
+    /// The first to go where the table does not fit.
+    lesser: Vec<&'static str>,
 }
+
+/// The columns that are printed, and how wide each is.
+struct Layout(Vec<(usize, usize)>);
 
 const INDENT: &str = "  ";
 const GAP: &str = "  ";
 
+/// Columns that are kept even where nothing fits.
+const LEAST_COLUMNS: usize = 2;
+
+/// A name is cut to this width before a column goes; and if none is left to go, to that.
+const LEAST_NAME: usize = 12;
+const LEAST_STUMP: usize = 6;
+
 impl Table {
     /// A table with these column heads and no rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self { columns: columns.to_vec(), rows: Vec::new(), lesser: Vec::new() }
+    }
+
+    /// Names the columns that are left out, one after the other, where the table is too wide
+    /// for the terminal. A column "ratio" goes with the one before it.
+    pub fn lesser(mut self, columns: &[&'static str]) -> Self {
+        self.lesser = columns.to_vec();
+        self
     }
 
     /// Adds a row; it may be shorter than the head.
     pub fn row(&mut self, cells: Vec<(String, Style)>) {
-        self.rows.push(Row::Cells(cells));
+        self.rows.push(Row::Cells { cells, full: None });
+    }
+
+    /// Adds a row whose names are written in full below it if they have to be cut.
+    pub fn named_row(&mut self, cells: Vec<(String, Style)>, full: String) {
+        self.rows.push(Row::Cells { cells, full: Some(full) });
     }
 
     /// Adds a line of text below the last row, which is wrapped and takes no
@@ -50,62 +83,133 @@ impl Table {
         self.rows.push(Row::Heading(text));
     }
 
-    /// The table as lines; notes are wrapped at `width` columns.
+    /// The table as lines of at most `width` columns: first names are cut, then lesser columns
+    /// left out, then the last ones.
     pub fn render(&self, width: usize, paint: Paint) -> String {
-        let widths = self.widths();
+        self.band(&self.fitting(width), width, paint, true)
+    }
+
+    /// The table with all of its columns: where they do not fit, the rest of them is a table
+    /// below, which begins with the first `lead` columns again. Names are cut where they would
+    /// take more than half of the width.
+    pub fn render_whole(&self, lead: usize, width: usize, paint: Paint) -> String {
+        let lead_fits = |longest: &usize| self.layout(0..lead, *longest).width() <= width / 2;
+        let longest = (LEAST_STUMP..=width).rev().find(lead_fits).unwrap_or(LEAST_STUMP);
+        let all = self.layout(0..self.columns.len(), longest);
+        let (leading, mut rest) = all.0.split_at(lead.min(all.0.len()));
+        let mut out = String::new();
+        let mut is_first = true;
+        while is_first || !rest.is_empty() {
+            let mut count = rest.len();
+            let with = |count: usize| Layout([leading, &rest[..count]].concat());
+            while count > 1 && with(count).width() > width {
+                count -= 1;
+            }
+            out.push_str(&self.band(&with(count), width, paint, is_first));
+            rest = &rest[count..];
+            is_first = false;
+        }
+        out
+    }
+
+    /// Whether the lesser columns are all left out at this width, or names have to be cut.
+    pub fn is_squeezed(&self, width: usize) -> bool {
+        self.layout(0..self.columns.len(), usize::MAX).width() > width
+    }
+
+    fn band(&self, layout: &Layout, width: usize, paint: Paint, notes: bool) -> String {
         let heads: Vec<_> =
             self.columns.iter().map(|(head, _)| ((*head).to_owned(), Style::Faint)).collect();
-        let mut out = self.line(&heads, &widths, paint);
+        let mut out = self.line(&heads, layout, paint);
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => out.push_str(&self.line(cells, &widths, paint)),
-                Row::Heading(text) => out.push_str(&format!("{INDENT}{text}\n")),
-                Row::Note(text) => {
-                    for line in wrap(text, width.saturating_sub(6).max(20)) {
-                        out.push_str(&format!("      {}\n", paint.apply(&line, Style::Faint)));
+                Row::Cells { cells, full } => {
+                    out.push_str(&self.line(cells, layout, paint));
+                    if let Some(full) = full.as_ref().filter(|_| notes && layout.cuts(cells)) {
+                        note(&mut out, full, width, paint);
                     }
                 }
+                Row::Heading(text) => push_wrapped(&mut out, text, INDENT, INDENT.len(), width),
+                Row::Note(text) if notes => note(&mut out, text, width, paint),
+                Row::Note(_) => {}
             }
         }
         out
     }
 
-    /// Columns of the terminal that the widest row takes.
-    pub fn width(&self) -> usize {
-        let widths = self.widths();
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
-        INDENT.len() + gaps + widths.iter().sum::<usize>()
+    fn fitting(&self, width: usize) -> Layout {
+        let mut kept: Vec<usize> = (0..self.columns.len()).collect();
+        let drops = iter::once(None).chain(self.lesser.iter().map(Some));
+        for lesser in drops {
+            if let Some(lesser) = lesser {
+                self.leave_out(&mut kept, lesser);
+            }
+            if let Some(layout) = self.cut_to(&kept, LEAST_NAME, width) {
+                return layout;
+            }
+        }
+        loop {
+            match self.cut_to(&kept, LEAST_STUMP, width) {
+                Some(layout) => return layout,
+                None if kept.len() > LEAST_COLUMNS => drop(kept.pop()),
+                None => return self.layout(kept.iter().copied(), LEAST_STUMP),
+            }
+        }
     }
 
-    fn widths(&self) -> Vec<usize> {
-        let heads = self.columns.iter().enumerate();
-        heads.map(|(i, (head, _))| self.column_width(i).max(head.width())).collect()
+    fn leave_out(&self, kept: &mut Vec<usize>, name: &str) {
+        let Some(at) = kept.iter().position(|column| self.columns[*column].0 == name) else {
+            return;
+        };
+        kept.remove(at);
+        while kept.get(at).is_some_and(|column| self.columns[*column].0 == "ratio") {
+            kept.remove(at);
+        }
+    }
+
+    /// The layout with names as long as the width allows, but not shorter than `least`.
+    fn cut_to(&self, kept: &[usize], least: usize, width: usize) -> Option<Layout> {
+        let at = |longest| self.layout(kept.iter().copied(), longest);
+        let longest = at(usize::MAX).0.iter().map(|(_, wide)| *wide).max().unwrap_or(0);
+        let lengths = (least.min(longest)..=longest).rev();
+        lengths.map(at).find(|layout| layout.width() <= width)
+    }
+
+    fn layout(&self, columns: impl IntoIterator<Item = usize>, longest_name: usize) -> Layout {
+        let wide = |column: usize| {
+            let (head, align) = self.columns[column];
+            let wide = self.column_width(column);
+            let wide = if align == Align::Right { wide } else { wide.min(longest_name) };
+            (column, wide.max(head.width()))
+        };
+        Layout(columns.into_iter().map(wide).collect())
     }
 
     fn column_width(&self, column: usize) -> usize {
         self.rows
             .iter()
             .filter_map(|row| match row {
-                Row::Cells(cells) => cells.get(column).map(|(text, _)| text.width()),
+                Row::Cells { cells, .. } => cells.get(column).map(|(text, _)| text.width()),
                 Row::Note(_) | Row::Heading(_) => None,
             })
             .max()
             .unwrap_or(0)
     }
 
-    fn line(&self, cells: &[(String, Style)], widths: &[usize], paint: Paint) -> String {
+    fn line(&self, cells: &[(String, Style)], layout: &Layout, paint: Paint) -> String {
         let mut line = INDENT.to_owned();
-        for (i, ((text, style), (_, align))) in cells.iter().zip(&self.columns).enumerate() {
-            if i > 0 {
+        for (place, (column, room)) in layout.0.iter().enumerate() {
+            let Some((text, style)) = cells.get(*column) else { continue };
+            if place > 0 {
                 line.push_str(GAP);
             }
-            let room = widths.get(i).copied().unwrap_or(0);
+            let text = cut(text, *room);
             let pad = " ".repeat(room.saturating_sub(text.width()));
             // Padding stays outside the escape sequences: a terminal would underline it
             // or cut it off.
-            match align {
-                Align::Left => line.push_str(&format!("{}{pad}", paint.apply(text, *style))),
-                Align::Right => line.push_str(&format!("{pad}{}", paint.apply(text, *style))),
+            match self.columns[*column].1 {
+                Align::Left => line.push_str(&format!("{}{pad}", paint.apply(&text, *style))),
+                _ => line.push_str(&format!("{pad}{}", paint.apply(&text, *style))),
             }
         }
         line.truncate(line.trim_end().len());
@@ -114,39 +218,35 @@ impl Table {
     }
 }
 
-/// Breaks a text at spaces into lines of at most `width` columns; a longer word
-/// keeps its own line.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+impl Layout {
+    fn width(&self) -> usize {
+        let gaps = GAP.len() * self.0.len().saturating_sub(1);
+        INDENT.len() + gaps + self.0.iter().map(|(_, wide)| wide).sum::<usize>()
     }
-    lines
+
+    fn cuts(&self, cells: &[(String, Style)]) -> bool {
+        let is_cut = |(column, room): &(usize, usize)| {
+            cells.get(*column).is_some_and(|(text, _)| text.width() > *room)
+        };
+        self.0.iter().any(is_cut)
+    }
 }
 
-/// Appends a text, wrapped at `width`, with `first` before its first line and `indent`
-/// spaces before the others.
-pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, width: usize) {
-    for (i, line) in wrap(text, width.saturating_sub(indent).max(20)).iter().enumerate() {
-        if i == 0 {
-            out.push_str(first);
-        } else {
-            out.push_str(&" ".repeat(indent));
-        }
-        out.push_str(line);
-        out.push('\n');
+fn note(out: &mut String, text: &str, width: usize, paint: Paint) {
+    let mut lines = String::new();
+    push_wrapped(&mut lines, text, "", 0, width.saturating_sub(6));
+    for line in lines.lines() {
+        out.push_str(&format!("      {}\n", paint.apply(line, Style::Faint)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plain(texts: &[&str]) -> Vec<(String, Style)> {
+        texts.iter().map(|text| ((*text).to_owned(), Style::Plain)).collect()
+    }
 
     #[test]
     fn columns_line_up_by_width_not_by_bytes() {
@@ -159,10 +259,38 @@ mod tests {
         );
     }
 
+    fn numbers() -> Table {
+        let right = Align::Right;
+        let heads = [("name", Align::Left), ("max", right), ("ratio", right), ("p99", right)];
+        let mut table = Table::new(&heads).lesser(&["p99", "max"]);
+        let cells = plain(&["a-name-of-twenty-six-signs", "1.000 ms", "1.00", "2.000 ms"]);
+        table.named_row(cells, "in full: a-name-of-twenty-six-signs".to_owned());
+        table
+    }
+
     #[test]
-    fn text_wraps_at_spaces() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("unbreakable x", 4), ["unbreakable", "x"]);
-        assert!(wrap("", 10).is_empty());
+    fn names_are_cut_before_columns_go() {
+        let lines = |width: usize| {
+            let text = numbers().render(width, Paint::off());
+            assert!(text.lines().all(|line| line.width() <= width), "{width}: {text}");
+            text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        };
+        let row = "a-name-of-twenty-six-signs  1.000 ms   1.00  2.000 ms";
+        assert_eq!(lines(60)[1..], [row]);
+        assert_eq!(lines(50)[1], "a-name-of-twenty-six…  1.000 ms   1.00  2.000 ms");
+        assert_eq!(lines(50)[2], "in full: a-name-of-twenty-six-signs");
+        assert_eq!(lines(40)[1], "a-name-of-twenty-six…  1.000 ms   1.00");
+        assert_eq!(lines(26)[1], "a-name-of-twenty-six-si…");
+        assert_eq!(lines(60)[0].split_whitespace().count(), 4);
+    }
+
+    #[test]
+    fn a_whole_table_goes_on_below() {
+        let text = numbers().render_whole(1, 46, Paint::off());
+        let first: Vec<_> = text.lines().map(|line| line.split_whitespace().next()).collect();
+        let name = Some("a-name-of-twenty-six…");
+        assert_eq!(first, [Some("name"), name, Some("in"), Some("name"), name], "{text}");
+        assert!(text.lines().all(|line| line.width() <= 46), "{text}");
+        assert_eq!(numbers().render_whole(1, 80, Paint::off()).lines().count(), 2);
     }
 }

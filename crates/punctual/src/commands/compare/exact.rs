@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::ArgMatches;
 use punctual_core::compare::exact::{Candidate, Exact, Sameness, compare};
 use punctual_core::units::grouped;
+use punctual_report::text::push_wrapped;
 use punctual_report::words;
 use serde::Serialize;
 
@@ -102,7 +103,14 @@ fn sets(a: &Path, of_a: Vec<PathBuf>, b: &Path, of_b: Vec<PathBuf>) -> (Answer, 
             Found::Compared(exact) => in_a_line(exact),
             Found::Unreadable { error } => format!("cannot be read: {error}"),
         };
-        text.push_str(&format!("{:width$}  {}\n", pair.name(), words::clean(&said)));
+        let said = words::clean(&said);
+        if width < output::line_width() / 2 {
+            let first = format!("{:width$}  ", pair.name());
+            push_wrapped(&mut text, &said, &first, width + 2, output::line_width());
+        } else {
+            push_wrapped(&mut text, &pair.name(), "", 2, output::line_width());
+            push_wrapped(&mut text, &said, "    ", 4, output::line_width());
+        }
     }
     let identical = pairs.iter().filter(|pair| pair.outcome() == Overall::Identical).count();
     text.push_str(&format!("{identical} of {} runs identical\n", pairs.len()));
@@ -157,23 +165,35 @@ fn name(run: &Path) -> &OsStr {
 }
 
 fn in_full(exact: &Exact) -> String {
-    let mut text = match &exact.outcome {
-        Sameness::Identical => format!("{}\n", in_short(exact)),
-        Sameness::NotIdentical { .. } => format!(
-            "{}\n  identical: {} of {} cells, {} of {} bytes of records\n",
-            words::clean(&in_short(exact)),
-            exact.cells_identical,
-            exact.cells,
-            grouped(exact.bytes_identical as u64),
-            grouped(exact.bytes as u64),
-        ),
-        Sameness::Refused { refused } => {
-            format!("refused: the runs need not be identical\n{}", indented(refused))
-        }
+    let mut text = String::new();
+    let mut say = |first: &str, line: &str| {
+        push_wrapped(
+            &mut text,
+            &words::clean(line),
+            first,
+            first.len().max(2),
+            output::line_width(),
+        );
     };
-    for note in &exact.notes {
-        text.push_str(&format!("  ! {}\n", words::clean(note)));
+    match &exact.outcome {
+        Sameness::Identical => say("", &in_short(exact)),
+        Sameness::NotIdentical { .. } => {
+            say("", &in_short(exact));
+            let identical = format!(
+                "identical: {} of {} cells, {} of {} bytes of records",
+                exact.cells_identical,
+                exact.cells,
+                grouped(exact.bytes_identical as u64),
+                grouped(exact.bytes as u64),
+            );
+            say("  ", &identical);
+        }
+        Sameness::Refused { refused } => {
+            say("", "refused: the runs need not be identical");
+            refused.iter().for_each(|reason| say("  ", reason));
+        }
     }
+    exact.notes.iter().for_each(|note| say("  ! ", note));
     text
 }
 
@@ -199,5 +219,9 @@ fn in_short(exact: &Exact) -> String {
 }
 
 fn indented(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("  {}\n", words::clean(line))).collect()
+    let mut text = String::new();
+    for line in lines {
+        push_wrapped(&mut text, &words::clean(line), "  ", 4, output::line_width());
+    }
+    text
 }

@@ -9,6 +9,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{CellState, Outcome};
 use punctual_core::units::human_ns;
 use punctual_lab::experiment::{Boots, make_folder};
+use punctual_report::text::push_wrapped;
 use serde_json::json;
 
 use super::asked;
@@ -76,7 +77,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
             "boots": boots.collect::<Vec<_>>(),
         }))?;
     } else {
-        output::print(&words(&judgement, &experiment.kernels[0].name, max_ns))?;
+        let kernel = &experiment.kernels[0].name;
+        output::print(&words(&judgement, kernel, max_ns, output::line_width()))?;
     }
     Ok(match judgement.outcome {
         Outcome::Pass => Ending::Judged(Outcome::Pass),
@@ -122,24 +124,26 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
     }
 }
 
-fn words(judgement: &Judgement, kernel: &str, limit_ns: u64) -> String {
+fn words(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -> String {
     let mut text = String::new();
     for (number, worst) in judgement.worst.iter().enumerate() {
         let max = worst.max_ns.map_or_else(|| "nothing measured".to_owned(), human_ns);
-        text.push_str(&format!("  boot {number}: max {max}  {}\n", worst.cell));
+        let line = format!("boot {number}: max {max}, {}", worst.cell);
+        push_wrapped(&mut text, &line, "  ", 4, width);
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
     let boots = judgement.worst.len();
-    text.push_str(&match judgement.outcome {
-        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} boots\n"),
+    let last = match judgement.outcome {
+        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} boots"),
         Outcome::Fail => {
             let over = judgement.worst.iter().filter(|worst| {
                 worst.max_ns.is_some_and(|max| u64::try_from(max).is_ok_and(|max| max > limit_ns))
             });
-            format!("bad: {kernel}: above {limit} in {} of {boots} boots\n", over.count())
+            format!("bad: {kernel}: above {limit} in {} of {boots} boots", over.count())
         }
-        _ => format!("cannot be judged: {kernel}: {}\n", judgement.because.join("; ")),
-    });
+        _ => format!("cannot be judged: {kernel}: {}", judgement.because.join("; ")),
+    };
+    push_wrapped(&mut text, &last, "", 2, width);
     text
 }
 

@@ -4,6 +4,7 @@ use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_core::units::grouped;
 use punctual_lab::kernel::{Available, FetchProgress, Kernels, State};
+use punctual_report::text::{Align, Paint, Style, Table, push_wrapped};
 use serde_json::json;
 
 use super::asked::arch;
@@ -18,29 +19,29 @@ pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
         print_json(&available)?;
         return Ok(Ending::Done);
     }
-    let width = |column: fn(&Available) -> &str| {
-        available.iter().map(|one| column(one).len()).max().unwrap_or(0)
-    };
-    let (name, package, version) =
-        (width(|k| &k.name), width(|k| &k.package), width(|k| &k.version));
-    let mut text = String::new();
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("package", Align::Left),
+        ("version", Align::Left),
+        ("state", Align::Left),
+        ("download", Align::Right),
+    ])
+    .lesser(&["package"]);
     for one in &available {
-        let size = one.download_bytes.map_or_else(String::new, |bytes| {
-            format!(", {} MB", grouped(bytes.div_ceil(1_000_000)))
-        });
-        text.push_str(&format!(
-            "{:name$}  {:package$}  {:version$}  {}{size}\n",
-            one.name,
-            one.package,
-            one.version,
-            state(one),
-        ));
+        let size = one
+            .download_bytes
+            .map_or_else(String::new, |bytes| format!("{} MB", grouped(bytes.div_ceil(1_000_000))));
+        let full = format!("{}, {} {}", one.name, one.package, one.version);
+        let cells = [&one.name, &one.package, &one.version, state(one), &size];
+        table.named_row(cells.map(|cell| (cell.to_owned(), Style::Plain)).into(), full);
     }
-    text.push_str(&format!(
-        "debian:none, debian:voluntary, debian:full and debian:rt stand for the newest of these; a \
-         kernel image (with --modules DIR) or a build tree can be given as well\ncache: {}\n",
-        kernels.cache_folder().display()
-    ));
+    let width = output::width();
+    let mut text = table.render(width, Paint::new(output::colour()));
+    let names = "debian:none, debian:voluntary, debian:full and debian:rt stand for the newest of \
+                 these; a kernel image (with --modules DIR) or a build tree can be given as well";
+    push_wrapped(&mut text, names, "", 0, width);
+    let cache = format!("cache: {}", kernels.cache_folder().display());
+    push_wrapped(&mut text, &cache, "", 7, width);
     output::print(&text)?;
     Ok(Ending::Done)
 }

@@ -1,52 +1,78 @@
 //! Lists for people.
 
+use punctual_report::text::{push_wrapped, wrap};
+
 use super::entry::{Entry, NeedState, PlanParts};
-use crate::{output, store};
+use crate::store;
+
+/// Lines are not made longer than this on a wide terminal: they are hard to read.
+const LONGEST: usize = 100;
+
+/// Names that are longer stand on a line of their own.
+const LONGEST_NAME: usize = 24;
 
 /// One kind: its title, then one line per entry with its details.
-pub(super) fn section(kind: &str, entries: &[Entry]) -> String {
+pub(super) fn section(kind: &str, entries: &[Entry], width: usize) -> String {
+    let width = width.min(LONGEST);
     let title = match kind {
         "planned_probes" => "probes that are planned, not in this version",
         "planned_loads" => "loads that are planned, not in this version",
         kind => kind,
     };
-    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    let lengths = entries.iter().map(|entry| entry.name.chars().count());
+    let column = lengths.max().unwrap_or(0).min(LONGEST_NAME);
+    let indent = column + 4;
     let mut out = format!("{title}\n");
     if entries.is_empty() {
-        out.push_str(&format!("  none in ./{}\n", store::RUNS));
+        push_wrapped(&mut out, &format!("none in ./{}", store::RUNS), "  ", 2, width);
     }
     for entry in entries {
-        out.push_str(&format!("  {:width$}  {}\n", entry.name, entry.summary));
+        let mut first = format!("  {:column$}  ", entry.name);
+        if entry.name.chars().count() > column {
+            push_wrapped(&mut out, &entry.name, "  ", 4, width);
+            first = " ".repeat(indent);
+        }
+        push_wrapped(&mut out, &entry.summary, &first, indent, width);
         for need in &entry.needs {
-            out.push_str(&format!("  {:width$}  {}\n", "", need_text(need)));
+            push_wrapped(&mut out, &need_text(need), &" ".repeat(indent), indent + 2, width);
         }
         for line in entry.plan.iter().flat_map(plan_lines) {
-            out.push_str(&wrapped(&line, &format!("  {:width$}    ", "")));
+            push_wrapped(&mut out, &line, &" ".repeat(indent + 2), indent + 2, width);
         }
     }
     out
 }
 
 /// One entry with everything known about it.
-pub(super) fn details(entry: &Entry) -> String {
-    let mut out = format!("{}: {}\n\n", entry.name, entry.summary);
-    let lines: String = entry.plan.iter().flat_map(plan_lines).map(|l| wrapped(&l, "")).collect();
-    if !lines.is_empty() {
-        out.push_str(&format!("{lines}\n"));
+pub(super) fn details(entry: &Entry, width: usize) -> String {
+    let width = width.min(LONGEST);
+    let mut out = String::new();
+    push_wrapped(&mut out, &format!("{}: {}", entry.name, entry.summary), "", 2, width);
+    out.push('\n');
+    let plan: Vec<_> = entry.plan.iter().flat_map(plan_lines).collect();
+    plan.iter().for_each(|line| push_wrapped(&mut out, line, "", 0, width));
+    if !plan.is_empty() {
+        out.push('\n');
     }
     // The help of a plan is its file.
-    let verbatim = entry.help.contains('\n');
-    let help = if verbatim { entry.help.clone() } else { wrapped(&entry.help, "") };
-    out.push_str(&help);
+    if entry.help.contains('\n') {
+        out.push_str(&entry.help);
+    } else {
+        push_wrapped(&mut out, &entry.help, "", 0, width);
+    }
     if !entry.parameters.is_empty() {
         out.push_str("\nparameters\n");
     }
     for param in &entry.parameters {
-        out.push_str(&format!("  {}={}  [default: {}]\n", param.name, param.value, param.default));
-        out.push_str(&wrapped(&param.help, "      "));
+        let line = format!("{}={}  [default: {}]", param.name, param.value, param.default);
+        let line =
+            if line.len() + 2 <= width { line } else { wrap(&line, width - 6).join("\n      ") };
+        out.push_str(&format!("  {line}\n"));
+        push_wrapped(&mut out, &param.help, "      ", 6, width);
     }
     for need in &entry.needs {
-        out.push_str(&format!("\n{}\n", need_text(need)));
+        out.push('\n');
+        push_wrapped(&mut out, &need_text(need), "", 2, width);
     }
     out
 }
@@ -71,20 +97,4 @@ fn need_text(need: &NeedState) -> String {
     let with = need.with.as_ref().map_or_else(String::new, |with| format!("{with} "));
     let met = if need.met { "met here" } else { "NOT met here: cells with it are SKIPPED" };
     format!("{with}needs {}: {met}", need.need)
-}
-
-/// Wraps text between words for the terminal.
-fn wrapped(text: &str, indent: &str) -> String {
-    let width = output::width().min(100).saturating_sub(indent.len()).max(20);
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
 }

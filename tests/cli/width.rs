@@ -1,0 +1,107 @@
+//! No output is wider than the terminal that it is for.
+
+use punctual_harness::text;
+use unicode_width::UnicodeWidthStr;
+
+use crate::support::{Scratch, json, stdout};
+
+const PROBES: &str = "sim:dist=exponential,mean=12us,seed=77 sim:stall=3ms,stall-every=700 -t 3";
+
+/// What punctual prints for a terminal of this width.
+fn printed(scratch: &Scratch, line: &str, width: usize) -> String {
+    let mut command = scratch.command(line);
+    let output = command.env("COLUMNS", width.to_string()).output().unwrap();
+    assert!(output.stderr.is_empty(), "{line}: {}", text(&output.stderr));
+    stdout(&output)
+}
+
+/// The widest line, with its columns.
+fn widest(text: &str) -> (usize, &str) {
+    text.lines().map(|line| (line.width(), line)).max_by_key(|(width, _)| *width).unwrap_or((0, ""))
+}
+
+/// Names of probes, loads and costs; the help of a plan is its file, as it was written.
+fn names(scratch: &Scratch) -> Vec<String> {
+    let list = json(&scratch.punctual("list --json"));
+    let kinds = ["probes", "loads", "costs"].map(|kind| list[kind].as_array().unwrap().clone());
+    kinds.into_iter().flatten().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn no_output_is_wider_than_the_terminal() {
+    let scratch = Scratch::new("width");
+    for (out, more) in [("a", "--deadline 5ms"), ("b", "--deadline 1ms --load none,cmd:/not/there")]
+    {
+        let line = format!("run {PROBES} -D 20 {more} --no-report --out punctual-runs/{out}");
+        scratch.punctual(&line);
+    }
+    let mut lines: Vec<String> = [
+        "list",
+        "list --planned",
+        "list runs",
+        "show a",
+        "show b --all",
+        "compare a b",
+        "compare a b a",
+        "compare --exact a b",
+        "restore --dry-run",
+        "load none -D 1",
+    ]
+    .map(str::to_owned)
+    .into();
+    lines.extend(names(&scratch).iter().map(|name| format!("list {name}")));
+    assert!(lines.len() > 20, "the registries are listed: {lines:?}");
+    for width in [60, 80, 120] {
+        let mut all = lines.clone();
+        // Examples in help are not broken, so that they can be pasted.
+        let helps = ["", "run", "lab run", "lab check", "compare", "show", "report", "list"];
+        all.extend(helps.iter().filter(|_| width >= 80).map(|of| format!("{of} --help")));
+        all.push(format!("run sim:seed=5 -t 2 -D 2 --deadline 1ms --no-report --out w{width}"));
+        for line in &all {
+            let text = printed(&scratch, line, width);
+            assert!(!text.is_empty(), "{line}");
+            let (wide, longest) = widest(&text);
+            assert!(wide <= width, "{line}: {wide} of {width} columns: {longest}\n{text}");
+        }
+    }
+}
+
+/// A width that nobody can mean is no width.
+#[test]
+fn columns_is_a_number_or_nothing() {
+    let scratch = Scratch::new("columns");
+    let of = |columns: &str| {
+        let output = scratch.command("list").env("COLUMNS", columns).output().unwrap();
+        stdout(&output)
+    };
+    let usual = stdout(&scratch.punctual("list"));
+    assert_eq!([of(""), of("0"), of("wide")], [usual.clone(), usual.clone(), usual]);
+    assert_eq!(of("1"), of("40"));
+}
+
+#[test]
+fn a_locale_without_utf_8_gets_ascii() {
+    let scratch = Scratch::new("locale");
+    scratch.punctual("run sim -t 2 -D 1 --no-report --board-name bücher --out r");
+    let shown = |name: &str, value: &str| {
+        let mut command = scratch.command("show r");
+        let output = command.env_remove("LC_ALL").env(name, value).output().unwrap();
+        stdout(&output)
+    };
+    let (utf8, plain) = (shown("LC_ALL", "de_DE.UTF-8"), shown("LANG", "C"));
+    assert!(utf8.starts_with("bücher · Linux "), "{utf8}");
+    assert!(plain.starts_with("b?cher | Linux ") && plain.is_ascii(), "{plain}");
+    assert_eq!(plain.lines().count(), utf8.lines().count());
+}
+
+#[test]
+fn errors_print_foreign_names_clean() {
+    let scratch = Scratch::new("foreign");
+    for line in ["show \u{1b}[2Jx", "show a\u{202e}gpj", "list \u{7}x", "run \u{1b}]0;x -D 1"] {
+        let output = scratch.punctual(line);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {said}");
+        let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(said.contains('\u{fffd}') && !said.contains(bad), "{said:?}");
+    }
+}
