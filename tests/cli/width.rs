@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::support::{Scratch, json, stdout};
 
-const PROBES: &str = "sim:dist=exponential,mean=12us,seed=77 sim:stall=3ms,stall-every=700 -t 3";
+const PROBES: &str = "sim:dist=exponential,shift=12us,seed=77 sim:stall=3ms,stall-every=700 -t 3";
 
 /// What punctual prints for a terminal of this width.
 fn printed(scratch: &Scratch, line: &str, width: usize) -> String {
@@ -33,7 +33,8 @@ fn no_output_is_wider_than_the_terminal() {
     for (out, more) in [("a", "--deadline 5ms"), ("b", "--deadline 1ms --load none,cmd:/not/there")]
     {
         let line = format!("run {PROBES} -D 20 {more} --no-report --out punctual-runs/{out}");
-        scratch.punctual(&line);
+        let output = scratch.punctual(&line);
+        assert_ne!(output.status.code(), Some(2), "{line}: {}", text(&output.stderr));
     }
     let mut lines: Vec<String> = [
         "list",
