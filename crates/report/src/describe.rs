@@ -1,7 +1,7 @@
 //! What a run recorded besides its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Placement, What};
+use punctual_core::schema::{Cell, Placement, Thread, What};
 use punctual_core::units::human_ns;
 use serde_json::Value;
 
@@ -46,6 +46,55 @@ fn sides(what: &What) -> Vec<String> {
         .collect();
     parts.extend(response.line_ns.map(|ns| format!("the line takes {}", words::duration(ns))));
     parts
+}
+
+/// When runs were made, how much of what, with which settings and by which version:
+/// `2026-11-21 10:52 UTC`, `2 cells, 20 s`, `fifo 80, 1 ms`, `punctual 0.1.0`.
+#[must_use]
+pub fn made(runs: &[LoadedRun]) -> Vec<String> {
+    let mut parts = Vec::new();
+    let started = || runs.iter().map(|run| run.run.started.realtime_ns).filter(|ns| *ns > 0);
+    let minute = |ns: u64| words::utc(ns).map(|text| format!("{} UTC", &text[..16]));
+    if let Some(first) = started().min().and_then(minute) {
+        let last = started().max().and_then(minute).filter(|last| *last != first);
+        parts.push(last.map_or_else(|| first.clone(), |last| format!("{first} to {last}")));
+    }
+    let cells = || runs.iter().flat_map(|run| &run.run.cells);
+    if cells().next().is_some() {
+        let total = cells().fold(0_u64, |sum, cell| sum.saturating_add(cell.duration_ns));
+        let noun = if cells().count() == 1 { "cell" } else { "cells" };
+        parts.push(format!("{} {noun}, {}", cells().count(), words::duration(total)));
+    }
+    parts.extend(one_or_many(cells().flat_map(settings), "settings"));
+    let tool = |run: &LoadedRun| {
+        let tool = &run.run.tool;
+        format!("{} {}", words::clean(&tool.name), words::clean(&tool.version))
+    };
+    parts.extend(one_or_many(runs.iter().map(tool), "versions"));
+    parts
+}
+
+/// The scheduling and the interval of the threads of a cell: `fifo 80, 1 ms`.
+fn settings(cell: &Cell) -> impl Iterator<Item = String> {
+    let interval =
+        cell.interval_ns().map_or_else(String::new, |ns| format!(", {}", words::duration(ns)));
+    let of = move |thread: &Thread| format!("{}{interval}", policy(&thread.placement));
+    cell.threads().iter().map(of)
+}
+
+/// What all have in common, or how many others there are; nothing of nothing.
+fn one_or_many(texts: impl Iterator<Item = String>, noun: &str) -> Option<String> {
+    let mut found: Vec<String> = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    match found.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        [one, others @ ..] => Some(format!("{one} and {} other {noun}", others.len())),
+    }
 }
 
 /// Policy and priority of a thread: `fifo 80`.

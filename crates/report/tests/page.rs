@@ -72,7 +72,13 @@ fn check_page(page: &str) {
     assert!(!loads.contains("http://") && !loads.contains("https://"));
     let images = page.matches("<image ").count();
     assert_eq!(images, page.matches("href=\"data:image/png;base64,").count());
-    assert_eq!(page.matches("href=").count(), images);
+    // Every link leads to a place of the page.
+    let links: Vec<_> =
+        page.split(" href=\"#").skip(1).filter_map(|l| l.split('"').next()).collect();
+    assert_eq!(page.matches("href=").count(), images + links.len());
+    for id in links {
+        assert_eq!(page.matches(&format!(" id=\"{id}\"")).count(), 1, "#{id}");
+    }
     for (i, _) in page.match_indices("<th ") {
         assert!(page[i..].starts_with("<th scope="), "{}", &page[i..i + 40]);
     }
@@ -85,14 +91,14 @@ fn the_page_needs_nothing_else() {
     check_page(&page);
     let order = [
         "class=\"verdict pass\"",
-        "What makes these numbers suspect",
-        "Summary",
-        "Figures",
-        "Tables without and with load",
-        "Cells",
-        "Boards and kernels",
-        "How to read this report",
-        "Command line",
+        ">What makes these numbers suspect</h2>",
+        ">Summary</h2>",
+        ">Figures</h2>",
+        ">Tables without and with load</h2>",
+        ">Cells</h2>",
+        ">Boards and kernels</h2>",
+        ">How to read this report</h2>",
+        ">Command line</h2>",
     ];
     let places: Vec<_> =
         order.iter().map(|text| page.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
@@ -311,7 +317,7 @@ fn runs_of_costs_alone_make_a_page() {
     for runs in [&replicates[..1], &replicates[..2], &replicates[..]] {
         let page = html(runs, &Options::default());
         check_page(&page);
-        assert!(page.contains("lat.syscall") && !page.contains("<h2>Summary</h2>"));
+        assert!(page.contains("lat.syscall") && !page.contains(">Summary</h2>"));
         assert!(figures(runs).is_empty());
     }
 }
@@ -333,23 +339,100 @@ fn every_kind_of_data_is_on_the_page() {
             "class=\"bad\">3 lost events",
             "0 overruns",
             "posts to thread 0",
-            "<h2>Costs</h2>",
+            ">Costs</h2>",
             "118.2 ns",
             "117.0 ns to 119.4 ns",
             "4.32 GB/s",
             "&lt; 2.5 ns",
             "no value: fork: too many processes",
             "target ebx11 (Linux 6.1.0)",
-            "the line takes 87 us",
+            "the line takes 87 µs",
         ] {
             assert!(page.contains(text), "{text}");
         }
         // Costs are in no table or figure of latencies.
-        let summary = page.split("<h2>Summary</h2>").nth(1).unwrap();
+        let summary = page.split(">Summary</h2>").nth(1).unwrap();
         assert!(!summary.split("</table>").next().unwrap().contains("lat.syscall"));
         assert!(figures(runs).iter().all(|(name, _)| !name.contains("syscall")));
     }
     let page = html(&runs, &Options::default());
     // The system call takes longer and less memory is copied: both are worse.
     assert_eq!(page.matches("class=\"n fail\">worse").count(), 2, "{page}");
+}
+
+#[test]
+fn a_report_of_kernels_opens_with_one_table_and_their_spread() {
+    let page = html(&common::experiment(4, 4), &Options::default());
+    let table = page.find("class=\"opening\"").expect("the table");
+    let figure = page.find("<svg").expect("a figure");
+    let verdict = page.find("<section class=\"verdict").expect("a verdict");
+    assert!(table < figure && figure < verdict, "{table} {figure} {verdict}");
+    assert!(page[figure..verdict].contains("Spread over the runs"));
+    assert_eq!(
+        page.matches("Spread over the runs").count(),
+        page[..verdict].matches("Spread over the runs").count()
+    );
+    let table = page[table..].split("</table>").next().unwrap();
+    for text in ["PREEMPT_NONE (4 runs)", "4 FAIL", "500.3 µs", "1.00", "3 FAIL", "1 PASS"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+    assert_eq!(table.matches("<tr>").count(), 1 + 4);
+    // Facts are folded once for each kernel.
+    let facts =
+        page.split(">Boards and kernels: the first run of each kernel</h2>").nth(1).unwrap();
+    let facts = facts.split("<h2").next().unwrap();
+    assert_eq!(facts.matches("<details>").count(), 4);
+}
+
+#[test]
+fn the_title_is_followed_by_when_and_how() {
+    let page = html(&[common::standard("6.1.0", "rt", 1.0)], &Options::default());
+    let made = page.split("<p class=\"made\">").nth(1).unwrap().split("</p>").next().unwrap();
+    for text in ["2026-11-20 17:00 UTC · 5 cells, ", "fifo 80, 1 ms", "punctual 0.1.0"] {
+        assert!(made.contains(text), "{text}: {made}");
+    }
+    for link in ["#s-summary", "#s-figures", "#s-command-line"] {
+        assert!(page.contains(&format!("href=\"{link}\"")), "{link}");
+    }
+}
+
+#[test]
+fn only_what_is_late_is_red() {
+    let late = |page: &str| page.matches("max late\"").count();
+    let pass = html(&[common::standard("6.1.0", "rt", 1.0)], &Options::default());
+    let fail = html(&[common::standard("6.1.0", "voluntary", 9.0)], &Options::default());
+    assert_eq!(late(&pass), 0);
+    assert!(late(&fail) >= 2, "{}", late(&fail));
+    for page in [pass, fail] {
+        assert!(!page.contains("\">fifo 80"), "no policy has the colour of a verdict");
+        assert!(!page.contains(" us<") && page.contains(" µs<"));
+    }
+}
+
+#[test]
+fn interrupts_are_a_table_by_cpu() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    let counted = |n: u64| serde_json::json!({"LOC": {"cpus": {"0": n, "1": 3}, "description": "Local timer", "total": n + 3}});
+    for (group, n) in
+        [("interrupts_before", 1), ("interrupts_during", 1_777), ("interrupts_after", 2)]
+    {
+        run.run.facts.insert(group.to_owned(), counted(n));
+    }
+    let page = html(&[run], &Options::default());
+    let table = page.split("Interrupts during the measurement").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap();
+    for text in ["CPU 0", "CPU 1", "LOC", "1,780", "1,777", ">3<"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+    assert!(!page.contains("interrupts_before") && !page.contains("interrupts_during"));
+}
+
+#[test]
+fn no_half_of_a_table_is_empty() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    run.run.cells.retain(|cell| cell.load == "none");
+    run.cells.clear();
+    let page = html(&[run], &Options::default());
+    assert!(page.contains("W/O load") && !page.contains(">W/ load<"));
+    assert!(!page.contains("not measured"));
 }

@@ -79,14 +79,15 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
 fn threads(latency: &Latency) -> Markup {
     html! {
         div class="scroll" { table {
-            (heads("Threads, as they were read back", &["thread", "CPU", "policy"],
+            (heads("Threads, as they were read back", &["thread", "verdict", "CPU", "policy"],
                 &["timer slack", "offset", "max", "at", "p99.9", "avg", "min", "scheduled", "missed"]))
             tbody { @for thread in &latency.threads {
                 @let s = &thread.stats;
                 tr {
                     th scope="row" { (thread.thread) }
+                    td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
                     td { (words::cpu_name(thread)) }
-                    td class=(class(thread.verdict.outcome)) { (policy(&thread.placement)) }
+                    td { (policy(&thread.placement)) }
                     (number(thread.placement.timer_slack_ns.map_or_else(|| "–".to_owned(), words::duration)))
                     (number(words::duration(thread.offset_ns)))
                     td class="n max" { @if s.samples == 0 { "no samples" } @else { (ns(s.max)) } }
@@ -108,7 +109,7 @@ fn part(thread: &Thread, series: &Series, stats: &Stats) -> Markup {
     let unit: Unit = series.unit;
     html! {
         tr class="thread" {
-            th scope="row" colspan="5" { "  " (thread.thread) " · " (words::clean(&series.name)) }
+            th scope="row" colspan="6" { "  " (thread.thread) " · " (words::clean(&series.name)) }
             td class="n max" { @if stats.samples == 0 { "no samples" } @else { (of(unit, stats.max)) } }
             td {}
             (number(of(unit, stats.p999)))

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use punctual_core::run::LoadedRun;
 
+use super::interrupts;
 use crate::describe::{basics, flat_facts};
 use crate::words;
 
@@ -12,14 +13,16 @@ pub fn section(title: &str, runs: &[(&LoadedRun, &str)]) -> Markup {
             h2 { (title) }
             @for (run, name) in runs {
                 details {
-                    summary { (name) ": identity" }
+                    summary { (name) }
+                    h4 { "identity" }
                     (list(basics(run)))
-                }
-                @for group in groups(flat_facts(run)) {
-                    details {
-                        summary { (name) ": " (group.0) }
-                        (list(group.1))
+                    @for (name, facts) in groups(flat_facts(run)) {
+                        @if !interrupts::GROUPS.contains(&name.as_str()) {
+                            h4 { (name) }
+                            (list(facts))
+                        }
                     }
+                    (interrupts::table(&run.run))
                 }
             }
         }

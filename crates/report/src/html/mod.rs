@@ -2,10 +2,13 @@
 
 mod cells;
 mod compare;
+mod contents;
 mod cost;
 mod facts;
 mod figures;
 mod guide;
+mod interrupts;
+mod opening;
 mod papers;
 mod parts;
 mod series;
@@ -16,6 +19,7 @@ mod verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use punctual_core::run::LoadedRun;
 
+use crate::describe::made;
 use crate::figure;
 use crate::replicates::Kernels;
 use crate::words;
@@ -47,14 +51,36 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
                 style { (PreEscaped(figure::STYLE)) (PreEscaped(STYLE)) }
             }
             body {
-                header { h1 { (words::clean(&title)) } }
+                header {
+                    h1 { (words::clean(&title)) }
+                    p class="made" { (made(runs).join(" · ")) }
+                }
                 main {
-                    @if let Some(kernels) = &kernels { (spread::main(kernels)) } @else { (main(runs)) }
+                    @if let Some(kernels) = &kernels { (contents::with_contents(&spread::main(kernels))) }
+                    @else { (contents::with_contents(&main(runs))) }
                 }
             }
         }
     };
-    page.into_string()
+    with_micro(&page.into_string())
+}
+
+/// A page with `µs` where numbers have the unit `us`, which other outputs keep since it can be
+/// typed. Names and command lines have no space before a unit.
+fn with_micro(page: &str) -> String {
+    const PLAIN: &str = " us";
+    let mut out = String::with_capacity(page.len());
+    let mut rest = page;
+    while let Some(at) = rest.find(PLAIN) {
+        let (before, after) = (&rest[..at], &rest[at + PLAIN.len()..]);
+        let ends = !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let counts = before.ends_with(|c: char| c.is_ascii_digit() || c == ')');
+        out.push_str(before);
+        out.push_str(if ends && counts { " µs" } else { PLAIN });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Runs that are shown individually.
@@ -63,7 +89,11 @@ fn main(runs: &[LoadedRun]) -> Markup {
     let named: Vec<_> = runs.iter().zip(names.iter().map(String::as_str)).collect();
     html! {
         @if runs.is_empty() { p { "No runs were given." } }
-        @for run in runs { (verdict::verdict(run)) }
+        (opening::of_runs(runs, &names))
+        @for (run, name) in &named {
+            @if runs.len() > 1 { h3 { (name) } }
+            (verdict::verdict(run))
+        }
         (verdict::conditions(runs, &names))
         (summary::section(runs, &names))
         (cost::section(runs, &names))
@@ -88,5 +118,18 @@ fn title(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> String {
     match runs {
         [run] => format!("{} · Linux {}", run.run.board.name, run.run.kernel.release),
         _ => format!("{} runs on {}", runs.len(), boards.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_have_their_sign_where_they_are_units() {
+        assert_eq!(
+            with_micro("4.0 us, 566.0 (541.0 to 854.0) us, -i 200 user 5 users us 200us 3 us"),
+            "4.0 µs, 566.0 (541.0 to 854.0) µs, -i 200 user 5 users us 200us 3 µs"
+        );
     }
 }

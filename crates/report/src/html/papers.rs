@@ -69,6 +69,9 @@ fn lines<'a>(test: &Test<'a>, runs: usize) -> Vec<(usize, Option<&'a Cell>, Opti
 
 fn table(test: &Test<'_>, names: &[String]) -> Markup {
     let lines = lines(test, names.len());
+    // A side that no line has would be half a table of "not measured".
+    let sides =
+        [lines.iter().any(|line| line.1.is_some()), lines.iter().any(|line| line.2.is_some())];
     html! {
         div class="scroll" {
             table {
@@ -77,11 +80,11 @@ fn table(test: &Test<'_>, names: &[String]) -> Markup {
                     tr {
                         th scope="col" rowspan="2" { "Kernel" }
                         th scope="col" rowspan="2" { "Load" }
-                        th scope="colgroup" colspan="5" class="group" { "W/O load" }
-                        th scope="colgroup" colspan="5" class="group" { "W/ load" }
+                        @if sides[0] { th scope="colgroup" colspan="5" class="group" { "W/O load" } }
+                        @if sides[1] { th scope="colgroup" colspan="5" class="group" { "W/ load" } }
                     }
                     tr {
-                        @for _ in 0..2 {
+                        @for _ in sides.iter().filter(|side| **side) {
                             @for (i, head) in HEADS.iter().enumerate() {
                                 th scope="col" class=(if i == 0 { "n lead" } else { "n" }) { (head) }
                             }
@@ -93,8 +96,8 @@ fn table(test: &Test<'_>, names: &[String]) -> Markup {
                         tr {
                             th scope="row" { (names.get(run).map_or("", String::as_str)) }
                             td { (loaded.map_or_else(|| "–".to_owned(), |cell| words::load_name(&cell.load).into_owned())) }
-                            (half(idle))
-                            (half(loaded))
+                            @if sides[0] { (half(idle)) }
+                            @if sides[1] { (half(loaded)) }
                         }
                     }
                 }

@@ -1,7 +1,7 @@
 //! Cells of tables and what marks them.
 
 use maud::{Markup, html};
-use punctual_core::schema::{Outcome, Unit};
+use punctual_core::schema::{Cell, Outcome, Unit};
 
 use crate::words;
 
@@ -18,6 +18,22 @@ pub fn class(outcome: Outcome) -> &'static str {
 /// A number cell of a table.
 pub fn number(text: String) -> Markup {
     html! { td class="n" { (text) } }
+}
+
+/// A name that may be broken after the separators of keys.
+pub fn broken(name: &str) -> Markup {
+    html! { @for part in name.split_inclusive([',', '+', '/']) { (part) wbr; } }
+}
+
+/// Whether a latency is above the deadline that its cell was judged by.
+pub fn is_late(cell: &Cell, latency_ns: i64) -> bool {
+    let deadline = cell.verdict.deadline_ns;
+    deadline.is_some_and(|deadline| u64::try_from(latency_ns).is_ok_and(|ns| ns > deadline))
+}
+
+/// The largest value of a row, coloured only if it is too late.
+pub fn maximum(text: &str, late: bool) -> Markup {
+    html! { td class=(if late { "n max late" } else { "n max" }) { (text) } }
 }
 
 /// A latency; a dash without one.

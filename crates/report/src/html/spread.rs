@@ -9,7 +9,7 @@ use punctual_core::units::grouped;
 
 use super::figures::Captions;
 use super::parts::{class, number};
-use super::{cells, compare, cost, facts, figures, guide, papers};
+use super::{cells, compare, cost, facts, figures, guide, opening, papers};
 use crate::figure;
 use crate::replicates::Kernels;
 use crate::subject::Subject;
@@ -40,7 +40,12 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         format!("{}: {}", kernels.name(worst.at.0), words::key_name(&worst.cell.key))
     };
     let listed: Vec<_> = worst.iter().map(|s| (label(s), s.cell, s.data)).collect();
+    let mut figures = figure::set(kernels.runs, Some(kernels));
+    let is_spread = |(_, figure): &(figure::Place, figure::Figure)| figure.name == "spread";
+    let spread = figures.iter().position(is_spread).map(|at| figures.remove(at).1);
     html! {
+        (opening::of_kernels(kernels))
+        @if let Some(spread) = &spread { figure { (spread.inline()) } }
         @for group in groups { (verdict(kernels, group)) }
         (conditions(kernels))
         section {
@@ -51,7 +56,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison))
         }
-        (figures::section(&figure::set(kernels.runs, Some(kernels)), &CAPTIONS))
+        (figures::section(&figures, &CAPTIONS))
         section {
             h2 { "Every run" }
             details { summary { "Runs" } (runs(kernels, &names)) }

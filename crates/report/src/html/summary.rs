@@ -5,12 +5,38 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
-use super::parts::{class, mean_of, number, of};
+use super::parts::{broken, class, is_late, maximum, mean_of, number, of};
 use crate::words;
+
+/// Which columns the table has: one in which every row has nothing to say is left out.
+struct Columns {
+    run: bool,
+    early: bool,
+    corrected: bool,
+}
+
+impl Columns {
+    fn of<'a>(run: bool, cells: impl Iterator<Item = &'a Latency>) -> Self {
+        let (mut early, mut corrected) = (false, false);
+        for latency in cells {
+            let series = latency.series.iter().map(|series| &series.stats);
+            for stats in series.chain([&latency.stats]) {
+                early |= stats.early > 0;
+                corrected |= stats.missed > 0;
+            }
+        }
+        Self { run, early, corrected }
+    }
+
+    fn count(&self) -> usize {
+        10 + usize::from(self.run) + usize::from(self.early) + usize::from(self.corrected)
+    }
+}
 
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     let several = runs.len() > 1;
     let rows = ordered(runs);
+    let columns = Columns::of(several, rows.iter().filter_map(|(_, cell)| cell.latency()));
     html! {
         @if !rows.is_empty() {
             section {
@@ -20,18 +46,19 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                         thead {
                             tr {
                                 th scope="col" { "probe · load" }
-                                @if several { th scope="col" { "run" } }
+                                th scope="col" { "verdict" }
+                                @if columns.run { th scope="col" { "run" } }
                                 th scope="col" { "CPU" }
-                                @for head in ["max", "p99.9", "p99", "avg", "min", "samples", "missed", "early"] {
+                                @for head in ["max", "p99.9", "p99", "avg", "min", "samples", "missed"] {
                                     th scope="col" class="n" { (head) }
                                 }
-                                th scope="col" class="n" { "corrected p99.9" }
-                                th scope="col" { "verdict" }
+                                @if columns.early { th scope="col" class="n" { "early" } }
+                                @if columns.corrected { th scope="col" class="n" { "corrected p99.9" } }
                             }
                         }
                         tbody { @for (run, cell) in rows {
                             @if let Some(latency) = cell.latency() {
-                                (cell_rows(cell, latency, names.get(run).filter(|_| several)))
+                                (cell_rows(cell, latency, names.get(run).filter(|_| several), &columns))
                             }
                         } }
                     }
@@ -57,63 +84,67 @@ pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     order.into_iter().map(|(_, run, cell)| (run, cell)).collect()
 }
 
-fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>) -> Markup {
-    let columns = 11 + usize::from(run.is_some());
+fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Columns) -> Markup {
     let notes = notes(cell);
     let threads = &latency.threads;
+    let late = |stats: &Stats| stats.max.is_some_and(|max| is_late(cell, max));
     html! {
         tr class="first" {
-            th scope="row" { (words::cell_name(cell)) }
-            @if let Some(run) = run { td class="run" { (run) } }
+            th scope="row" { (broken(&words::cell_name(cell))) }
             @if let Some(absence) = words::absence(cell) {
-                td class="doubt" colspan=(columns - usize::from(run.is_some())) { (absence) }
+                td {}
+                @if let Some(run) = run { td class="run" { (broken(run)) } }
+                td class="doubt" colspan=(columns.count() - 2 - usize::from(columns.run)) { (absence) }
             } @else {
-                td { @if let [one] = &threads[..] { (words::cpu_name(one)) } @else { "all" } }
-                (numbers(&latency.stats, Unit::Ns))
                 td class=(class(cell.verdict.outcome)) { (words::outcome(cell.verdict.outcome)) }
+                @if let Some(run) = run { td class="run" { (broken(run)) } }
+                td { @if let [one] = &threads[..] { (broken(&words::cpu_name(one))) } @else { "all" } }
+                (numbers(&latency.stats, Unit::Ns, late(&latency.stats), columns))
             }
         }
         @if words::absence(cell).is_none() {
-            @for series in &latency.series { (series_row(series, run)) }
-            @if threads.len() > 1 { @for thread in threads { (thread_row(thread, run)) } }
+            @for series in &latency.series { (series_row(series, columns)) }
+            @if threads.len() > 1 { @for thread in threads {
+                (thread_row(thread, late(&thread.stats), columns))
+            } }
             @if !notes.is_empty() {
-                tr class="note" { td colspan=(columns + 1) { div { (notes.join(" · ")) } } }
+                tr class="note" { td colspan=(columns.count()) { div { (notes.join(" · ")) } } }
             }
         }
     }
 }
 
 /// A leg or an aside, below the series that is judged.
-fn series_row(series: &Series, run: Option<&String>) -> Markup {
+fn series_row(series: &Series, columns: &Columns) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { "  " (words::series_name(series)) }
-            @if run.is_some() { td {} }
-            td { "all" }
-            (numbers(&series.stats, series.unit))
             td {}
+            @if columns.run { td {} }
+            td { "all" }
+            (numbers(&series.stats, series.unit, false, columns))
         }
     }
 }
 
-fn thread_row(thread: &Thread, run: Option<&String>) -> Markup {
+fn thread_row(thread: &Thread, late: bool, columns: &Columns) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { "  thread " (thread.thread) }
-            @if run.is_some() { td {} }
-            td { (words::cpu_name(thread)) }
-            (numbers(&thread.stats, Unit::Ns))
             td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
+            @if columns.run { td {} }
+            td { (broken(&words::cpu_name(thread))) }
+            (numbers(&thread.stats, Unit::Ns, late, columns))
         }
     }
 }
 
-fn numbers(stats: &Stats, unit: Unit) -> Markup {
+fn numbers(stats: &Stats, unit: Unit, late: bool, columns: &Columns) -> Markup {
     html! {
         @if stats.samples == 0 {
             td class="doubt" colspan="5" { "no samples" }
         } @else {
-            td class="n max" { (of(unit, stats.max)) }
+            (maximum(&of(unit, stats.max), late))
             (number(of(unit, stats.p999)))
             (number(of(unit, stats.p99)))
             (number(mean_of(unit, stats.avg)))
@@ -121,8 +152,8 @@ fn numbers(stats: &Stats, unit: Unit) -> Markup {
         }
         (number(grouped(stats.samples)))
         (number(grouped(stats.missed)))
-        (number(grouped(stats.early)))
-        (number(of(unit, stats.corrected.p999)))
+        @if columns.early { (number(grouped(stats.early))) }
+        @if columns.corrected { (number(of(unit, stats.corrected.p999))) }
     }
 }
 

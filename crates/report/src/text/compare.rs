@@ -204,6 +204,13 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
     ]
 }
 
+/// A value as it is printed: of a hash the beginning, which tells it from others.
+fn brief(value: &str) -> String {
+    const SHOWN: usize = 12;
+    let is_hash = value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { format!("{}…", &value[..SHOWN]) } else { words::clean(value).into_owned() }
+}
+
 /// `kernel release: A 6.1.0-rt, B 6.1.0`, or by kernel if runs have no letters.
 pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) -> String {
     let values = if is_by_kernel(comparison) {
@@ -213,7 +220,7 @@ pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) 
     } else {
         let values = difference.values.iter().enumerate();
         values
-            .map(|(i, value)| format!("{} {}", words::letter(i), words::clean(value)))
+            .map(|(i, value)| format!("{} {}", words::letter(i), brief(value)))
             .collect::<Vec<_>>()
     };
     let cell = difference
@@ -233,10 +240,10 @@ fn values_of(difference: &Difference, group: &KernelRuns) -> String {
     }
     match values.as_slice() {
         [] => "-".to_owned(),
-        [one] => words::clean(one).into_owned(),
+        [one] => brief(one),
         [one, others @ ..] => {
             let noun = if others.len() == 1 { "value" } else { "values" };
-            format!("{} (and {} other {noun})", words::clean(one), others.len())
+            format!("{} (and {} other {noun})", brief(one), others.len())
         }
     }
 }
