@@ -11,6 +11,7 @@
 
 pub mod data;
 pub mod describe;
+pub mod export;
 pub mod figure;
 pub mod html;
 mod replicates;

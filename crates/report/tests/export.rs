@@ -1,0 +1,269 @@
+//! Exported data: every format has the same rows, and nothing is lost.
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::*;
+use punctual_core::block::Outlier;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::TimeBase;
+use punctual_report::export::*;
+use serde_json::Value;
+
+const ALL: [Exported; 4] =
+    [Exported::Histogram, Exported::Timeline, Exported::Worst, Exported::Load];
+
+fn written(run: &LoadedRun, what: Exported, choice: &Choice, format: Format) -> String {
+    render(blocks(run, what, choice), format).collect()
+}
+
+fn rows(run: &LoadedRun, what: Exported, choice: &Choice) -> Vec<Value> {
+    let text = written(run, what, choice, Format::Json);
+    match serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")) {
+        Value::Array(rows) => rows,
+        other => panic!("not an array: {other}"),
+    }
+}
+
+fn sum(rows: &[Value], column: &str) -> u64 {
+    rows.iter().map(|row| row[column].as_u64().unwrap()).sum()
+}
+
+fn only(cell: usize) -> Choice {
+    Choice { cell: Some(cell), series: None }
+}
+
+fn named(series: &str) -> Choice {
+    Choice { cell: None, series: Some(series.to_owned()) }
+}
+
+#[test]
+fn tables_account_for_every_release_of_every_thread() {
+    let run = standard("6.1.0-rt", "rt", 1.0);
+    for (number, cell) in (1..).zip(&run.run.cells) {
+        let latency = cell.latency().unwrap();
+        if latency.threads.is_empty() {
+            assert!(rows(&run, Exported::Timeline, &only(number)).is_empty(), "{}", cell.key);
+            continue;
+        }
+        for (what, samples) in [(Exported::Histogram, "samples"), (Exported::Timeline, "samples")] {
+            let rows = rows(&run, what, &only(number));
+            for thread in &latency.threads {
+                let mut of: Vec<Value> = rows.clone();
+                of.retain(|row| row["thread"] == thread.thread);
+                assert_eq!(sum(&of, samples), thread.stats.samples, "{}: {what:?}", cell.key);
+                assert_eq!(sum(&of, "missed"), thread.stats.missed, "{}: {what:?}", cell.key);
+                assert!(of.iter().all(|row| row["cpus"] == thread.placement.affinity));
+                assert!(of.iter().all(|row| row["key"] == cell.key && row["cell"] == number));
+                let worst = if what == Exported::Histogram { "high_ns" } else { "max_ns" };
+                let max = of.iter().filter_map(|row| row[worst].as_i64()).max();
+                assert!(max >= thread.stats.max, "{}: {max:?}", cell.key);
+            }
+        }
+        let worst = rows(&run, Exported::Worst, &only(number));
+        let first = worst.iter().find(|row| row["thread"] == 0).unwrap();
+        assert_eq!(first["latency_ns"].as_i64(), latency.threads[0].stats.max, "{}", cell.key);
+    }
+    let loads = rows(&run, Exported::Load, &Choice::default());
+    for (number, cell) in (1..).zip(&run.run.cells) {
+        for work in &cell.load_work {
+            for counter in &work.counters {
+                let mut of = loads.clone();
+                of.retain(|row| row["cell"] == number && row["load"] == work.load);
+                assert_eq!(sum(&of, "count"), counter.total, "{}: {}", cell.key, work.load);
+            }
+        }
+    }
+    assert!(!loads.is_empty());
+}
+
+/// A field of CSV, as JSON would have it.
+fn of_csv(field: &str) -> Value {
+    match field {
+        "" => Value::Null,
+        field => serde_json::from_str(field).unwrap_or_else(|_| field.into()),
+    }
+}
+
+/// Splits a line at its commas outside quotes.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+#[test]
+fn every_format_has_the_same_rows() {
+    let under_load = standard("6.1.0", "none", 1.0);
+    let mut run = all_kinds("6.1.0", "none", 1.0);
+    run.run.cells[0].key = "wakeup:threads=2,interval=\"1ms\" @ none @ 9s".to_owned();
+    run.run.cells[0].started = Some(TimeBase { monotonic_ns: 77, ..TimeBase::default() });
+    for what in ALL {
+        let run = if what == Exported::Load { &under_load } else { &run };
+        let json = rows(run, what, &Choice::default());
+        assert!(!json.is_empty(), "{what:?}");
+        let csv = written(run, what, &Choice::default(), Format::Csv);
+        let mut lines = csv.lines();
+        let header = fields(lines.next().unwrap());
+        let mut count = 0;
+        for (line, row) in lines.zip(&json) {
+            // The quotes in the key are doubled in CSV.
+            let fields = fields(&line.replace("\"\"", ""));
+            assert_eq!(fields.len(), header.len(), "{line}");
+            assert_eq!(row.as_object().unwrap().len(), header.len(), "{row}");
+            for (name, field) in header.iter().zip(&fields) {
+                match name.as_str() {
+                    "key" | "cpus" | "load" | "counter" => {
+                        assert_eq!(row[name].as_str().unwrap().replace('"', ""), *field);
+                    }
+                    // CSV has one digit after the point.
+                    name if name.starts_with("avg") => {
+                        let near = row[name].as_f64().unwrap() - field.parse::<f64>().unwrap();
+                        assert!(near.abs() <= 0.05 + 1e-9, "{line}: {row}");
+                    }
+                    name => assert_eq!(of_csv(field), row[name], "{name}: {line}"),
+                }
+            }
+            count += 1;
+        }
+        assert_eq!((count, csv.lines().count()), (json.len(), json.len() + 1), "{what:?}");
+
+        let text = written(run, what, &Choice::default(), Format::Text);
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let columns =
+            text.lines().filter(|line| line.contains('\t')).map(|l| l.split('\t').count());
+        assert_eq!(lines.count(), json.len(), "{what:?}");
+        assert!(columns.clone().min() == columns.max(), "{what:?}: a block of other columns");
+        // gnuplot separates columns at any white space.
+        let words = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        for line in words {
+            assert_eq!(line.split_whitespace().count(), line.split('\t').count(), "{line}");
+        }
+    }
+    let worst = rows(&run, Exported::Worst, &only(1));
+    let (at, monotonic) = (&worst[0]["at_ns"], &worst[0]["monotonic_ns"]);
+    assert_eq!(at.as_u64().unwrap() + 77, monotonic.as_u64().unwrap());
+}
+
+#[test]
+fn the_header_has_the_unit_of_the_series() {
+    let run = all_kinds("6.1.0", "none", 1.0);
+    assert_eq!(series_names(&run), ["latency", "interrupt", "queue"]);
+    for (series, unit) in [("latency", "ns"), ("interrupt", "ns"), ("queue", "packets")] {
+        for (what, columns) in [
+            (Exported::Histogram, &["low", "high"][..]),
+            (Exported::Timeline, &["min", "avg", "max"]),
+            (Exported::Worst, &["latency"]),
+        ] {
+            let rows = rows(&run, what, &named(series));
+            if what == Exported::Worst && series != "latency" {
+                // Only the primary series of these runs has kept samples.
+                assert!(rows.is_empty());
+                continue;
+            }
+            assert!(!rows.is_empty(), "{series}: {what:?}");
+            for column in columns {
+                assert!(!rows[0][format!("{column}_{unit}")].is_null(), "{series}: {}", rows[0]);
+            }
+        }
+    }
+    assert!(rows(&run, Exported::Histogram, &named("none")).is_empty());
+}
+
+#[test]
+fn a_cell_that_was_cut_short_has_the_bins_of_its_seconds() {
+    let mut run = standard("6.1.0-rt", "rt", 1.0);
+    assert!(cut_short(&run, &Choice::default()).is_empty());
+    let whole = rows(&run, Exported::Histogram, &only(1));
+    for series in primaries(&mut run.cells[..1]) {
+        series.histogram = None;
+        series.behind = None;
+        series.outliers = Vec::new();
+    }
+    assert_eq!(cut_short(&run, &Choice::default()), [1]);
+    assert!(cut_short(&run, &only(2)).is_empty());
+    let coarse = rows(&run, Exported::Histogram, &only(1));
+    assert_eq!(sum(&coarse, "samples"), sum(&whole, "samples"));
+    assert!(coarse.len() < whole.len());
+    assert!(rows(&run, Exported::Worst, &only(1)).is_empty());
+    assert!(!rows(&run, Exported::Timeline, &only(1)).is_empty());
+}
+
+/// Numbers and names of a damaged or hostile directory: rows that fit, and no escape sequence.
+#[test]
+fn foreign_text_and_missing_threads_do_no_harm() {
+    let mut run = standard("6.1.0", "none", 1.0);
+    run.run.cells[0].key = "wake\u{1b}[2J\nup".to_owned();
+    for work in &mut run.run.cells[1].load_work {
+        work.load = "tab\t\"quote\" \u{7}bell".to_owned();
+    }
+    run.cells[1].threads.clear();
+    run.cells[0].work.push((1, 4_000_000_000, vec![1]));
+    run.cells[0].threads[0]
+        .series_mut(0)
+        .outliers
+        .push(Outlier { at: u64::MAX, latency: i64::MIN });
+    run.run.cells[0].started = Some(TimeBase { monotonic_ns: 77, ..TimeBase::default() });
+    for what in ALL {
+        for format in [Format::Csv, Format::Text, Format::Json] {
+            let text = written(&run, what, &Choice::default(), format);
+            let bad = |c: char| c.is_control() && c != '\n' && c != '\t';
+            assert!(!text.contains(bad), "{what:?} {format:?}");
+        }
+    }
+    let text = cyclictest(&run, &Choice::default(), Layout::default());
+    assert!(text.starts_with("# Cell 1: wake\u{fffd}[2J\u{fffd}up\n# Histogram\n"), "{text}");
+}
+
+/// `cyclictest -h` of more threads, with the sum of -H, of a run of several cells.
+#[test]
+fn the_layout_of_cyclictest_has_a_column_per_thread() {
+    let run = standard("6.1.0-rt", "rt", 1.0);
+    let cells = run.run.cells.iter().filter_map(|cell| cell.latency());
+    let cells: Vec<_> = cells.filter(|latency| !latency.threads.is_empty()).collect();
+    assert!(cells.len() > 1 && cells.len() < run.run.cells.len(), "one cell was skipped");
+    let text = cyclictest(&run, &Choice::default(), Layout { rows: Some(50), sum: true });
+    let parts: Vec<&str> = text.split("\n\n\n").filter(|part| !part.is_empty()).collect();
+    assert_eq!(parts.len(), cells.len());
+    for (number, (part, latency)) in (1..).zip(parts.iter().zip(&cells)) {
+        assert!(part.starts_with(&format!("# Cell {number}: ")), "{part}");
+        let rows = part.lines().filter(|line| !line.starts_with('#'));
+        let mut sums = vec![0_u64; latency.threads.len()];
+        assert_eq!(rows.clone().count(), 50);
+        for (n, row) in rows.enumerate() {
+            let fields: Vec<u64> =
+                row.split([' ', '\t']).map(|field| field.parse().unwrap()).collect();
+            assert_eq!(fields[0], n as u64);
+            let threads = &fields[1..=latency.threads.len()];
+            threads.iter().zip(&mut sums).for_each(|(count, sum)| *sum += count);
+            if threads.len() > 1 {
+                assert_eq!(fields[threads.len() + 1], threads.iter().sum::<u64>(), "{row}");
+            }
+        }
+        let line = |title: &str| -> Vec<i64> {
+            let start = format!("# {title}:");
+            let line = part.lines().find(|line| line.starts_with(&start)).unwrap();
+            line[start.len()..].split_whitespace().map(|field| field.parse().unwrap()).collect()
+        };
+        for (n, thread) in latency.threads.iter().enumerate() {
+            let us = |ns: Option<i64>| ns.unwrap() / 1_000;
+            assert_eq!(line("Total")[n], i64::try_from(sums[n]).unwrap());
+            assert_eq!(line("Min Latencies")[n], us(thread.stats.min));
+            assert_eq!(line("Max Latencies")[n], us(thread.stats.max));
+            let avg = (thread.stats.avg.unwrap() / 1e3).floor().to_string();
+            assert_eq!(line("Avg Latencies")[n].to_string(), avg);
+            let overflows = u64::try_from(line("Histogram Overflows")[n]).unwrap();
+            assert_eq!(overflows + sums[n], thread.stats.samples);
+        }
+    }
+    let alone = cyclictest(&run, &only(1), Layout::default());
+    assert!(alone.starts_with("# Histogram\n000000 "), "{alone}");
+    assert!(!alone.contains("Early"), "{alone}");
+}
