@@ -10,13 +10,18 @@ use punctual_lab::experiment::EXPERIMENT;
 
 use super::run_json::read_run;
 
-/// The directory of a run or of a set of runs. `name` is a path; a name below [`RUNS`]
-/// (`set/run` for a run of a set); the beginning of such a name; or `last` for the latest run.
+/// The directory of a run or of a set of runs. `name` is a path, that of `run.json` included; a
+/// name below [`RUNS`] (`set/run` for a run of a set); the beginning of such a name; or `last`
+/// for the latest run.
 ///
 /// # Errors
 /// No run matches, or several do; the message lists them.
 pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     let path = Path::new(name);
+    if path.is_file() && path.ends_with(RUN_JSON) {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        return Ok(dir.unwrap_or(Path::new(".")).to_owned());
+    }
     if path.exists() {
         return Ok(path.to_owned());
     }
