@@ -5,6 +5,7 @@
 mod damage;
 mod ends;
 mod exact;
+mod export;
 mod golden;
 mod planned;
 mod signals;

@@ -48,3 +48,41 @@ fn equal_loads_are_one_row_of_a_comparison() {
     assert_eq!(cells[0]["rows"].as_array().unwrap().len(), 3);
     assert_eq!(compared["unmatched"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn a_run_can_be_named_by_its_run_json() {
+    let scratch = Scratch::new("run-json");
+    assert_eq!(scratch.punctual("run sim -D 1 --no-report --out one").status.code(), Some(0));
+    let whole = scratch.punctual("show one --json");
+    for name in ["one/run.json", "./one/run.json"] {
+        let output = scratch.punctual(&format!("show {name} --json"));
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{name}");
+        assert_eq!(json(&output), json(&whole), "{name}");
+    }
+    let inside = scratch.command("show run.json --json").current_dir(scratch.path("one")).output();
+    assert_eq!(json(&inside.unwrap()), json(&whole));
+}
+
+/// The line of the documents, as a user of cyclictest types it.
+#[test]
+fn a_line_of_cyclictest_measures_wake_ups() {
+    let scratch = Scratch::new("cyclictest-line");
+    let output = scratch.punctual("run -S -p90 -i 200 -D 1 --no-warmup --no-report --json --out r");
+    let run = json(&output);
+    let cell = &run["cells"][0];
+    assert_eq!(cell["probe"], "wakeup", "{}", stderr(&output));
+    assert_eq!(cell["interval_ns"], 200_000);
+    assert_eq!(
+        (&cell["params"]["threads"], &cell["params"]["priority"]),
+        (&"per-cpu".into(), &"90".into())
+    );
+
+    let output = scratch.punctual("run -Sp90 -h400 -D 1 --out no");
+    assert_eq!(output.status.code(), Some(USAGE));
+    assert!(
+        stderr(&output).starts_with("punctual: these options of cyclictest"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!scratch.path("no").exists() && output.stdout.is_empty());
+}

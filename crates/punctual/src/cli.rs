@@ -6,11 +6,15 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 use crate::output;
 
 mod args;
+mod export;
+mod foreign;
 mod lab;
 mod run;
+mod typed;
 
 pub use args::spelled;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
+pub use typed::read;
 
 /// The internal command that starts a load's supervisor.
 pub const LOAD_SUPERVISOR: &str = "__load";
@@ -38,6 +42,7 @@ pub fn command() -> Command {
         .subcommand(report())
         .subcommand(compare())
         .subcommand(show())
+        .subcommand(export::command())
         .subcommand(list())
         .subcommand(load())
         .subcommand(restore())
@@ -46,10 +51,10 @@ pub fn command() -> Command {
         .subcommand(man())
 }
 
-const RUN_HELP: &str = "A run directory; or a run in ./punctual-runs, by its name, by an \
+const RUN_HELP: &str = "A run directory, or its run.json; or a run in ./punctual-runs, by its name, by an \
 unambiguous prefix of it, or as \"last\"";
 
-const RUNS_HELP: &str = "A run directory; or a run in ./punctual-runs, by its name, by an \
+const RUNS_HELP: &str = "A run directory, or its run.json; or a run in ./punctual-runs, by its name, by an \
 unambiguous prefix of it, or as \"last\"; or a set: a folder of run directories, which stands for \
 all of them";
 

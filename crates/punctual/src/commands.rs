@@ -6,6 +6,7 @@ use crate::ending::Ending;
 
 mod compare;
 mod draw;
+mod export;
 mod lab;
 mod list;
 mod load;
@@ -28,6 +29,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         "run" => run::execute(matches),
         "report" => report::execute(matches),
         "compare" => compare::execute(matches),
+        "export" => export::execute(matches),
         "show" => show::execute(matches),
         "list" => list::execute(matches),
         "load" => load::execute(matches),

@@ -41,7 +41,8 @@ fn start() -> ExitCode {
         return ExitCode::from(u8::try_from(init::measure_main()).unwrap_or(1));
     }
     signal::survive_file_size_limit();
-    let ending = match cli::command().try_get_matches() {
+    let words: Vec<_> = std::env::args_os().collect();
+    let ending = match cli::read(&words) {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {
             output::explain(&error);

@@ -10,6 +10,7 @@ use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
 use punctual_suite::registry::probe::ProbeEntry;
+use punctual_suite::registry::threads::PER_CPU;
 use punctual_suite::{costs, probes};
 
 use crate::cli::{self, DEFAULT_DURATION_NS, PROBE_OPTIONS};
@@ -34,19 +35,26 @@ pub const HERE: Defaults = Defaults { plan: plans::DEFAULT, variant: None, warmu
 pub const LAB: Defaults =
     Defaults { plan: "lab", variant: Some("virtual"), warmup_ns: Some(SECOND_NS / 5) };
 
+/// What options of the threads, releases and duration are about if no probe is given, as for a
+/// user of cyclictest.
+const DEFAULT_PROBE: &str = "wakeup";
+
 /// The plan: first that of `--plan` (the default plan if no probe is given), then every given
-/// probe under every load.
+/// probe under every load. Options that need a probe mean [`DEFAULT_PROBE`] without one.
 ///
 /// # Errors
 /// A message that names what is unknown or does not fit together.
 pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
-    let probes: Vec<String> = matches
+    let mut probes: Vec<String> = matches
         .get_many::<String>("probes")
         .into_iter()
         .flatten()
         .flat_map(|text| split_list(text))
         .collect();
     let named_plan = matches.get_one::<String>("plan");
+    if probes.is_empty() && named_plan.is_none() && means_default_probe(matches) {
+        probes.push(DEFAULT_PROBE.to_owned());
+    }
     let variant = matches.get_one::<String>("variant").map(String::as_str);
     let mut plan = match named_plan {
         Some(name) => named_in(name, variant, defaults)?,
@@ -128,11 +136,20 @@ pub fn options(matches: &ArgMatches) -> Options {
     }
 }
 
+/// Whether an option is given that makes sense only with a probe.
+fn means_default_probe(matches: &ArgMatches) -> bool {
+    let ids = PROBE_OPTIONS.iter().map(|option| option.name);
+    let mut ids = ids.chain(["duration", "loops", "break"]);
+    // A command of the lab has no break value.
+    matches.get_flag("smp") || ids.any(|id| matches.try_contains_id(id).unwrap_or(false))
+}
+
 /// A plan defines its cells completely. An option that would have no effect is an error, not a
 /// surprise.
 fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
     let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["load", "duration", "loops"]);
+    let ids = PROBE_OPTIONS.iter().map(|option| option.name);
+    let ids = ids.chain(["smp", "load", "duration", "loops"]);
     let Some(id) = ids.into_iter().find(|id| given(id)) else {
         return Ok(());
     };
@@ -156,6 +173,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         .iter()
         .map(|text| named(text))
         .collect::<anyhow::Result<Vec<(Named, Option<&ProbeEntry>)>>>()?;
+    let smp = matches.get_flag("smp").then(|| ("threads", PER_CPU.to_owned()));
     let given: BTreeMap<&str, String> = PROBE_OPTIONS
         .iter()
         .filter_map(|option| {
@@ -163,6 +181,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
             // On the command line a comma would end the parameter.
             Some((option.name, text.replace(',', "+")))
         })
+        .chain(smp)
         .collect();
     for name in given.keys() {
         if !probes.iter().any(|(named, entry)| takes(named, *entry, name)) {
@@ -249,7 +268,8 @@ mod tests {
 
     fn read(line: &str) -> anyhow::Result<Plan> {
         let words = ["punctual", "run"].into_iter().chain(line.split_whitespace());
-        let matches = cli::command().try_get_matches_from(words)?;
+        let words: Vec<_> = words.map(std::ffi::OsString::from).collect();
+        let matches = cli::read(&words)?;
         plan(matches.subcommand().unwrap().1, &HERE)
     }
 
@@ -280,6 +300,37 @@ mod tests {
                 "clock:affinity=0-1+3 @ none @ 10s",
             ]
         );
+    }
+
+    #[test]
+    fn options_of_threads_releases_and_duration_mean_wakeup() {
+        for (line, key) in [
+            ("-p 70", "wakeup:priority=70 @ none @ 10s"),
+            ("-i 200", "wakeup:interval=200us @ none @ 10s"),
+            ("-t 2", "wakeup:threads=2 @ none @ 10s"),
+            ("-t", "wakeup:threads=per-cpu @ none @ 10s"),
+            ("-a 0", "wakeup:affinity=0 @ none @ 10s"),
+            ("-a", "wakeup:affinity=auto @ none @ 10s"),
+            ("-l 9", "wakeup @ none @ 10s @ 9 samples"),
+            ("-D 5", "wakeup @ none @ 5s"),
+            ("-b 100", "wakeup @ none @ 10s"),
+            ("-S", "wakeup:threads=per-cpu @ none @ 10s"),
+            (
+                "-m -Sp90 -i200 -q -D 5m",
+                "wakeup:interval=200us,priority=90,threads=per-cpu @ none @ 5min",
+            ),
+            ("-S --load paper", "wakeup:threads=per-cpu @ paper @ 10s"),
+        ] {
+            assert_eq!(keys(line), [key], "{line}");
+        }
+        assert_eq!(keys("-S clock"), ["clock:threads=per-cpu @ none @ 10s"]);
+        // What does not say how to measure leaves the standard plan.
+        for line in ["", "--deadline 1ms", "-q", "-m", "--no-warmup"] {
+            assert_eq!(read(line).unwrap().name, plans::DEFAULT, "{line}");
+        }
+        for line in ["-S --plan standard", "-D 5 --plan lab", "--load paper", "-S -t 2"] {
+            assert!(read(line).is_err(), "{line}");
+        }
     }
 
     #[test]

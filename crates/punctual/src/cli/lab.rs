@@ -8,7 +8,7 @@ use punctual_lab::board::{DEFAULT_MEMORY_MIB, DEFAULT_MIPS, RATES};
 use punctual_lab::device::DEVICES;
 
 use super::args::{duration, judgement, positive_seconds};
-use super::run::{PROBE_OPTIONS, flag, probe_option, value, what};
+use super::run::{flag, probe_options, value, what};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -86,7 +86,7 @@ fn run() -> Command {
         .args(what())
         .args(warmup())
         .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(PROBE_OPTIONS.iter().map(probe_option))
+        .args(probe_options())
         .next_help_heading("Judgement")
         .args(judgement())
         .next_help_heading("Output")
@@ -120,7 +120,7 @@ fn check() -> Command {
         .args(what())
         .args(warmup())
         .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(PROBE_OPTIONS.iter().map(probe_option))
+        .args(probe_options())
         .next_help_heading("Output")
         .arg(
             value(

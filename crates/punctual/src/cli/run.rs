@@ -29,10 +29,10 @@ const fn option(name: &'static str, short: Option<char>, note: &'static str) -> 
 
 /// The options that set probe parameters; the registry defines their values.
 pub static PROBE_OPTIONS: &[ProbeOption] = &[
-    option("threads", Some('t'), ""),
+    option("threads", Some('t'), "; bare -t means per-cpu"),
     option("priority", Some('p'), ""),
     option("interval", Some('i'), "; a bare number is in microseconds"),
-    option("affinity", Some('a'), ""),
+    option("affinity", Some('a'), "; bare -a means auto"),
     option("policy", None, ""),
     option("timer", None, ""),
     option("aligned", None, "; a bare number is in microseconds"),
@@ -79,7 +79,7 @@ pub fn command() -> Command {
         .next_help_heading("What to measure")
         .args(what())
         .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(PROBE_OPTIONS.iter().map(probe_option))
+        .args(probe_options())
         .arg(
             flag("mlockall", "Lock memory: always done, accepted because cyclictest has it")
                 .short('m'),
@@ -139,7 +139,16 @@ fn param(name: &str) -> Option<Param> {
     params.into_iter().find(|param| param.name == name)
 }
 
-pub(super) fn probe_option(option: &ProbeOption) -> Arg {
+/// The options that set parameters of the given probes.
+pub(super) fn probe_options() -> Vec<Arg> {
+    let smp =
+        flag("smp", "One thread bound to each CPU, as cyclictest's -S: the same as -t per-cpu")
+            .short('S')
+            .conflicts_with("threads");
+    PROBE_OPTIONS.iter().map(probe_option).chain([smp]).collect()
+}
+
+fn probe_option(option: &ProbeOption) -> Arg {
     let arg = Arg::new(option.name).long(option.name);
     let arg = match option.short {
         Some(short) => arg.short(short),

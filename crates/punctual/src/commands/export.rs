@@ -1,0 +1,69 @@
+//! `punctual export`.
+
+use anyhow::bail;
+use clap::ArgMatches;
+use punctual_core::run::LoadedRun;
+use punctual_report::export::{
+    Choice, Exported, Format, Layout, blocks, cut_short, cyclictest, render, series_names,
+};
+
+use crate::ending::Ending;
+use crate::{output, store};
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let name = matches.get_one::<String>("runs").map_or("last", String::as_str);
+    let run = store::load(&store::find_one(name)?)?;
+    let choice = Choice {
+        cell: matches.get_one::<u32>("cell").map(|number| *number as usize),
+        series: matches.get_one::<String>("series").cloned(),
+    };
+    let exported = match () {
+        () if matches.get_flag("timeline") => Exported::Timeline,
+        () if matches.get_flag("worst") => Exported::Worst,
+        () if matches.get_flag("load") => Exported::Load,
+        () => Exported::Histogram,
+    };
+    check(&run, &choice)?;
+    run.damage.iter().for_each(|line| output::complain(line));
+    if exported != Exported::Load {
+        for cell in cut_short(&run, &choice) {
+            output::complain(&format!(
+                "cell {cell} was cut short: its bins are up to 25 % wide, and its worst samples \
+                 are not known"
+            ));
+        }
+    }
+    let format = match () {
+        () if matches.get_flag("csv") => Format::Csv,
+        () if matches.get_flag("json") => Format::Json,
+        () => Format::Text,
+    };
+    if (exported, format) == (Exported::Histogram, Format::Text) {
+        let layout =
+            Layout { rows: matches.get_one::<u64>("rows").copied(), sum: matches.get_flag("sum") };
+        output::print(&cyclictest(&run, &choice, layout))?;
+        return Ok(Ending::Done);
+    }
+    for piece in render(blocks(&run, exported, &choice), format) {
+        output::print(&piece)?;
+    }
+    Ok(Ending::Done)
+}
+
+/// An empty table must not look like a run without samples.
+fn check(run: &LoadedRun, choice: &Choice) -> anyhow::Result<()> {
+    let cells = run.run.cells.len();
+    if let Some(number) = choice.cell
+        && number > cells
+    {
+        bail!("--cell {number}: the run has {cells} cells");
+    }
+    let Some(series) = &choice.series else {
+        return Ok(());
+    };
+    let names = series_names(run);
+    if !names.contains(series) {
+        bail!("--series {series}: the run has no such series; it has: {}", names.join(", "));
+    }
+    Ok(())
+}
