@@ -12,6 +12,7 @@ pub mod alloc;
 pub mod boot;
 pub mod calls;
 pub mod clock;
+pub mod clock_step;
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod cpuid;
 pub mod emulator;

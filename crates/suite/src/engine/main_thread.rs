@@ -14,7 +14,7 @@ use super::api::Progress;
 use super::body::{Body, Times};
 use super::environment::Environment;
 use super::run_dir::CellFiles;
-use crate::facts::{Share, Ticks};
+use crate::facts::{FactsRoot, Share, Ticks, Watch};
 use crate::harness::context::PartSample;
 use crate::harness::set::LoadSet;
 
@@ -36,6 +36,8 @@ pub(super) struct MainThread<'e, 'o> {
     last: Option<Ticks>,
     /// Counters of each part of the load when the measurement began.
     done_before: Vec<Vec<u64>>,
+    /// What happens to the machine meanwhile; simulated time has none.
+    watch: Option<Watch>,
 }
 
 /// How long threads may take to leave the warm-up by themselves, ns.
@@ -60,7 +62,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
         times: Times,
     ) -> Self {
         let (first, last) = (None, None);
-        Self { environment, cell, times, second: 0, first, last, done_before: Vec::new() }
+        let done_before = Vec::new();
+        Self { environment, cell, times, second: 0, first, last, done_before, watch: None }
     }
 
     pub(super) fn until_the_end(
@@ -70,16 +73,17 @@ impl<'e, 'o> MainThread<'e, 'o> {
         files: &mut CellFiles,
     ) -> Ended {
         let mut ended = Ended::default();
-        self.warm_up(body, &mut ended);
+        self.warm_up(body, load, &mut ended);
         body.begin();
         self.done_before = totals(load);
         load.mark_start();
+        self.watch = (!self.times.simulated).then(|| Watch::begin(FactsRoot::live()));
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
         let mut quiet = 0;
         while !body.ended() {
-            if self.wait(body, &mut ended, self.next_visit()) {
+            if self.wait(body, load, &mut ended, self.next_visit()) {
                 continue;
             }
             let news = self.collect(body, files, &mut ended);
@@ -95,6 +99,10 @@ impl<'e, 'o> MainThread<'e, 'o> {
         }
         self.collect(body, files, &mut ended);
         self.visit(body, load, files);
+        if let Some(mut watch) = self.watch.take() {
+            watch.look(self.second);
+            self.cell.conditions.extend(watch.end());
+        }
         ended
     }
 
@@ -109,11 +117,11 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     /// Waits for the measurement to begin.
-    fn warm_up(&mut self, body: &mut dyn Body, ended: &mut Ended) {
+    fn warm_up(&mut self, body: &mut dyn Body, load: &mut LoadSet, ended: &mut Ended) {
         while monotonic_ns() < self.times.epoch && !body.ended() && !ended.interrupted {
             let over = self.times.warmup_end + WARM_UP_GRACE_NS;
             let instant = if monotonic_ns() < over { over } else { u64::MAX };
-            self.wait(body, ended, instant.min(self.times.epoch));
+            self.wait(body, load, ended, instant.min(self.times.epoch));
         }
     }
 
@@ -126,7 +134,13 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     /// Waits until `instant` or until something happens; returns whether the cell was ended early.
-    fn wait(&mut self, body: &dyn Body, ended: &mut Ended, instant: u64) -> bool {
+    fn wait(
+        &mut self,
+        body: &dyn Body,
+        load: &mut LoadSet,
+        ended: &mut Ended,
+        instant: u64,
+    ) -> bool {
         let now = monotonic_ns();
         // Threads that were told to end, or whose time is over, may be asleep for long.
         let ending = body.is_stopping() || (!self.times.simulated && now > self.times.end);
@@ -142,6 +156,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
         match self.environment.signals.wait(left.min(most)) {
             Some(Signal::User1) => self.environment.observer.snapshot(),
             Some(signal) if signal.ends_at_once(ended.interrupted) => {
+                // Or it would go on to write into the folder that is removed.
+                load.kill();
                 self.environment.end_at_once(signal);
             }
             Some(signal) => {
@@ -159,6 +175,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
         let second = if self.times.simulated { body.seconds() } else { now };
         let fresh = second > self.second;
         self.second = second;
+        if fresh && let Some(watch) = &mut self.watch {
+            watch.look(second);
+        }
         if fresh && !self.times.simulated {
             let ended = second - 1;
             for ((part, totals), before) in (0..).zip(totals(load)).zip(&self.done_before) {

@@ -6,6 +6,7 @@
 pub mod conditions;
 pub mod cpu;
 pub mod cpu_times;
+pub mod events;
 pub mod fingerprint;
 pub mod interrupts;
 pub mod kernel_config;
@@ -25,6 +26,7 @@ use punctual_core::schema::Tool;
 
 pub use conditions::{Measurement, conditions, virtual_board};
 pub use cpu_times::{CpuTimes, Share, Ticks};
+pub use events::Watch;
 pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};
 pub use snapshot::Facts;

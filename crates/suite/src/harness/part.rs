@@ -221,6 +221,12 @@ impl Part {
         }
     }
 
+    /// Ends every process, and asks for nothing.
+    pub(super) fn kill(&mut self) {
+        // What cannot be killed now ends with this process.
+        let _ = self.end();
+    }
+
     /// Reads the counters, ends every process and returns the work done in `measured`.
     pub(super) fn stop(&mut self, measured: Duration) -> LoadWork {
         self.poll();

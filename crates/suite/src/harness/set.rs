@@ -101,6 +101,11 @@ impl LoadSet {
         self.sampled_at = self.measured_since;
     }
 
+    /// Kills every part without asking what it did.
+    pub fn kill(&mut self) {
+        self.parts.iter_mut().for_each(Part::kill);
+    }
+
     /// Checks every part, which takes one read of a pipe and of shared counters each. Call it
     /// once a second: it also counts the seconds in which a part did nothing.
     pub fn sample(&mut self) -> Vec<PartSample> {
