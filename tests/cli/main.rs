@@ -3,6 +3,7 @@
 //! comparison and sets of runs.
 
 mod damage;
+mod directory;
 mod ends;
 mod exact;
 mod export;

@@ -21,7 +21,7 @@ pub use board::{Board, BoardKind, Kernel, Lab};
 pub use cell::{Cell, CellState, Counter, What};
 pub use cost::{Better, Cost, CostEnd};
 pub use latency::{Broke, Latency, Quantity, Response, Role, Series, Side, SideRole};
-pub use run::{Origin, Run, RunState, Tool};
+pub use run::{Continuation, Origin, Run, RunState, Tool};
 pub use stats::{Corrected, Stats};
 pub use thread::{Helper, Placement, Policy, Thread};
 pub use time::TimeBase;

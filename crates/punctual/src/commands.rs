@@ -14,6 +14,7 @@ mod manual;
 mod progress;
 mod report;
 mod restore;
+mod resume;
 mod run;
 mod show;
 

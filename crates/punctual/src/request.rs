@@ -131,6 +131,8 @@ pub fn options(matches: &ArgMatches) -> Options {
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
         force: matches.get_flag("force"),
+        require_rt: matches.get_flag("require-rt"),
+        continued: None,
         virtual_board: None,
         tool_sha256: None,
     }

@@ -54,6 +54,8 @@ pub fn measure(order: &Order, dir: &Path, carrier: &mut dyn Carrier) -> anyhow::
         break_ns: None,
         threshold_ns: None,
         force: false,
+        require_rt: false,
+        continued: None,
         tool_sha256: order.tool_sha256.clone(),
     };
     let mut sender = Sender { carrier, dir, cell: None, sent: BTreeMap::new() };

@@ -143,12 +143,15 @@ impl Folder {
         check(unsafe { libc::fsync(self.0.as_raw_fd()) }).map(drop)
     }
 
-    /// User and permissions of the folder.
+    /// Takes the lock of the folder (flock(2)), which is held until the file returned and its
+    /// copies are closed.
     ///
     /// # Errors
-    /// Those of fstat(2).
-    pub fn metadata(&self) -> io::Result<std::fs::Metadata> {
-        File::from(self.0.try_clone()?).metadata()
+    /// `EWOULDBLOCK` if another process holds it; otherwise those of flock(2).
+    pub fn lock(&self) -> io::Result<File> {
+        let file = File::from(self.0.try_clone()?);
+        file.try_lock()?;
+        Ok(file)
     }
 }
 

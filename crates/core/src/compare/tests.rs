@@ -106,6 +106,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
         is_virtual: false,
         started: TimeBase::default(),
         ended: None,
+        continued: Vec::new(),
         conditions: Vec::new(),
         facts: BTreeMap::new(),
         cells,

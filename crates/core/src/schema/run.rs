@@ -51,6 +51,9 @@ pub struct Run {
     /// Clocks at its end; `None` while it runs and after a SIGKILL.
     #[serde(default)]
     pub ended: Option<TimeBase>,
+    /// When the run was continued after it was cut short, the first time first.
+    #[serde(default)]
+    pub continued: Vec<Continuation>,
     /// Circumstances that make the numbers suspect.
     pub conditions: Vec<Condition>,
     /// Facts that a reader needs to judge the numbers, by group: `cpu`, `clock`, `scheduler`,
@@ -60,6 +63,18 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// The worst of the cells' verdicts.
     pub verdict: Verdict,
+}
+
+/// A run that went on in a process of its own with what another had begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continuation {
+    /// Clocks when it went on.
+    pub started: TimeBase,
+    /// Cells that had their result by then; the others were measured from their start.
+    pub kept: usize,
+    /// The command line that continued it.
+    #[serde(default)]
+    pub command: Vec<String>,
 }
 
 /// State of a run.

@@ -187,6 +187,7 @@ fn how() -> Vec<Arg> {
             .value_parser(["cell", "block"])
             .hide_possible_values(true)
             .default_value("cell"),
+        flag("require-rt", "Skip every cell (exit status 4) if real-time scheduling or locked memory is refused, rather than measure without"),
         flag("force", "Allow priority 99, which the kernel uses for its own threads"),
     ]
 }
@@ -201,11 +202,22 @@ fn dma_latency(text: &str) -> Result<Option<u32>, String> {
     }
 }
 
+/// The options that determine a run, which one that is continued has already.
+fn settings() -> Vec<clap::Id> {
+    let options = PROBE_OPTIONS.iter().map(probe_option);
+    let args = what().into_iter().chain(judgement()).chain(how()).chain(options);
+    let ids = args.map(|arg| arg.get_id().clone());
+    let more = ["out", "board-name", "group", "replicate", "phase"];
+    ids.chain(more.into_iter().map(clap::Id::from)).collect()
+}
+
 fn output() -> Vec<Arg> {
     vec![
         value("out", "DIR", "The run directory, which must not exist yet [default: punctual-runs/<UTC time>-<board>-<kernel>]")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
+        value("continue", "RUN", "Go on with a run that was cut short, with its plan and options: its finished cells stay, the others are measured")
+            .conflicts_with_all(settings()),
         flag("json", "Print only run.json on stdout"),
         flag("quiet", "Show no progress").short('q'),
         flag("no-report", "Do not write report.html"),

@@ -86,6 +86,16 @@ impl Observer for Follower {
         self.bar.set_length(sum(&self.cells) / 1_000_000);
     }
 
+    fn warn(&mut self, text: &str) {
+        self.bar.suspend(|| output::complain(text));
+    }
+
+    fn takes(&mut self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| output::complain(text));
+        }
+    }
+
     fn ignoring(&mut self, signals: &[Signal]) {
         if !self.quiet {
             let text = ignored(signals, process::id());

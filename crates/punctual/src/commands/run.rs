@@ -10,12 +10,15 @@ use punctual_sys::signal::Signals;
 
 use super::draw::{REPORT, draw};
 use super::progress::Follower;
+use super::resume;
 use crate::ending::Ending;
 use crate::{output, request};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let plan = request::plan(matches, &request::HERE)?;
-    let options = request::options(matches);
+    let (plan, options) = match matches.get_one::<String>("continue") {
+        Some(name) => resume::request(name)?,
+        None => (request::plan(matches, &request::HERE)?, request::options(matches)),
+    };
     let mut follower = Follower::new(&plan, matches.get_flag("quiet"));
     let finished = engine::run(&plan, &options, &mut follower)?;
     follower.end();

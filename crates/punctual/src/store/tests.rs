@@ -96,6 +96,7 @@ fn running(what: What) -> Value {
         is_virtual: false,
         started: TimeBase::default(),
         ended: None,
+        continued: Vec::new(),
         conditions: Vec::new(),
         facts: Default::default(),
         cells: vec![Cell { state: CellState::Running, load_work, ..cell }],

@@ -320,6 +320,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             is_virtual: false,
             started: TimeBase { realtime_ns: 1_795_194_003_000_000_000, ..TimeBase::default() },
             ended: Some(TimeBase { realtime_ns: 1_795_194_063_000_000_000, ..TimeBase::default() }),
+            continued: Vec::new(),
             conditions: conditions(),
             facts: facts(),
             cells,

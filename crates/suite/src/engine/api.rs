@@ -32,6 +32,10 @@ pub struct Options {
     pub phase_ns: u64,
     /// Allows priority 99.
     pub force: bool,
+    /// Skips every cell if real-time scheduling or locked memory is refused.
+    pub require_rt: bool,
+    /// The record of the run in `out` that was cut short and that this run goes on with.
+    pub continued: Option<Box<Run>>,
     /// The virtual board that this machine is, if it is one. The lab, which made the board,
     /// adds to the record what it was made of.
     pub virtual_board: Option<VirtualBoard>,
@@ -69,6 +73,10 @@ pub struct Progress<'a> {
 pub trait Observer {
     /// The run directory exists; `plan_ns` is the planned time of all cells, warm-ups included.
     fn started(&mut self, run: &Run, dir: &Path, plan_ns: u64);
+    /// Something about the run directory that the user should know.
+    fn warn(&mut self, _text: &str) {}
+    /// The room on disk that a long run takes, in words.
+    fn takes(&mut self, _text: &str) {}
     /// These signals were ignored when the run started, and do not end it.
     fn ignoring(&mut self, _signals: &[Signal]) {}
     /// A cell begins; the cells before it were planned to take `before_ns`.

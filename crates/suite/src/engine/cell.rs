@@ -28,7 +28,8 @@ pub(super) fn run(
     run: &mut Run,
     number: usize,
 ) -> std::io::Result<()> {
-    let outcome = match unmet(prepared.needs().into_iter()) {
+    let refused = environment.refused.clone().filter(|_| !prepared.is_simulated());
+    let outcome = match refused.or_else(|| unmet(prepared.needs().into_iter())) {
         Some(reason) => Err(reason),
         None => measure(environment, plan, prepared, run, number)?,
     };

@@ -17,6 +17,8 @@ pub(super) struct Environment<'a> {
     pub(super) observer: &'a mut dyn Observer,
     pub(super) rule: Rule,
     pub(super) privileges: Privileges,
+    /// Why no cell may be measured: a privilege that the user requires is refused.
+    pub(super) refused: Option<String>,
     pub(super) cpu_times: Option<CpuTimes>,
     pub(super) threshold_ns: i64,
     pub(super) phase_ns: u64,
@@ -37,7 +39,7 @@ impl Environment<'_> {
         self.observer.progress(progress);
     }
 
-    /// On a second signal nothing is waited for. Loads end with this process.
+    /// Ends this process after a second signal, which waits for nothing.
     pub(super) fn end_at_once(&mut self, signal: Signal) {
         self.observer.ending_at_once(self.store.path());
         self.journal.undo_or_complain();

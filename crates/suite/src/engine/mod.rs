@@ -17,6 +17,7 @@ mod api;
 mod body;
 mod cell;
 mod collector;
+mod continued;
 mod cost;
 mod describe;
 mod environment;
@@ -25,6 +26,7 @@ mod main_thread;
 mod outcome;
 mod prepared;
 mod privileges;
+mod room;
 mod run_dir;
 mod team;
 mod thread;
@@ -80,18 +82,27 @@ pub fn run(
         .map_err(wrong)?;
 
     let facts = Facts::read(&FactsRoot::live());
-    let mut run = describe(plan, options, &facts, &prepared);
+    let described = describe(plan, options, &facts, &prepared);
     // Before the run directory, which stays empty if any of this fails.
     let signals = Signals::block().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
-    let dir = options.out.clone().unwrap_or_else(|| default_dir(&run));
-    let mut store = RunDir::create(&dir).map_err(wrong)?;
-
-    let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
     let privileges = Privileges::try_out(&facts);
-    run.privileged = privileges.all();
-    run.conditions = conditions(&facts, &privileges, options, dma_latency.as_ref().err());
+    let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
+    let takes = room::check(room::needed(&prepared), &dir).map_err(wrong)?;
+    let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
+    let mut run = Run {
+        privileged: privileges.all(),
+        conditions: conditions(&facts, &privileges, options, dma_latency.as_ref().err()),
+        ..described
+    };
     add_facts(&mut run, &clock_cost, &privileges, options);
+    let (mut run, mut store) = match &options.continued {
+        None => (run, RunDir::create(&dir).map_err(wrong)?),
+        Some(before) => {
+            let run = continued::merge(before, run, &dir).map_err(wrong)?;
+            (run, RunDir::reopen(&dir).map_err(wrong)?)
+        }
+    };
     let interrupts = Interrupts::read(&FactsRoot::live());
     insert(&mut run, "interrupts_before", &interrupts);
 
@@ -102,6 +113,8 @@ pub fn run(
     if !signals.ignored().is_empty() {
         observer.ignoring(signals.ignored());
     }
+    store.warning().inspect(|text| observer.warn(text));
+    takes.inspect(|text| observer.takes(text));
     let rule = Rule::of(plan, &run.board);
     let rule = match &options.virtual_board {
         Some(board) => rule.on_virtual_board(board.mips.is_some()),
@@ -113,6 +126,7 @@ pub fn run(
         journal: &mut journal,
         observer,
         rule,
+        refused: privileges.of(options.require_rt),
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         threshold_ns: limit(options.threshold_ns),
@@ -142,8 +156,16 @@ fn run_cells(
     run: &mut Run,
 ) -> Option<String> {
     let mut not_written = None;
-    let mut before_ns = 0;
+    let mut before_ns: u64 = 0;
+    let cell_ns = |number: usize| plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
+    // A run that goes on has results already.
+    let pending = |cell: &Cell| cell.state == CellState::Pending;
+    let last = run.cells.iter().rposition(pending);
     for (number, cell) in prepared.iter().enumerate() {
+        if !pending(&run.cells[number]) {
+            before_ns = before_ns.saturating_add(cell_ns(number));
+            continue;
+        }
         run.cells[number].state = CellState::Running;
         // A failure here repeats after the cell, and is reported then.
         let _ = environment.store.write_run(run);
@@ -154,8 +176,7 @@ fn run_cells(
             run.cells[number].reason = Some(error.to_string());
             run.state = RunState::Failed;
         }
-        let cell_ns = plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
-        before_ns = cell_ns.saturating_add(before_ns);
+        before_ns = before_ns.saturating_add(cell_ns(number));
         environment.observer.cell_ended(&run.cells[number]);
         let state = run.cells[number].state;
         if state == CellState::Interrupted {
@@ -165,7 +186,7 @@ fn run_cells(
             run.state = RunState::Failed;
         }
         let over = matches!(run.state, RunState::Interrupted | RunState::Failed);
-        if over || number + 1 == prepared.len() {
+        if over || Some(number) == last {
             finish(run, environment);
         } else {
             run.verdict = judge_run(&run.cells[..=number]);

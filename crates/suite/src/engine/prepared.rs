@@ -104,6 +104,11 @@ impl Prepared {
         Ok(Self { plan: plan.clone(), load, measures })
     }
 
+    /// Whether it measures nothing of this machine.
+    pub(super) fn is_simulated(&self) -> bool {
+        matches!(&self.measures, Measures::Probe(probe) if probe.is_simulated())
+    }
+
     /// Every CPU that a measuring thread is bound to.
     pub(super) fn bound_cpus(&self) -> CpuSet {
         match &self.measures {

@@ -35,6 +35,13 @@ impl Privileges {
         }
     }
 
+    /// The refusal that no cell is measured with, if both are `required`.
+    #[must_use]
+    pub fn of(&self, required: bool) -> Option<String> {
+        let refusal = self.real_time.as_ref().or(self.memory.as_ref()).filter(|_| required);
+        refusal.map(|refusal| format!("{refusal} (--require-rt)"))
+    }
+
     /// Whether both were granted.
     #[must_use]
     pub fn all(&self) -> bool {

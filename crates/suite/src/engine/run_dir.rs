@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use punctual_core::format::{Record, encode};
@@ -44,6 +45,9 @@ pub struct RunDir {
     cells: Folder,
     /// An unlinked file, so the kernel frees its space however this process ends.
     reserve: Option<File>,
+    /// Held as long as this process writes.
+    #[allow(dead_code, reason = "held, not used")]
+    lock: File,
 }
 
 impl RunDir {
@@ -69,10 +73,13 @@ impl RunDir {
         let name = path.file_name().ok_or_else(|| say(&io::ErrorKind::AlreadyExists.into()))?;
         let parent = Folder::open(parent).map_err(|error| say(&error))?;
         let folder = parent.make_folder(name).map_err(|error| say(&error))?;
-        let made = || Ok((reserve(&folder)?, folder.make_folder(layout::CELLS)?));
+        let made = || {
+            let reserve = Some(reserve(&folder)?);
+            Ok((reserve, folder.make_folder(layout::CELLS)?, folder.lock()?))
+        };
         match made() {
-            Ok((reserve, cells)) => {
-                Ok(Self { path: path.to_owned(), folder, cells, reserve: Some(reserve) })
+            Ok((reserve, cells, lock)) => {
+                Ok(Self { path: path.to_owned(), folder, cells, reserve, lock })
             }
             Err(error) => {
                 let _ = folder.remove_folder(layout::CELLS);
@@ -80,6 +87,48 @@ impl RunDir {
                 Err(say(&error))
             }
         }
+    }
+
+    /// Opens the folder of a run that was cut short, to go on with it.
+    ///
+    /// # Errors
+    /// Another process writes it, or it cannot be written to; the message names the remedy.
+    pub fn reopen(path: &Path) -> Result<Self, String> {
+        let open = || {
+            let folder = Folder::open(path)?;
+            let reserve = Some(reserve(&folder)?);
+            let cells = folder.folder(layout::CELLS)?;
+            Ok(Self { path: path.to_owned(), lock: folder.lock()?, folder, cells, reserve })
+        };
+        open().map_err(|error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                format!("{}: another punctual is writing it; wait for its end", path.display())
+            }
+            _ => format!("cannot continue {}: {}", path.display(), error::text(&error)),
+        })
+    }
+
+    /// What is unsafe about the folder that it is in: whoever can rename the run directory can
+    /// put another in its place, for those who read it later.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let parent = parent_of(&self.path);
+        let metadata = fs::metadata(parent).ok()?;
+        let me = punctual_sys::process::effective_uid();
+        // Whoever became root by sudo is the user that it is for.
+        let sudo = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
+        let owner = metadata.uid();
+        let whose = if ![0, me].contains(&owner) && (me != 0 || sudo() != Some(owner)) {
+            format!("belongs to user {owner}, who")
+        } else if metadata.mode() & 0o1002 == 0o002 {
+            "may be written to by every user, who".to_owned()
+        } else {
+            return None;
+        };
+        let parent = parent.display();
+        Some(format!(
+            "{parent} {whose} can replace the run in it; name a folder of your own with --out"
+        ))
     }
 
     /// Its path when it was made or opened.

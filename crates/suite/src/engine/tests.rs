@@ -33,6 +33,8 @@ fn options(out: PathBuf) -> Options {
         replicate: None,
         phase_ns: 0,
         force: false,
+        require_rt: false,
+        continued: None,
         virtual_board: None,
         tool_sha256: Some(String::new()),
     }
