@@ -51,6 +51,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             dir.path().display()
         ));
     }
+    // A late signal must not replace the exit status: the mask stays until the process ends.
+    std::mem::forget(signals);
     Ok(ending)
 }
 

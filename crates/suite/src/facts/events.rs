@@ -25,7 +25,7 @@ const TOLD: usize = 3;
 
 /// What can happen, in the order of the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum Happening {
     Suspended,
     ClockStep,
     Hotplug,
@@ -33,7 +33,7 @@ enum Kind {
     Throttled,
 }
 
-impl Kind {
+impl Happening {
     /// Id of the condition, and what the events mean and how they are avoided.
     fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -62,9 +62,9 @@ impl Kind {
     }
 }
 
-/// Clocks at an instant, and whether the real-time clock was set since the last look.
+/// Reading at an instant, and whether the real-time clock was set since the last look.
 #[derive(Debug, Clone, Copy)]
-struct Clocks {
+struct Reading {
     offsets: Offsets,
     /// `None` if the kernel does not tell.
     was_set: Option<bool>,
@@ -75,7 +75,7 @@ struct Clocks {
 pub struct Watch {
     root: FactsRoot,
     alarm: Option<StepAlarm>,
-    clocks: Clocks,
+    clocks: Reading,
     online: Option<String>,
     /// Governor by policy.
     governors: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ pub struct Watch {
     throttles: BTreeMap<String, u64>,
     /// Cooling devices that slow CPUs down: name, type, state.
     coolers: Vec<(String, String, u64)>,
-    found: BTreeMap<Kind, Vec<String>>,
+    found: BTreeMap<Happening, Vec<String>>,
 }
 
 impl Watch {
@@ -91,7 +91,7 @@ impl Watch {
     #[must_use]
     pub fn begin(root: FactsRoot) -> Self {
         let alarm = StepAlarm::new().ok();
-        let clocks = Clocks { offsets: Offsets::read(), was_set: None };
+        let clocks = Reading { offsets: Offsets::read(), was_set: None };
         let mut watch = Self {
             online: online(&root),
             governors: governors(&root),
@@ -105,7 +105,7 @@ impl Watch {
         for (name, kind, state) in watch.coolers.clone() {
             if state > 0 {
                 watch.note(
-                    Kind::Throttled,
+                    Happening::Throttled,
                     format!("{name} ({kind}) at level {state} from the start"),
                 );
             }
@@ -116,15 +116,15 @@ impl Watch {
     /// Looks for events in the second that is over.
     pub fn look(&mut self, second: u64) {
         let was_set = self.alarm.as_ref().map(StepAlarm::rang);
-        self.look_at_clocks(second, Clocks { offsets: Offsets::read(), was_set });
+        self.look_at_clocks(second, Reading { offsets: Offsets::read(), was_set });
         self.look_at_cpus(second);
     }
 
-    fn look_at_clocks(&mut self, second: u64, now: Clocks) {
+    fn look_at_clocks(&mut self, second: u64, now: Reading) {
         let before = std::mem::replace(&mut self.clocks, now).offsets;
         let slept = now.offsets.asleep.saturating_sub(before.asleep);
         if slept > 0 && slept.unsigned_abs() > NOISE_NS {
-            self.note(Kind::Suspended, format!("for {} at {second} s", human_ns(slept)));
+            self.note(Happening::Suspended, format!("for {} at {second} s", human_ns(slept)));
         }
         let step = now.offsets.realtime.saturating_sub(before.realtime);
         let least = if now.was_set == Some(true) { NOISE_NS } else { STEP_NS };
@@ -132,7 +132,7 @@ impl Watch {
             let way = if step > 0 { "forward" } else { "back" };
             let by = human_ns(step.saturating_abs());
             self.note(
-                Kind::ClockStep,
+                Happening::ClockStep,
                 format!("CLOCK_REALTIME was set {way} by {by} at {second} s"),
             );
         }
@@ -144,7 +144,7 @@ impl Watch {
             && before != now
         {
             let text = format!("CPUs {before} were online, {now} from {second} s on");
-            self.note(Kind::Hotplug, text);
+            self.note(Happening::Hotplug, text);
         }
         self.online = now.or(self.online.take());
         let now = governors(&self.root);
@@ -156,19 +156,22 @@ impl Watch {
                 Some(format!("{policy} changed from {before} to {now} at {second} s"))
             })
             .collect();
-        changed.into_iter().for_each(|text| self.note(Kind::Governor, text));
+        changed.into_iter().for_each(|text| self.note(Happening::Governor, text));
         self.governors.extend(now);
         for at in 0..self.coolers.len() {
             let (name, kind, before) = self.coolers[at].clone();
             let now = state_of(&self.root, &name).unwrap_or(before);
             if now > 0 && before == 0 {
-                self.note(Kind::Throttled, format!("{name} ({kind}) at level {now} at {second} s"));
+                self.note(
+                    Happening::Throttled,
+                    format!("{name} ({kind}) at level {now} at {second} s"),
+                );
             }
             self.coolers[at].2 = now;
         }
     }
 
-    fn note(&mut self, kind: Kind, text: String) {
+    fn note(&mut self, kind: Happening, text: String) {
         self.found.entry(kind).or_default().push(text);
     }
 
@@ -182,9 +185,9 @@ impl Watch {
             .map(|(file, before)| now.get(file).map_or(0, |now| now.saturating_sub(*before)))
             .sum();
         if times > 0 {
-            self.note(Kind::Throttled, format!("{times} times (thermal_throttle)"));
+            self.note(Happening::Throttled, format!("{times} times (thermal_throttle)"));
         }
-        let condition = |(kind, events): (Kind, Vec<String>)| {
+        let condition = |(kind, events): (Happening, Vec<String>)| {
             let (id, meaning) = kind.words();
             let more = events.len().saturating_sub(TOLD);
             let more = if more > 0 { format!("; and {more} more") } else { String::new() };
@@ -299,8 +302,8 @@ mod tests {
         }
     }
 
-    fn at(asleep: i64, realtime: i64, was_set: Option<bool>) -> Clocks {
-        Clocks { offsets: Offsets { asleep, realtime }, was_set }
+    fn at(asleep: i64, realtime: i64, was_set: Option<bool>) -> Reading {
+        Reading { offsets: Offsets { asleep, realtime }, was_set }
     }
 
     fn told(watch: Watch) -> Vec<(String, String)> {
