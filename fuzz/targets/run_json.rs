@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(serde_json::to_vec(&again).unwrap(), written);
     run.verdict = judge_run(&run.cells);
     let cells = run.cells.iter().map(|_| CellData::default()).collect();
-    let runs = [LoadedRun { run, cells, damage: Vec::new() }];
+    let runs = [LoadedRun { run, cells, damage: Vec::new(), label: None }];
     let both = [runs[0].clone(), runs[0].clone()];
     let _ = text::summary(&runs[0], 80, false);
     let _ = text::details(&runs[0], 80, true);

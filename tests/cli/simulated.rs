@@ -1,6 +1,8 @@
 //! Known distributions through the whole pipeline: engine, recorder, collector,
 //! run directory, statistics, verdict, exit status.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::support::{Scratch, json, stderr, stdout};
@@ -141,4 +143,49 @@ fn a_break_value_ends_the_run() {
     let late = "run sim:stall=3ms,stall-every=5000 -D 1h -b 2ms --no-report --out late --deadline";
     assert_eq!(scratch.punctual(&format!("{late} 2500us")).status.code(), Some(1), "FAIL too");
     assert_eq!(scratch.punctual("show late --deadline 4ms").status.code(), Some(5));
+}
+
+#[test]
+fn runs_are_called_as_they_were_given() {
+    let scratch = Scratch::new("labels");
+    for (name, seconds) in [("before", 20), ("after", 5)] {
+        let line = format!("run sim:dist=exponential -D {seconds} --no-report --out set/{name}");
+        scratch.punctual(&line);
+    }
+    let text = stdout(&scratch.punctual("compare set/before set/after"));
+    assert!(text.starts_with("A  before · "), "{text}");
+    assert!(text.contains("--any-duration") && text.contains("20s, 5s"), "{text}");
+    let compared = json(&scratch.punctual("compare set/before set/after --any-duration --json"));
+    assert_eq!(compared["runs"][1]["label"], "after");
+    let row = &compared["cells"][0]["rows"][1];
+    assert!(row["ratio"]["p99"].is_number() && row["ratio"]["max"].is_null(), "{row}");
+    let why = compared["caveats"][0].as_str().unwrap();
+    assert!(why.contains("the largest and the smallest sample are not"), "{why}");
+    assert_eq!(scratch.punctual("report set/before set/after -o r.html").status.code(), Some(0));
+    let page = std::fs::read_to_string(scratch.path("r.html")).unwrap();
+    assert!(page.contains("<h3>before</h3>") && page.contains("<h3>after</h3>"));
+}
+
+/// A stand-in for the browser writes down what it is given.
+#[test]
+fn a_report_is_opened_on_request_and_its_address_printed() {
+    let scratch = Scratch::new("open");
+    let tool = scratch.path("xdg-open");
+    std::fs::write(&tool, "#!/bin/sh\nprintf %s \"$1\" > \"${0%/*}/opened\"\n").unwrap();
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let with = |line: &str, path: &str| scratch.command(line).env("PATH", path).output().unwrap();
+    let path = format!("{}:/usr/bin:/bin", scratch.path("").display());
+    let output = with("run sim -D 1 --out r --open", &path);
+    let address =
+        format!("file://{}", scratch.path("r/report.html").canonicalize().unwrap().display());
+    assert!(stdout(&output).ends_with(&format!("      {address}\n")), "{}", stdout(&output));
+    let opened = || std::fs::read_to_string(scratch.path("opened")).unwrap();
+    assert!(opened().ends_with("r/report.html"), "{}", opened());
+    assert_eq!(with("report r -o x.html --open", &path).status.code(), Some(0));
+    assert_eq!(opened(), "x.html");
+    // Without a browser the report is there nevertheless.
+    let output = with("report r -o y.html --open", "/nowhere");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("--open: xdg-open: "), "{}", stderr(&output));
+    assert!(scratch.path("y.html").exists());
 }

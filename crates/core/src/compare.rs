@@ -8,6 +8,7 @@
 mod caveats;
 mod cost;
 mod differences;
+mod durations;
 pub mod exact;
 mod groups;
 mod matching;
@@ -18,6 +19,7 @@ mod spread;
 
 pub use cost::{Against, CostRow, MatchedCost};
 pub use differences::{Bearing, Difference};
+pub use durations::any_duration;
 pub use groups::KernelRuns;
 pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Replicates};
@@ -39,14 +41,15 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let costs: Vec<_> = matched.iter().filter_map(cost::matched).collect();
     let differences = differences::between(&records, &matched);
     let (replicates, notes) = replicates::estimate(&records, &groups, &matched);
-    let mut said = notes;
+    let mut said: Vec<String> = durations::unmatched(runs).collect();
+    said.extend(notes);
     said.extend(repeated);
     said.extend(caveats::confounded(&differences));
     said.extend(caveats::unequal_samples(&cells));
     said.extend(caveats::missing_costs(&costs));
     said.extend(caveats::troubles(runs));
     Comparison {
-        runs: records.iter().map(|run| label(run)).collect(),
+        runs: runs.iter().map(label).collect(),
         groups,
         cells,
         costs,
@@ -57,8 +60,10 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     }
 }
 
-fn label(run: &Run) -> RunLabel {
+fn label(loaded: &LoadedRun) -> RunLabel {
+    let run = &loaded.run;
     RunLabel {
+        label: loaded.label.clone(),
         run_id: run.run_id.clone(),
         board: run.board.name.clone(),
         kernel: run.kernel.release.clone(),

@@ -17,6 +17,8 @@ pub struct LoadedRun {
     pub cells: Vec<CellData>,
     /// What was missing or damaged, one sentence each.
     pub damage: Vec<String>,
+    /// What its reader calls it, if that tells it from the other runs: a path as it was given.
+    pub label: Option<String>,
 }
 
 /// What one cell recorded.

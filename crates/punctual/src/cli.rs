@@ -95,6 +95,12 @@ fn report() -> Command {
                 .value_hint(ValueHint::DirPath),
         )
         .arg(Arg::new("title").long("title").value_name("TEXT").help("Title of the report"))
+        .arg(
+            Arg::new("open")
+                .long("open")
+                .help("Open the report in the browser")
+                .action(ArgAction::SetTrue),
+        )
         .arg(json("Print what was written as JSON"))
 }
 
@@ -124,6 +130,16 @@ fn compare() -> Command {
                 )
                 .action(ArgAction::SetTrue)
                 .conflicts_with("output"),
+        )
+        .arg(
+            Arg::new("any-duration")
+                .long("any-duration")
+                .help(
+                    "Also match cells that differ in their duration only. Their quantiles, means \
+                     and rates are compared; maxima are not, since they grow with the time measured",
+                )
+                .action(ArgAction::SetTrue)
+                .conflicts_with("exact"),
         )
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))

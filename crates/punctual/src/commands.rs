@@ -4,6 +4,7 @@ use clap::ArgMatches;
 
 use crate::ending::Ending;
 
+mod address;
 mod compare;
 mod draw;
 mod export;

@@ -2,7 +2,7 @@
 
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Placement, Thread, What};
-use punctual_core::units::human_ns;
+use punctual_core::units::{SECOND_NS, human_ns};
 use serde_json::Value;
 
 use crate::words;
@@ -63,15 +63,25 @@ pub fn made(runs: &[LoadedRun]) -> Vec<String> {
     if cells().next().is_some() {
         let total = cells().fold(0_u64, |sum, cell| sum.saturating_add(cell.duration_ns));
         let noun = if cells().count() == 1 { "cell" } else { "cells" };
-        parts.push(format!("{} {noun}, {}", cells().count(), words::duration(total)));
+        parts.push(format!("{} {noun}, {}", cells().count(), extent(total)));
     }
-    parts.extend(one_or_many(cells().flat_map(settings), "settings"));
+    parts.extend(one_or_many(cells().flat_map(settings)));
     let tool = |run: &LoadedRun| {
         let tool = &run.run.tool;
         format!("{} {}", words::clean(&tool.name), words::clean(&tool.version))
     };
-    parts.extend(one_or_many(runs.iter().map(tool), "versions"));
+    parts.extend(one_or_many(runs.iter().map(tool)));
     parts
+}
+
+/// A time that says how much was measured: to the minute if it takes several.
+fn extent(ns: u64) -> String {
+    const MINUTE_NS: u64 = 60 * SECOND_NS;
+    match ns / MINUTE_NS {
+        0..=1 => words::duration(ns),
+        minutes @ ..120 => format!("{minutes} min"),
+        minutes => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
 }
 
 /// The scheduling and the interval of the threads of a cell: `fifo 80, 1 ms`.
@@ -83,7 +93,7 @@ fn settings(cell: &Cell) -> impl Iterator<Item = String> {
 }
 
 /// What all have in common, or how many others there are; nothing of nothing.
-fn one_or_many(texts: impl Iterator<Item = String>, noun: &str) -> Option<String> {
+fn one_or_many(texts: impl Iterator<Item = String>) -> Option<String> {
     let mut found: Vec<String> = Vec::new();
     for text in texts {
         if !found.contains(&text) {
@@ -93,7 +103,7 @@ fn one_or_many(texts: impl Iterator<Item = String>, noun: &str) -> Option<String
     match found.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
-        [one, others @ ..] => Some(format!("{one} and {} other {noun}", others.len())),
+        [one, others @ ..] => Some(format!("{one} and {} more", others.len())),
     }
 }
 

@@ -47,6 +47,8 @@ impl Comparison {
 pub struct RunLabel {
     /// Its unique name.
     pub run_id: String,
+    /// What its reader calls it, as in [`crate::run::LoadedRun::label`].
+    pub label: Option<String>,
     /// Name of the board.
     pub board: String,
     /// `uname -r`.

@@ -124,7 +124,7 @@ pub(super) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
 pub(super) fn compared(runs: Vec<Run>) -> Comparison {
     let loaded: Vec<_> = runs
         .into_iter()
-        .map(|run| LoadedRun { run, cells: Vec::new(), damage: Vec::new() })
+        .map(|run| LoadedRun { run, cells: Vec::new(), damage: Vec::new(), label: None })
         .collect();
     compare(&loaded)
 }

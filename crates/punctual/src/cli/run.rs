@@ -221,6 +221,7 @@ fn output() -> Vec<Arg> {
         flag("json", "Print only run.json on stdout"),
         flag("quiet", "Show no progress").short('q'),
         flag("no-report", "Do not write report.html"),
+        flag("open", "Open the report in the browser at the end").conflicts_with("no-report"),
         value("board-name", "NAME", "Name of the board [default: the host name]"),
         value("group", "NAME", "Name of the experiment that this run belongs to"),
         value("replicate", "N", "Number of this run in its group, counted from 0")

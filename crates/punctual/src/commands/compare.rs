@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ArgMatches;
-use punctual_core::compare::compare;
+use punctual_core::compare::{any_duration, compare};
 use punctual_core::run::LoadedRun;
 use punctual_report::{text, words};
 
@@ -31,7 +31,16 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
         return Ok(Ending::Refused);
     }
-    let comparison = compare(&runs);
+    let comparison = if matches.get_flag("any-duration") {
+        let records = runs.iter().map(|loaded| LoadedRun { cells: Vec::new(), ..loaded.clone() });
+        let mut records: Vec<_> = records.collect();
+        let said = any_duration(&mut records);
+        let mut comparison = compare(&records);
+        comparison.caveats.splice(0..0, said);
+        comparison
+    } else {
+        compare(&runs)
+    };
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         report::write(&runs, path, None)?;
     }

@@ -1,5 +1,6 @@
 //! `punctual report`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
 use punctual_report::{Options, figures, html};
 
+use super::address::open;
 use crate::ending::Ending;
 use crate::{files, output, store};
 
@@ -15,6 +17,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let runs = runs(matches)?;
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         write(&runs, path, matches.get_one::<String>("title").cloned())?;
+        if matches.get_flag("open") {
+            open(path);
+        }
     }
     let figures = match matches.get_one::<PathBuf>("figures") {
         Some(folder) => write_figures(&runs, folder)?,
@@ -32,13 +37,38 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 
 /// Reads the named runs; for a set, all runs in it.
 pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
-    let mut runs = Vec::new();
+    let (mut runs, mut dirs) = (Vec::new(), Vec::new());
     for name in matches.get_many::<String>("runs").into_iter().flatten() {
         for dir in store::find_all(name)? {
             runs.push(store::load(&dir)?);
+            dirs.push(dir);
         }
     }
+    for (run, label) in runs.iter_mut().zip(labels(&dirs)) {
+        run.label = label;
+    }
     Ok(runs)
+}
+
+/// The ends of paths that tell runs apart, as short as that is possible: `before` and `after` of
+/// `/tmp/before` and `/tmp/after`. None if a run is given twice, or if there is only one.
+fn labels(dirs: &[PathBuf]) -> Vec<Option<String>> {
+    let paths: Vec<PathBuf> =
+        dirs.iter().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone())).collect();
+    let deepest = paths.iter().map(|path| path.components().count()).max().unwrap_or(0);
+    let ends = |length: usize| -> Vec<String> {
+        let end = |path: &PathBuf| {
+            let skipped = path.components().count().saturating_sub(length);
+            path.components().skip(skipped).collect::<PathBuf>().display().to_string()
+        };
+        paths.iter().map(end).collect()
+    };
+    let is_unique =
+        |names: &Vec<String>| names.iter().collect::<BTreeSet<_>>().len() == names.len();
+    match (1..=deepest).map(ends).find(is_unique).filter(|_| dirs.len() > 1) {
+        Some(names) => names.into_iter().map(Some).collect(),
+        None => vec![None; dirs.len()],
+    }
 }
 
 /// Writes the report on these runs to one HTML file.
@@ -61,4 +91,22 @@ fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBu
 
 pub fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<Option<String>> {
+        labels(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn runs_are_called_by_the_shortest_ends_of_their_paths() {
+        let some = |texts: &[&str]| texts.iter().map(|t| Some((*t).to_owned())).collect::<Vec<_>>();
+        assert_eq!(names(&["/no/x/before", "/no/x/after"]), some(&["before", "after"]));
+        assert_eq!(names(&["/no/a/r", "/no/b/r"]), some(&["a/r", "b/r"]));
+        assert_eq!(names(&["/no/a/r", "/no/a/r"]), [None, None]);
+        assert_eq!(names(&["/no/a/r"]), [None]);
+    }
 }

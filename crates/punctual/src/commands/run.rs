@@ -8,6 +8,7 @@ use punctual_report::text;
 use punctual_suite::engine::{self, Finished, RunDir};
 use punctual_sys::signal::Signals;
 
+use super::address::{address, open};
 use super::draw::{REPORT, draw};
 use super::progress::Follower;
 use super::resume;
@@ -35,10 +36,14 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let interrupted = ended_by.is_some() || came(&signals);
     if !matches.get_flag("no-report") && not_written.is_none() {
         match write_report(&dir, &signals) {
-            Ok(()) if json => {}
             Ok(()) => {
                 let path = dir.path().join(REPORT);
-                told = told.and(output::print(&format!("      {}\n", path.display())));
+                if !json {
+                    told = told.and(output::print(&format!("      {}\n", address(&path))));
+                }
+                if matches.get_flag("open") && !interrupted {
+                    open(&path);
+                }
             }
             // The measurement is valid without its report.
             Err(error) => output::complain(&format!("no report: {error:#}")),
@@ -60,7 +65,8 @@ fn tell(run: &Run, json: bool) -> anyhow::Result<()> {
     if json {
         return output::print_json(run);
     }
-    let measured = LoadedRun { run: run.clone(), cells: Vec::new(), damage: Vec::new() };
+    let measured =
+        LoadedRun { run: run.clone(), cells: Vec::new(), damage: Vec::new(), label: None };
     output::print(&text::summary(&measured, output::width(), output::colour()))
 }
 

@@ -25,7 +25,7 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
         }
     }
     let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
-    let mut loaded = LoadedRun { run, cells, damage };
+    let mut loaded = LoadedRun { run, cells, damage, label: None };
     if loaded.run.state == RunState::Running {
         check_ended(dir)?;
         recover::rebuild(&mut loaded);

@@ -16,15 +16,13 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
         return html! {};
     }
     let comparison = compare(runs);
-    let letters: Vec<_> = (0..runs.len()).map(words::letter).collect();
     html! {
         section {
             h2 { "Side by side" }
-            ul { @for (i, name) in names.iter().enumerate() { li { strong { (words::letter(i)) } " " (name) } } }
             (caveats(&comparison))
-            @if !comparison.cells.is_empty() { (table(&comparison, &letters)) }
-            (cost::compared(&comparison, &letters))
-            (differences(&comparison))
+            @if !comparison.cells.is_empty() { (table(&comparison, names)) }
+            (cost::compared(&comparison, names))
+            (differences(&comparison, names))
         }
     }
 }
@@ -38,17 +36,17 @@ pub fn caveats(comparison: &Comparison) -> Markup {
     }
 }
 
-pub fn differences(comparison: &Comparison) -> Markup {
+pub fn differences(comparison: &Comparison, names: &[String]) -> Markup {
     html! {
         h3 { "What differs" }
         ul {
             @for difference in &comparison.differences {
                 li {
-                    (difference_text(comparison, difference))
+                    (difference_text(comparison, names, difference))
                     @if difference.role == Bearing::Confounder { strong { " (not the kernel)" } }
                 }
             }
-            @for cell in &comparison.unmatched { li { (unmatched_text(comparison, cell)) } }
+            @for cell in &comparison.unmatched { li { (unmatched_text(comparison, names, cell)) } }
         }
     }
 }

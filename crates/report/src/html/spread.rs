@@ -54,7 +54,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             (table(kernels))
             (cost::compared(comparison, &names))
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
-            (compare::differences(comparison))
+            (compare::differences(comparison, &names))
         }
         (figures::section(&figures, &CAPTIONS))
         section {
@@ -99,12 +99,12 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
             @if run.verdict.because.is_empty() && run.verdict.deadline_ns.is_none() {
                 p { "Nothing is judged without a deadline." }
             }
-            p { "The worst run, " (words::letter(worst)) ":" }
+            p { "The worst run, " (run_name(kernels, worst)) ":" }
             ul {
                 @for reason in &run.verdict.because { li { (words::clean(reason)) } }
                 @if let Some(worst) = words::worst(run) { li { (worst) } }
                 @for (number, member) in members {
-                    @for note in words::run_notes(member) { li { "run " (words::letter(number)) ": " (note) } }
+                    @for note in words::run_notes(member) { li { (run_name(kernels, number)) ": " (note) } }
                 }
             }
         }
@@ -192,14 +192,22 @@ fn numbers(kernels: &Kernels<'_>, cell: &MatchedCell, spread: &Spread) -> Markup
     }
 }
 
-/// `A none`: letter and kernel.
+/// What a run is called: by its reader, or by its number. Letters are those of curves.
+fn run_name(kernels: &Kernels<'_>, run: usize) -> String {
+    let label = kernels.runs.get(run).and_then(|loaded| loaded.label.as_deref());
+    label.map_or_else(|| format!("run {}", run + 1), |label| words::clean(label).into_owned())
+}
+
+/// The names of runs, each with its kernel.
 fn run_names(kernels: &Kernels<'_>) -> Vec<String> {
     let groups = &kernels.comparison.groups;
     let name = |run: usize| {
         let group = groups.iter().position(|group| group.runs.contains(&run));
         group.map_or("counted already", |group| kernels.names[group].as_str())
     };
-    (0..kernels.runs.len()).map(|run| format!("{} {}", words::letter(run), name(run))).collect()
+    (0..kernels.runs.len())
+        .map(|run| format!("{} ({})", run_name(kernels, run), name(run)))
+        .collect()
 }
 
 fn runs(kernels: &Kernels<'_>, names: &[String]) -> Markup {
@@ -226,7 +234,7 @@ fn runs(kernels: &Kernels<'_>, names: &[String]) -> Markup {
     }
 }
 
-/// Every command line once, with the letters of the runs that it made.
+/// Every command line once, with the names of the runs that it made.
 fn commands<'a>(kernels: &Kernels<'a>) -> Vec<(&'a LoadedRun, String)> {
     let mut found: Vec<(&LoadedRun, Vec<String>)> = Vec::new();
     for (number, run) in kernels.runs.iter().enumerate() {
@@ -237,11 +245,11 @@ fn commands<'a>(kernels: &Kernels<'a>) -> Vec<(&'a LoadedRun, String)> {
         if known == found.len() {
             found.push((run, Vec::new()));
         }
-        found[known].1.push(words::letter(number));
+        found[known].1.push(run_name(kernels, number));
     }
     let all = kernels.runs.len();
-    let label = |letters: Vec<String>| {
-        if letters.len() == all { "all runs".to_owned() } else { letters.join(", ") }
+    let label = |names: Vec<String>| {
+        if names.len() == all { "all runs".to_owned() } else { names.join(", ") }
     };
-    found.into_iter().map(|(run, letters)| (run, label(letters))).collect()
+    found.into_iter().map(|(run, names)| (run, label(names))).collect()
 }

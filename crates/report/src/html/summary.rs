@@ -53,7 +53,7 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                                     th scope="col" class="n" { (head) }
                                 }
                                 @if columns.early { th scope="col" class="n" { "early" } }
-                                @if columns.corrected { th scope="col" class="n" { "corrected p99.9" } }
+                                @if columns.corrected { th scope="col" class="n two" { "corrected p99.9" } }
                             }
                         }
                         tbody { @for (run, cell) in rows {
@@ -118,7 +118,7 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Col
 fn series_row(series: &Series, columns: &Columns) -> Markup {
     html! {
         tr class="thread" {
-            th scope="row" { "  " (words::series_name(series)) }
+            th scope="row" { (words::series_name(series)) }
             td {}
             @if columns.run { td {} }
             td { "all" }
@@ -130,7 +130,7 @@ fn series_row(series: &Series, columns: &Columns) -> Markup {
 fn thread_row(thread: &Thread, late: bool, columns: &Columns) -> Markup {
     html! {
         tr class="thread" {
-            th scope="row" { "  thread " (thread.thread) }
+            th scope="row" { "thread " (thread.thread) }
             td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
             @if columns.run { td {} }
             td { (broken(&words::cpu_name(thread))) }

@@ -21,6 +21,7 @@ const FEW_RUNS: usize = 2;
 #[must_use]
 pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
+    let letters: Vec<_> = (0..comparison.runs.len()).map(words::letter).collect();
     let mut out = String::new();
     if comparison.is_replicated() {
         out.push_str(&spread::section(comparison, width, paint));
@@ -33,7 +34,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
     }
     out.push_str(&cost::compared(comparison, width, paint));
     for cell in &comparison.unmatched {
-        push_wrapped(&mut out, &unmatched_text(comparison, cell), "  ", 4, width);
+        push_wrapped(&mut out, &unmatched_text(comparison, &letters, cell), "  ", 4, width);
     }
     if let Some(replicates) = &comparison.replicates {
         out.push_str(&estimates(comparison, replicates, width, paint));
@@ -45,7 +46,13 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
                 Bearing::Subject => "    ".to_owned(),
                 Bearing::Confounder => paint.apply("  ! ", Style::Doubt),
             };
-            push_wrapped(&mut out, &difference_text(comparison, difference), &first, 4, width);
+            push_wrapped(
+                &mut out,
+                &difference_text(comparison, &letters, difference),
+                &first,
+                4,
+                width,
+            );
         }
     }
     if !comparison.caveats.is_empty() {
@@ -69,11 +76,14 @@ fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let mut out = String::new();
     for (i, run) in comparison.runs.iter().enumerate() {
         let kernel = words::clean(&run.kernel);
-        let parts = [
+        let label =
+            run.label.as_deref().map(|label| (words::clean(label).into_owned(), Style::Strong));
+        let mut parts: Vec<_> = label.into_iter().collect();
+        parts.extend([
             (words::clean(&run.board).into_owned(), Style::Plain),
             (format!("Linux {kernel} {}", words::preemption_name(run.preemption)), Style::Plain),
             (words::outcome(run.outcome).to_owned(), of_outcome(run.outcome)),
-        ];
+        ]);
         let letter = format!("{}  ", words::letter(i));
         push_parts(&mut out, &parts, (&letter, Style::Strong), 3, width, paint);
         let id = words::clean(&run.run_id).into_owned();
@@ -211,17 +221,19 @@ fn brief(value: &str) -> String {
     if is_hash { format!("{}…", &value[..SHOWN]) } else { words::clean(value).into_owned() }
 }
 
-/// `kernel release: A 6.1.0-rt, B 6.1.0`, or by kernel if runs have no letters.
-pub(crate) fn difference_text(comparison: &Comparison, difference: &Difference) -> String {
+/// `kernel release: A 6.1.0-rt, B 6.1.0`, by the names `runs`, or by kernel if there are too many runs.
+pub(crate) fn difference_text(
+    comparison: &Comparison,
+    runs: &[String],
+    difference: &Difference,
+) -> String {
     let values = if is_by_kernel(comparison) {
         let names = words::kernel_names(&comparison.groups);
         let groups = comparison.groups.iter().zip(names);
         groups.map(|(group, name)| format!("{name} {}", values_of(difference, group))).collect()
     } else {
-        let values = difference.values.iter().enumerate();
-        values
-            .map(|(i, value)| format!("{} {}", words::letter(i), brief(value)))
-            .collect::<Vec<_>>()
+        let values = difference.values.iter().zip(runs);
+        values.map(|(value, run)| format!("{run} {}", brief(value))).collect::<Vec<_>>()
     };
     let cell = difference
         .cell
@@ -249,10 +261,10 @@ fn values_of(difference: &Difference, group: &KernelRuns) -> String {
 }
 
 /// `only in A: wakeup @ none @ 10s`.
-pub(crate) fn unmatched_text(comparison: &Comparison, cell: &Unmatched) -> String {
+pub(crate) fn unmatched_text(comparison: &Comparison, runs: &[String], cell: &Unmatched) -> String {
     let run = match comparison.runs.get(cell.run) {
         Some(run) if is_by_kernel(comparison) => words::clean(&run.run_id).into_owned(),
-        _ => words::letter(cell.run),
+        _ => runs.get(cell.run).cloned().unwrap_or_default(),
     };
     format!("only in {run}: {}", words::key_name(&cell.key))
 }

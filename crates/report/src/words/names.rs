@@ -99,13 +99,17 @@ pub fn headline(run: &Run) -> Vec<String> {
     parts
 }
 
-/// Short names that tell the runs apart: the kernel if that is enough, else
-/// board and kernel, else the run's ID.
+/// Short names that tell the runs apart: what their reader calls them, else the kernel if that
+/// is enough, else board and kernel, else the run's ID.
 #[must_use]
 pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
     let kernel = |run: &Run| clean(&run.kernel.release).into_owned();
     let board = |run: &Run| format!("{} {}", clean(&run.board.name), clean(&run.kernel.release));
     let id = |run: &Run| clean(&run.run_id).into_owned();
+    let labels: Option<Vec<_>> = runs.iter().map(|run| run.label.as_deref()).collect();
+    if let Some(labels) = labels {
+        return labels.into_iter().map(|label| clean(label).into_owned()).collect();
+    }
     let ways: [&dyn Fn(&Run) -> String; 3] = [&kernel, &board, &id];
     for way in ways {
         let names: Vec<_> = runs.iter().map(|run| way(&run.run)).collect();

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::asked;
 use super::progress::GuestsFollower;
+use crate::commands::address::address;
 use crate::commands::draw::{REPORT, write_report};
 use crate::ending::Ending;
 use crate::{output, store};
@@ -39,7 +40,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         let path = out.join(REPORT);
         match write_report(&folder, &path) {
             Ok(()) if matches.get_flag("json") => {}
-            Ok(()) => output::print(&format!("      {}\n", path.display()))?,
+            Ok(()) => output::print(&format!("      {}\n", address(&path)))?,
             Err(error) => output::complain(&format!("no report: {error:#}")),
         }
     } else if !matches.get_flag("json") {
