@@ -10,9 +10,12 @@ mod folders;
 mod journal;
 mod owner;
 mod restore;
+mod scratch;
 
 pub use dma_latency::DmaLatency;
-pub(crate) use entry::remove_scratch;
-pub use entry::{CGROUP_PREFIX, SCRATCH_PREFIX};
+pub use entry::CGROUP_PREFIX;
+pub(crate) use folders::temporary_folders;
 pub use journal::Journal;
-pub use restore::{RestoreReport, restore, restore_in};
+pub use restore::{RestoreReport, remove_abandoned, restore, restore_in};
+pub use scratch::SCRATCH_PREFIX;
+pub(crate) use scratch::remove_scratch;

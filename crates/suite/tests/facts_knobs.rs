@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use punctual_harness::need;
-use punctual_suite::knobs::{Journal, restore, restore_in};
+use punctual_suite::knobs::{Journal, RestoreReport, remove_abandoned, restore, restore_in};
 
 /// A folder of its own for each test, gone with it.
 struct Folder(PathBuf);
@@ -126,15 +126,27 @@ fn garbage_is_reported_and_the_rest_undone() {
     assert_eq!((folder.scratch(), folder.journal()), (None, None));
 }
 
+/// A process as the first line of its journal and its markers name it.
+fn owner(pid: u32, start: u64, boot: &str) -> String {
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
+    let namespace = namespace.display();
+    format!(
+        "{{\"pid\":{pid},\"start\":{start},\"boot_id\":\"{boot}\",\"pid_namespace\":\"{namespace}\"}}"
+    )
+}
+
+fn this_boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
+}
+
+/// A process that is gone, and was there since this boot.
+fn dead() -> String {
+    owner(1, 99_999_999, &this_boot())
+}
+
 /// A journal of a process that is gone, with these entries.
 fn journal_of_the_dead(folder: &Folder, entries: &str) {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
-    let owner = format!(
-        "{{\"pid\":1,\"start\":99999999,\"boot_id\":\"{}\",\"pid_namespace\":\"{}\"}}",
-        boot.trim(),
-        namespace.display()
-    );
+    let owner = dead();
     fs::write(folder.join("1-99999999.journal"), format!("{owner}\n{entries}")).unwrap();
 }
 
@@ -147,10 +159,10 @@ fn no_folder_but_a_marked_one_is_removed() {
     let folder = Folder::new("tricks");
     let precious = folder.join("precious");
     fs::create_dir(&precious).unwrap();
-    fs::write(precious.join(".punctual"), "1-99999999").unwrap();
+    fs::write(precious.join(".punctual"), dead()).unwrap();
     let foreign = folder.join("punctual-load-1-0");
     fs::create_dir(&foreign).unwrap();
-    fs::write(foreign.join(".punctual"), "2-5").unwrap();
+    fs::write(foreign.join(".punctual"), owner(2, 5, &this_boot())).unwrap();
     let link = folder.join("punctual-load-1-1");
     symlink(&precious, &link).unwrap();
     let dotted = folder.join("punctual-load-1-0/../precious");
@@ -160,10 +172,65 @@ fn no_folder_but_a_marked_one_is_removed() {
     journal_of_the_dead(&folder, &(entries + cgroup));
 
     let report = restore_in(&folder.0, false).unwrap();
-    assert_eq!(report.failed.len(), 5, "{report:?}");
-    assert!(report.done.is_empty());
+    assert_eq!(report.kept.len(), 5, "{report:?}");
+    assert!(report.done.is_empty() && report.failed.is_empty());
     assert!(precious.join(".punctual").exists() && foreign.join(".punctual").exists());
-    assert!(folder.journal().is_some(), "what failed can be tried again");
+    assert_eq!(folder.journal(), None, "to try again would change nothing");
+}
+
+#[test]
+fn after_what_cannot_be_undone_the_rest_is_and_it_can_be_tried_again() {
+    let folder = Folder::new("hindered");
+    let path = |number: u32| folder.join(&format!("punctual-load-1-{number}"));
+    for number in 0..2 {
+        fs::create_dir(path(number)).unwrap();
+        fs::write(path(number).join(".punctual"), dead()).unwrap();
+    }
+    // No user may empty what the kernel mounts.
+    let setting = "{\"kind\":\"setting\",\"path\":\"/proc/version\",\"old\":\"x\"}\n";
+    let entries = scratch_entry(&path(0)) + setting + &scratch_entry(&path(1));
+    journal_of_the_dead(&folder, &entries);
+    for done in [2, 0] {
+        let report = restore_in(&folder.0, false).unwrap();
+        assert_eq!((report.done.len(), report.failed.len()), (done, 1), "{report:?}");
+        assert!(report.failed[0].contains("/proc/version"), "{report:?}");
+        assert!(!path(0).exists() && !path(1).exists());
+        assert!(folder.journal().is_some());
+    }
+}
+
+#[test]
+fn marked_folders_without_a_journal_go_when_their_process_is_gone() {
+    let folder = Folder::new("power-cut");
+    let make = |name: &str, marker: &str| {
+        let path = folder.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("original"), "left").unwrap();
+        fs::write(path.join(".punctual"), marker).unwrap();
+        path
+    };
+    let this = fs::read_to_string("/proc/self/stat").unwrap();
+    let start = this.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
+    let living = owner(std::process::id(), start.parse().unwrap(), &this_boot());
+    let before_reboot = owner(std::process::id(), start.parse().unwrap(), "earlier");
+    let elsewhere = dead().replace("pid:[", "pid:[1");
+    let gone = [make("punctual-load-1-0", &dead()), make("punctual-load-2-0", &before_reboot)];
+    let left = [
+        make("punctual-load-3-0", &living),
+        make("punctual-load-4-0", &elsewhere),
+        make("punctual-load-5-0", "garbage"),
+        make("precious", &dead()),
+    ];
+    for dry_run in [true, false] {
+        let mut report = RestoreReport::default();
+        remove_abandoned(&folder.0, dry_run, &mut report);
+        let expected: Vec<_> =
+            gone.iter().map(|path| format!("remove {}", path.display())).collect();
+        assert_eq!((&report.done, report.failed.len()), (&expected, 0), "{report:?}");
+        assert!(report.kept.len() == 1 && report.kept[0].contains("another PID namespace"));
+        assert!(gone.iter().all(|path| path.exists() == dry_run));
+    }
+    assert!(left.iter().all(|path| path.join("original").exists()));
 }
 
 #[test]
@@ -171,7 +238,7 @@ fn a_reboot_undoes_settings_by_itself() {
     let folder = Folder::new("reboot");
     let scratch = folder.join("punctual-load-7-0");
     fs::create_dir(&scratch).unwrap();
-    fs::write(scratch.join(".punctual"), "7-8").unwrap();
+    fs::write(scratch.join(".punctual"), owner(7, 8, "earlier")).unwrap();
     let setting = folder.join("setting");
     fs::write(
         folder.join("7-8.journal"),
@@ -256,7 +323,7 @@ fn a_journal_in_the_usual_place_is_found_and_undone_by_a_panic_of_its_process() 
     let folder = Folder::new("usual");
     let mut journal = Journal::new().unwrap();
     let scratch = journal.scratch_dir(&folder.0).unwrap();
-    let report = restore(true).unwrap();
+    let report = restore(true);
     let this = format!("process {} still runs", std::process::id());
     assert!(report.kept.iter().any(|text| text.contains(&this)), "{report:?}");
     assert!(scratch.exists());
@@ -266,6 +333,6 @@ fn a_journal_in_the_usual_place_is_found_and_undone_by_a_panic_of_its_process() 
     });
     assert!(std::panic::catch_unwind(panics).is_err());
     assert!(!scratch.exists());
-    let report = restore(true).unwrap();
+    let report = restore(true);
     assert!(!report.kept.iter().any(|text| text.contains(&this)));
 }

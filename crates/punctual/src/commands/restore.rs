@@ -1,6 +1,5 @@
 //! `punctual restore`.
 
-use anyhow::Context;
 use clap::ArgMatches;
 use punctual_report::text::push_wrapped;
 use punctual_suite::knobs;
@@ -10,7 +9,7 @@ use crate::output;
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let dry_run = matches.get_flag("dry-run");
-    let report = knobs::restore(dry_run).context("restore")?;
+    let report = knobs::restore(dry_run);
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
             "dry_run": dry_run,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use punctual_sys::process::containment::Containment;
 use punctual_sys::storage;
 
-use crate::knobs::Journal;
+use crate::knobs::{Journal, temporary_folders};
 
 /// What a load is started with.
 #[derive(Debug)]
@@ -44,12 +44,7 @@ impl<'a> LoadContext<'a> {
 /// `$TMPDIR` or `/var/tmp`, whichever comes first on a disk; otherwise the first that exists.
 #[must_use]
 pub fn default_scratch_parent() -> PathBuf {
-    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
-    let candidates: Vec<PathBuf> = named
-        .into_iter()
-        .chain(["/var/tmp".into(), "/tmp".into()])
-        .filter(|path| path.is_absolute() && path.is_dir())
-        .collect();
+    let candidates = temporary_folders();
     let on_disk = |path: &&PathBuf| storage::room(path).is_ok_and(|room| !room.in_memory);
     let best = candidates.iter().find(on_disk).or(candidates.first());
     best.cloned().unwrap_or_else(|| "/tmp".into())

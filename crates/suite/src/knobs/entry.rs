@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -11,15 +10,12 @@ use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
 use super::folders::canonical;
+use super::owner::Owner;
+use super::scratch::{Refusal, removable, remove_scratch};
 use crate::facts::root::marked_word;
-use crate::procfs::Mount;
 
-/// Prefix of the names of scratch folders.
-pub const SCRATCH_PREFIX: &str = "punctual-load-";
 /// Prefix of the names of cgroups.
 pub const CGROUP_PREFIX: &str = "punctual-";
-/// A file in every scratch folder that contains the identity of its owner.
-pub(super) const MARKER: &str = ".punctual";
 
 /// A killed process leaves its cgroup only when its memory has been freed, which takes a while
 /// under load.
@@ -51,9 +47,9 @@ pub(super) enum Entry {
 
 impl Entry {
     /// What undoing it would do, or `None` if there is nothing to undo. `owner` is the
-    /// identity of the journal's process.
-    pub fn pending(&self, owner: &str) -> Result<Option<String>, String> {
-        if !self.path().is_absolute() || !self.is_there()? {
+    /// journal's process.
+    pub fn pending(&self, owner: &Owner) -> Result<Option<String>, Refusal> {
+        if !self.path().is_absolute() || !self.is_there().map_err(Refusal::Hindered)? {
             return Ok(None);
         }
         match self {
@@ -67,7 +63,8 @@ impl Entry {
             }
             Self::Setting { path, old } => {
                 let now = setting_in_force(path).map_err(|error| {
-                    format!("cannot read {}: {}", path.display(), error::text(&error))
+                    let text = format!("cannot read {}: {}", path.display(), error::text(&error));
+                    Refusal::Hindered(text)
                 })?;
                 let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
                 Ok((now != *old).then_some(change))
@@ -76,7 +73,7 @@ impl Entry {
     }
 
     /// Undoes it. `Ok(None)` if there was nothing to undo.
-    pub fn undo(&self, owner: &str) -> Result<Option<String>, String> {
+    pub fn undo(&self, owner: &Owner) -> Result<Option<String>, Refusal> {
         let Some(action) = self.pending(owner)? else {
             return Ok(None);
         };
@@ -85,7 +82,9 @@ impl Entry {
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
         };
-        done.map_err(|error| format!("cannot {action}: {}", error::text(&error)))?;
+        done.map_err(|error| {
+            Refusal::Hindered(format!("cannot {action}: {}", error::text(&error)))
+        })?;
         Ok(Some(action))
     }
 
@@ -112,85 +111,18 @@ impl Entry {
     }
 }
 
-/// Refuses any folder that this journal's process did not certainly create.
-fn removable(path: &Path, owner: &str) -> Result<(), String> {
-    let refused = |reason: &str| Err(format!("{} is left: {reason}", path.display()));
-    if !name_begins(path, SCRATCH_PREFIX) {
-        return refused("its name is not one of punctual");
-    }
-    let metadata = path.symlink_metadata().map_err(|error| error::text(&error))?;
-    if !metadata.is_dir() || canonical(path).ok().as_deref() != Some(path) {
-        return refused("it is not a folder, or a link leads to it");
-    }
-    if metadata.uid() != process::effective_uid() {
-        return refused("it belongs to another user");
-    }
-    let mounts = fs::read("/proc/self/mountinfo");
-    let mounts =
-        mounts.map_err(|error| format!("/proc/self/mountinfo: {}", error::text(&error)))?;
-    if let Some(mount) = Mount::all(&mounts).iter().find(|mount| mount.point.starts_with(path)) {
-        let reason = format!("unmount {} first", mount.point.display());
-        return refused(&reason);
-    }
-    let marker = path.join(MARKER);
-    let marked = marker.symlink_metadata().is_ok_and(|file| file.is_file())
-        && fs::read_to_string(&marker).is_ok_and(|text| text == owner);
-    if !marked && !is_unfinished(path, owner) {
-        return refused("its marker is not that of the process that made it");
-    }
-    Ok(())
-}
-
-/// Whether the process was killed between creating the folder and marking it, or between
-/// removing the marker and the folder: there is nothing in it but a part of the marker.
-fn is_unfinished(path: &Path, owner: &str) -> bool {
-    let part = |name: &std::ffi::OsStr| {
-        let text = fs::read_to_string(path.join(name));
-        name == MARKER && text.is_ok_and(|text| owner.starts_with(&text))
-    };
-    fs::read_dir(path).is_ok_and(|mut entries| {
-        entries.all(|entry| entry.is_ok_and(|entry| part(&entry.file_name())))
-    })
-}
-
-/// Removes a scratch folder with everything in it, its marker last: a removal that a SIGKILL
-/// cuts short is continued by `punctual restore`.
-///
-/// # Errors
-/// What the file system says.
-pub(crate) fn remove_scratch(path: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        if entry.file_name() == MARKER {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    match fs::remove_file(path.join(MARKER)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => fs::remove_dir(path),
-    }
-}
-
-fn name_begins(path: &Path, prefix: &str) -> bool {
+fn cgroup_of_punctual(path: &Path) -> Result<(), Refusal> {
+    let left = |reason: &str| format!("{} is left: {reason}", path.display());
     let name = path.file_name().unwrap_or_default();
-    name.as_encoded_bytes().starts_with(prefix.as_bytes())
-}
-
-fn cgroup_of_punctual(path: &Path) -> Result<(), String> {
-    let procs = path.join("cgroup.procs");
-    let refused = |reason: &str| Err(format!("{} is left: {reason}", path.display()));
-    if !name_begins(path, CGROUP_PREFIX) || canonical(path).ok().as_deref() != Some(path) {
-        return refused("its name is not one of punctual, or a link leads to it");
+    let named = name.as_encoded_bytes().starts_with(CGROUP_PREFIX.as_bytes());
+    if !named || canonical(path).ok().as_deref() != Some(path) {
+        let reason = "its name is not one of punctual, or a link leads to it";
+        return Err(Refusal::NotOurs(left(reason)));
     }
-    match fs::read_to_string(procs) {
-        Err(_) => refused("it is not a cgroup"),
+    match fs::read_to_string(path.join("cgroup.procs")) {
+        Err(_) => Err(Refusal::NotOurs(left("it is not a cgroup"))),
         Ok(pids) if pids.lines().any(|pid| pid == std::process::id().to_string()) => {
-            refused("this process is in it")
+            Err(Refusal::Hindered(left("this process is in it; run restore from another shell")))
         }
         Ok(_) => Ok(()),
     }
@@ -242,46 +174,4 @@ pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     // Truncating matters only for plain files, whose old value may be longer.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
     file.write_all(value.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn folder(name: &str) -> std::path::PathBuf {
-        let path =
-            std::env::temp_dir().join(format!("{SCRATCH_PREFIX}{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(path.join("deep/er")).unwrap();
-        fs::write(path.join("deep/er/file"), "x").unwrap();
-        path
-    }
-
-    #[test]
-    fn a_folder_whose_marker_was_cut_short_is_removed_if_nothing_else_is_in_it() {
-        let path = folder("cut");
-        fs::write(path.join(MARKER), "own").unwrap();
-        assert!(removable(&path, "owner").is_err(), "it has contents that nobody marked");
-        fs::remove_dir_all(path.join("deep")).unwrap();
-        assert_eq!(removable(&path, "owner"), Ok(()));
-        assert!(removable(&path, "other").is_err(), "the marker is another's");
-        remove_scratch(&path).unwrap();
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn the_marker_is_removed_last() {
-        let path = folder("last");
-        fs::write(path.join(MARKER), "owner").unwrap();
-        // A removal that fails midway leaves a folder that can still be removed.
-        let deep = path.join("deep");
-        let denied = std::process::Command::new("chattr").arg("+i").arg(&deep).status();
-        if denied.is_ok_and(|status| status.success()) {
-            assert!(remove_scratch(&path).is_err());
-            assert_eq!(removable(&path, "owner"), Ok(()));
-            std::process::Command::new("chattr").arg("-i").arg(&deep).status().unwrap();
-        }
-        remove_scratch(&path).unwrap();
-        assert!(!path.exists());
-    }
 }

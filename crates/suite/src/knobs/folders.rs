@@ -71,6 +71,23 @@ pub(super) fn checked(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether another user made it, or it is not a folder.
+pub(super) fn is_anothers(folder: &Path) -> bool {
+    folder.symlink_metadata().is_ok_and(|metadata| {
+        !metadata.is_dir() || metadata.uid() != punctual_sys::process::effective_uid()
+    })
+}
+
+/// Where scratch folders go unless a parameter says otherwise: `$TMPDIR` if it is there, then
+/// the usual ones.
+pub(crate) fn temporary_folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let all = named.into_iter().chain(["/var/tmp".into(), "/tmp".into()]);
+    let mut there: Vec<PathBuf> = all.filter(|path| path.is_absolute() && path.is_dir()).collect();
+    there.dedup();
+    there
+}
+
 pub(super) fn canonical(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).map_err(|error| explained(&error, "cannot find", path))
 }

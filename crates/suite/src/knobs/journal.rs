@@ -1,16 +1,17 @@
 //! The journal of what this process has left on the board, and how to undo it.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use punctual_sys::error;
 
-use super::entry::{self, CGROUP_PREFIX, Entry, MARKER, SCRATCH_PREFIX};
+use super::entry::{self, CGROUP_PREFIX, Entry};
 use super::folders::{canonical, explained, first_usable, made};
 use super::owner::Owner;
+use super::scratch::{self, Refusal, SCRATCH_PREFIX};
 
 /// How many names are tried for a scratch folder.
 const MAX_SCRATCH_NAMES: u32 = 10_000;
@@ -61,25 +62,16 @@ impl Journal {
                 continue;
             }
             self.add(Entry::Scratch { path: path.clone() })?;
-            match DirBuilder::new().mode(0o700).create(&path) {
+            match scratch::make(&path, &self.owner) {
+                Ok(()) => return Ok(path),
                 // Someone else created it meanwhile. The line on disk does no harm: without
                 // this process's marker the folder is not removed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.entries.pop();
                 }
-                Err(error) => return Err(explained(&error, "cannot make", &path)),
-                Ok(()) => {
-                    let marker = path.join(MARKER);
-                    let written = fs::write(&marker, self.owner.identity());
-                    return match written {
-                        Ok(()) => Ok(path),
-                        Err(error) => {
-                            // Without its marker nothing would remove the folder later.
-                            let _ = fs::remove_dir_all(&path);
-                            self.entries.pop();
-                            Err(explained(&error, "cannot write", &marker))
-                        }
-                    };
+                Err(error) => {
+                    self.entries.pop();
+                    return Err(error);
                 }
             }
         }
@@ -145,10 +137,11 @@ impl Journal {
         if !Owner::this().map_or(same_number, |this| this == self.owner) {
             return Vec::new();
         }
-        let identity = self.owner.identity();
         let mut failed = Vec::new();
         for entry in std::mem::take(&mut self.entries).iter().rev() {
-            if let Err(message) = entry.undo(&identity) {
+            if let Err(Refusal::NotOurs(message) | Refusal::Hindered(message)) =
+                entry.undo(&self.owner)
+            {
                 failed.push(message);
             }
         }

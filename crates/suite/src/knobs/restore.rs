@@ -6,8 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::entry::Entry;
-use super::folders::{checked, explained, folders};
+use super::folders::{checked, explained, folders, is_anothers, temporary_folders};
 use super::owner::Owner;
+use super::scratch::{Refusal, marked_in};
 
 /// Largest size of a journal, which has one line for each load and setting; a larger file is
 /// not a journal.
@@ -24,12 +25,20 @@ pub struct RestoreReport {
     pub kept: Vec<String>,
 }
 
-/// Undoes what terminated processes left, in all places where this user's journals can be.
-/// With `dry_run` it only reports what it would do.
-///
-/// # Errors
-/// A folder of journals cannot be listed, or others could have written to it.
-pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
+impl RestoreReport {
+    fn refused(&mut self, refusal: Refusal) {
+        match refusal {
+            Refusal::NotOurs(text) => self.kept.push(text),
+            Refusal::Hindered(text) => self.failed.push(text),
+        }
+    }
+}
+
+/// Undoes what terminated processes left, in all places where this user's journals can be, and
+/// removes marked scratch folders without a journal (which a power cut leaves) from the
+/// temporary folders. With `dry_run` it only reports what it would do.
+#[must_use]
+pub fn restore(dry_run: bool) -> RestoreReport {
     let mut report = RestoreReport::default();
     for folder in folders() {
         match restore_in(&folder, dry_run) {
@@ -39,10 +48,40 @@ pub fn restore(dry_run: bool) -> io::Result<RestoreReport> {
                 report.kept.extend(part.kept);
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+            // Another user's folder has no journal of this one in it.
+            Err(error) if is_anothers(&folder) => report.kept.push(error.to_string()),
+            Err(error) => report.failed.push(error.to_string()),
         }
     }
-    Ok(report)
+    for parent in temporary_folders() {
+        remove_abandoned(&parent, dry_run, &mut report);
+    }
+    report
+}
+
+/// Removes the marked scratch folders in `parent` whose process is gone and whose journal does
+/// not name them.
+pub fn remove_abandoned(parent: &Path, dry_run: bool, report: &mut RestoreReport) {
+    // A link and what it leads to are one folder.
+    let Ok(parent) = fs::canonicalize(parent) else { return };
+    for (path, owner) in marked_in(&parent) {
+        let named = |texts: &[String]| {
+            let path = path.display().to_string();
+            texts.iter().any(|text| text.contains(&path))
+        };
+        if owner.lives() || named(&report.done) || named(&report.failed) || named(&report.kept) {
+            continue;
+        }
+        if let Some(reason) = reason_to_keep(&owner) {
+            report.kept.push(format!("{}: {reason}", path.display()));
+            continue;
+        }
+        let entry = Entry::Scratch { path };
+        match if dry_run { entry.pending(&owner) } else { entry.undo(&owner) } {
+            Ok(action) => report.done.extend(action),
+            Err(refusal) => report.refused(refusal),
+        }
+    }
 }
 
 /// [`restore`] for one folder.
@@ -82,8 +121,8 @@ fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreRepor
     let mut lines = text.lines().enumerate().peekable();
     let header = lines.peek().and_then(|(_, line)| serde_json::from_str::<Owner>(line).ok());
     let Some(owner) = header.clone().or_else(|| Owner::from_name(name)) else {
-        let text = format!("{}: not a journal of punctual", path.display());
-        return report.failed.push(text);
+        let text = format!("{}: not a journal of punctual; remove it", path.display());
+        return report.kept.push(text);
     };
     if header.is_some() {
         lines.next();
@@ -126,7 +165,6 @@ fn reason_to_keep(owner: &Owner) -> Option<String> {
 
 /// Undoes the latest change first; returns whether nothing is left to undo.
 fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut RestoreReport) -> bool {
-    let identity = owner.identity();
     let same_boot = owner.same_boot();
     let mut undone = true;
     for entry in entries.iter().rev() {
@@ -134,12 +172,12 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
         if entry.ends_with_boot() && !same_boot {
             continue;
         }
-        let result = if dry_run { entry.pending(&identity) } else { entry.undo(&identity) };
+        let result = if dry_run { entry.pending(owner) } else { entry.undo(owner) };
         match result {
             Ok(action) => report.done.extend(action),
-            Err(message) => {
-                undone = false;
-                report.failed.push(message);
+            Err(refusal) => {
+                undone &= matches!(refusal, Refusal::NotOurs(_));
+                report.refused(refusal);
             }
         }
     }
@@ -154,7 +192,7 @@ fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
     if !metadata.is_file() || !own || metadata.len() > MAX_JOURNAL_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            "not a plain file of this user, or too large",
+            "not a plain file of this user, or too large; remove it",
         ));
     }
     let mut file = OpenOptions::new().read(true).open(path)?;
