@@ -10,6 +10,16 @@ pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
     if result < T::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// An error of the same kind that names the system call (or the step) that failed.
+pub(crate) fn in_call(name: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+/// [`check`], with the system call's name in the error.
+pub(crate) fn called<T: Default + PartialOrd>(name: &str, result: T) -> io::Result<T> {
+    check(result).map_err(|error| in_call(name, &error))
+}
+
 /// The text of an error without the "(os error 2)" that std adds, which tells people nothing more.
 #[must_use]
 pub fn text(error: &io::Error) -> String {
@@ -58,5 +68,8 @@ mod tests {
         // SAFETY: closes no descriptor; sets errno.
         let closed = check(unsafe { libc::close(-1) });
         assert_eq!(closed.unwrap_err().raw_os_error(), Some(libc::EBADF));
+        // SAFETY: as above.
+        let named = called("close", unsafe { libc::close(-1) }).unwrap_err();
+        assert_eq!(text(&named), "close: Bad file descriptor");
     }
 }

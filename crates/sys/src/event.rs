@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::error::check;
+use crate::error::called;
 
 /// How a [`Event::take`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn interrupted_or_error<T>(interrupted: T) -> io::Result<T> {
 /// A new eventfd at 0, with EFD_CLOEXEC and `flags`.
 pub(crate) fn eventfd(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.
-    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) })?;
+    let fd = called("eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) })?;
     // SAFETY: the descriptor is new and ours.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod process;
 pub mod region;
 pub mod sched;
+pub mod seccomp;
 pub mod shared;
 pub mod signal;
 pub mod socket;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::check;
+use crate::error::{called, check, in_call};
 
 mod child;
 pub mod containment;
@@ -201,20 +201,11 @@ pub fn kill_rest_of_namespace() -> io::Result<()> {
 ///
 /// # Errors
 /// `InvalidInput` in a process with several threads, because a fork would copy their locks in
-/// any state; otherwise those of fork(2).
+/// any state; otherwise those of fork(2), with the name of the step.
 pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
-    // The kernel refuses this otherwise harmless call in a process with threads.
-    // SAFETY: unshare takes flags only.
-    check(unsafe { libc::unshare(libc::CLONE_THREAD) })?;
     let parent = std::process::id();
-    // SAFETY: the caller is the only thread, so the child's memory and locks are in the state
-    // that the caller sees.
-    let pid = check(unsafe { libc::fork() })?;
-    if pid != 0 {
-        return Ok(pid);
-    }
-    let code = catch_unwind(AssertUnwindSafe(|| {
-        if unblock_signals().is_err() || die_with_parent().is_err() {
+    fork_alone(|| {
+        if die_with_parent().is_err() {
             return PANICKED;
         }
         // The parent may have ended before the signal was requested.
@@ -222,10 +213,56 @@ pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
             return PANICKED;
         }
         body()
+    })
+}
+
+/// Like [`fork_worker`], but the child lives on when its parent ends.
+///
+/// # Errors
+/// Those of [`fork_worker`].
+pub fn fork_watcher(body: impl FnOnce() -> i32) -> io::Result<Pid> {
+    fork_alone(body)
+}
+
+fn fork_alone(body: impl FnOnce() -> i32) -> io::Result<Pid> {
+    refuse_threads()?;
+    // SAFETY: the caller is the only thread, so the child's memory and locks are in the state
+    // that the caller sees.
+    let pid = called("fork", unsafe { libc::fork() })?;
+    if pid != 0 {
+        return Ok(pid);
+    }
+    let code = catch_unwind(AssertUnwindSafe(|| {
+        if unblock_signals().is_err() {
+            return PANICKED;
+        }
+        body()
     }))
     .unwrap_or(PANICKED);
     // SAFETY: ends this process; buffers and destructors belong to the parent.
     unsafe { libc::_exit(code) }
+}
+
+/// Refuses a process with several threads.
+fn refuse_threads() -> io::Result<()> {
+    // The kernel refuses this otherwise harmless call in a process with threads.
+    // SAFETY: unshare takes flags only.
+    let threads = match check(unsafe { libc::unshare(libc::CLONE_THREAD) }) {
+        Ok(_) => 1,
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EINVAL) => 2,
+            // Containers refuse unshare as such: Docker allows it with CAP_SYS_ADMIN only.
+            Some(libc::EPERM | libc::ENOSYS) => std::fs::read_dir("/proc/self/task")
+                .map_err(|error| in_call("/proc/self/task", &error))?
+                .count(),
+            _ => return Err(in_call("unshare", &error)),
+        },
+    };
+    if threads > 1 {
+        let reason = "a process with several threads cannot fork a worker";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    Ok(())
 }
 
 fn unblock_signals() -> io::Result<()> {
@@ -246,7 +283,8 @@ fn unblock_signals() -> io::Result<()> {
 /// Those of prctl(2).
 pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: prctl with plain numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
+    let done = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    called("prctl(PR_SET_PDEATHSIG)", done).map(|_| ())
 }
 
 /// Ends a command with SIGKILL when the calling thread ends, and keeps the terminal's signals
@@ -279,7 +317,8 @@ pub fn bind_to_this(command: &mut std::process::Command) {
 /// Those of prctl(2).
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: prctl with plain numbers.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(|_| ())
+    let done = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    called("prctl(PR_SET_CHILD_SUBREAPER)", done).map(|_| ())
 }
 
 /// Blocks SIGCHLD and returns a descriptor that is readable after a child has ended. Drain it
@@ -296,7 +335,7 @@ pub fn child_events() -> io::Result<OwnedFd> {
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()))?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        let fd = check(libc::signalfd(-1, &raw const set, flags))?;
+        let fd = called("signalfd", libc::signalfd(-1, &raw const set, flags))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }

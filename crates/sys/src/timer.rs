@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::clock::{monotonic_ns, timespec};
+use crate::error::called;
 
 /// Whether a wait lasted until its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,9 +158,7 @@ impl TimerFd {
     pub fn new(first_ns: u64, interval_ns: u64) -> io::Result<Self> {
         // SAFETY: takes numbers only.
         let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let fd = called("timerfd_create", fd)?;
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let times = periodic(first_ns, interval_ns);
@@ -172,9 +171,7 @@ impl TimerFd {
                 std::ptr::null_mut(),
             )
         };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        called("timerfd_settime", done)?;
         Ok(Self { fd, expirations: Expirations { first_ns, interval_ns, seen: 0 } })
     }
 
@@ -239,9 +236,7 @@ impl PosixTimer {
                 &raw mut id,
             )
         };
-        if made != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        called("timer_create", made)?;
         let timer = Self { id, set, expirations: Expirations { first_ns, interval_ns, seen: 0 } };
         let times = periodic(first_ns, interval_ns);
         // SAFETY: a timer of ours and a valid itimerspec.
@@ -254,9 +249,7 @@ impl PosixTimer {
                 std::ptr::null_mut::<libc::itimerspec>(),
             )
         };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        called("timer_settime", done)?;
         Ok(timer)
     }
 }

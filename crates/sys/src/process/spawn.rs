@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use super::child::{Ends, Prepared, STEPS, child};
 use super::containment::{Containment, SHARED_FD, Spawn};
 use super::{Exit, Pid, kill, try_wait, wait};
-use crate::error::check;
+use crate::error::{check, in_call};
 use crate::fd::set_nonblocking;
 
 /// A running supervisor. Killed and reaped on drop.
@@ -123,8 +123,7 @@ pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
         pid
     };
     if pid < 0 {
-        let error = io::Error::last_os_error();
-        return Err(io::Error::new(error.kind(), format!("clone: {error}")));
+        return Err(in_call("clone", &io::Error::last_os_error()));
     }
     let mut supervisor = Supervisor {
         pid: Pid::try_from(pid).map_err(io::Error::other)?,
@@ -167,6 +166,6 @@ fn report_failure(mut failure: File, spec: &Spawn<'_>) -> io::Result<()> {
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = io::pipe()?;
+    let (reader, writer) = io::pipe().map_err(|error| in_call("pipe", &error))?;
     Ok((reader.into(), writer.into()))
 }
