@@ -10,6 +10,7 @@ mod assemble;
 mod behind;
 mod bounds;
 mod median;
+mod pauses;
 mod quantile;
 mod special;
 mod summary;
@@ -21,5 +22,6 @@ pub use bounds::{
     exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
 pub use median::Median;
+pub use pauses::{Pace, Pauses};
 pub use quantile::{Distribution, Quantile};
 pub use summary::{Counts, Recorded, clusters, exceedances, summarise};

@@ -6,6 +6,7 @@
 //! is later than the deadline (L1), and hold for the load that was tested.
 
 mod cell;
+mod load;
 mod rule;
 mod sentences;
 mod thread;

@@ -25,10 +25,22 @@ pub fn raise_open_file_limit() -> io::Result<u64> {
 /// # Errors
 /// Those of getrusage(2).
 pub fn reaped_cpu_time() -> io::Result<Duration> {
+    cpu_time(libc::RUSAGE_CHILDREN)
+}
+
+/// CPU time of all threads of this process.
+///
+/// # Errors
+/// Those of getrusage(2).
+pub fn own_cpu_time() -> io::Result<Duration> {
+    cpu_time(libc::RUSAGE_SELF)
+}
+
+fn cpu_time(of: libc::c_int) -> io::Result<Duration> {
     // SAFETY: the structure is a valid place, filled by getrusage.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
-        check(libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage))?;
+        check(libc::getrusage(of, &raw mut usage))?;
         usage
     };
     let time = |value: libc::timeval| {

@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::called;
+
 /// Counters per line.
 pub const COUNTERS: usize = 8;
 
@@ -40,10 +42,7 @@ impl SharedCounters {
         // SAFETY: a NUL-terminated name; the descriptor is checked and owned by nothing else.
         let file = unsafe {
             let fd = libc::memfd_create(c"punctual-load".as_ptr(), flags);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            File::from_raw_fd(fd)
+            File::from_raw_fd(called("memfd_create", fd)?)
         };
         let bytes = lines.max(1) * size_of::<Line>();
         file.set_len(u64::try_from(bytes).map_err(io::Error::other)?)?;
@@ -119,6 +118,16 @@ impl SharedCounters {
         self.table()[line % self.lines].0[counter % COUNTERS].fetch_add(count, Ordering::Relaxed);
     }
 
+    /// Raises a counter of a line to `value` if it is below; indices beyond the ends wrap.
+    pub fn raise(&self, line: usize, counter: usize, value: u64) {
+        self.table()[line % self.lines].0[counter % COUNTERS].fetch_max(value, Ordering::Relaxed);
+    }
+
+    /// Sets a counter of a line to 0; indices beyond the ends wrap.
+    pub fn clear(&self, line: usize, counter: usize) {
+        self.table()[line % self.lines].0[counter % COUNTERS].store(0, Ordering::Relaxed);
+    }
+
     /// A counter of one line.
     #[must_use]
     pub fn get(&self, line: usize, counter: usize) -> u64 {
@@ -160,6 +169,12 @@ mod tests {
         assert_eq!(here.sum(0, 2), 12_000);
         assert_eq!(here.sum(1, 2), 9_000);
         assert_eq!((here.get(3, 2), here.sum(0, 1)), (3_000, 0));
+        there.raise(3, 2, 2_999);
+        assert_eq!(here.get(3, 2), 3_000);
+        there.raise(3, 2, 3_001);
+        assert_eq!(here.get(3, 2), 3_001);
+        here.clear(3, 2);
+        assert_eq!((there.get(3, 2), there.get(2, 2)), (0, 3_000));
     }
 
     #[test]

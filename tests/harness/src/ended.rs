@@ -58,7 +58,8 @@ pub(crate) fn spawned(mut command: Command) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-pub(crate) fn waited(child: Child) -> Ended {
+/// Waits for the end of a program whose output is piped.
+pub fn waited(child: Child) -> Ended {
     let output = child.wait_with_output().unwrap();
     let signal = output.status.signal();
     let signal = signal.map_or(String::new(), |signal| format!("[signal {signal}]"));

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use ended::{Ended, end_of, text};
+pub use ended::{Ended, end_of, text, waited};
 pub use folder::{Folder, MARK};
 pub use mounts::{Namespace, Tmpfs};
 pub use needs::{programs, release, root, skipped};

@@ -39,6 +39,9 @@ pub struct Cell {
     /// Share of all CPUs' time that was not idle over the cell, 0 to 1.
     #[serde(default)]
     pub cpu_utilisation: Option<f64>,
+    /// Share of all CPUs' time that punctual itself used, without its load, 0 to 1.
+    #[serde(default)]
+    pub cpu_own: Option<f64>,
     /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
     #[serde(default)]
     pub steal: Option<f64>,
@@ -82,6 +85,7 @@ impl Cell {
             counters: Vec::new(),
             load_work: Vec::new(),
             cpu_utilisation: None,
+            cpu_own: None,
             steal: None,
             started: None,
             ended: None,

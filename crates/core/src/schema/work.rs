@@ -18,6 +18,21 @@ pub struct LoadWork {
     pub idle_seconds: u64,
     /// How often it ended and was restarted.
     pub restarts: u64,
+    /// How often it died: ended by a signal or with a status other than 0, or lost its
+    /// supervisor.
+    #[serde(default)]
+    pub deaths: u64,
+    /// Longest time for which it was gone, ns.
+    #[serde(default)]
+    pub gone_ns: u64,
+    /// Time without a unit of work, in stretches of at least 5 s and five times `unit_ns`, ns;
+    /// the whole measurement if it did none.
+    #[serde(default)]
+    pub idle_ns: u64,
+    /// Median time from one unit of work to the next, as seen once a second, ns. `None` if
+    /// there were none, and for `cmd`, whose CPU time and I/O have no units.
+    #[serde(default)]
+    pub unit_ns: Option<u64>,
     /// What contained its processes: `pid-namespace`, `user-namespace`, `cgroup` or
     /// `subreaper`; empty for a load without processes.
     #[serde(default)]

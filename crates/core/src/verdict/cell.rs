@@ -1,5 +1,6 @@
 //! The judgement of a cell by its threads, and of a run by its cells.
 
+use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
 use crate::schema::{Cell, CellState, Counter, Outcome, Thread, Verdict};
@@ -24,7 +25,10 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
         return not_measured(cell, rule);
     };
     let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
-    let against: Vec<String> = went_wrong(cell).collect();
+    let mut against: Vec<String> = went_wrong(cell).collect();
+    if worst.outcome != Outcome::None {
+        against.extend(did_not_hold(cell));
+    }
     let outcome = match worst.outcome {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
         outcome => outcome,

@@ -1,8 +1,8 @@
 use super::*;
 use crate::plan::Plan;
 use crate::schema::{
-    Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, Outcome, Placement,
-    Quantity, Stats, Thread, Verdict, What,
+    Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, LoadWork, Outcome,
+    Placement, Quantity, Stats, Thread, Verdict, What,
 };
 use proptest::prelude::*;
 
@@ -385,4 +385,24 @@ proptest! {
         let verdict = judge(n, k, &soft(tolerated));
         prop_assert_eq!(verdict.outcome == Outcome::Inconclusive, verdict.because.iter().any(|s| s.contains("needs")));
     }
+}
+
+#[test]
+fn a_cell_whose_load_did_not_hold_cannot_pass() {
+    let judged = |deaths, rule: &Rule, exceedances| {
+        let mut cell = cell(CellState::Complete, vec![judge(30_005, exceedances, rule)]);
+        cell.load_work = vec![LoadWork { load: "copy".into(), deaths, ..LoadWork::default() }];
+        judge_cell(&cell, rule)
+    };
+    let says = "the load did not hold: copy died once";
+    assert_eq!(judged(0, &hard(), 0).outcome, Outcome::Pass);
+    let inconclusive = judged(1, &hard(), 0);
+    assert_eq!(inconclusive.outcome, Outcome::Inconclusive);
+    assert_eq!(inconclusive.because[0], says);
+    // A deadline that was missed was missed under whatever ran.
+    let failed = judged(1, &hard(), 1);
+    assert_eq!(failed.outcome, Outcome::Fail);
+    assert!(failed.because[0] != says && failed.because.iter().any(|one| one == says));
+    let unjudged = judged(1, &Rule { deadline_ns: None, ..hard() }, 0);
+    assert_eq!(unjudged.outcome, Outcome::None);
 }

@@ -160,6 +160,9 @@ pub fn work(part: &LoadWork) -> String {
     if part.restarts > 0 {
         text.push_str(&format!(", restarted {} times", grouped(part.restarts)));
     }
+    if part.deaths > 0 {
+        text.push_str(&format!(", died {} times", grouped(part.deaths)));
+    }
     if let Some(trouble) = &part.trouble {
         text.push_str(&format!(" ({})", clean(trouble)));
     }

@@ -11,7 +11,7 @@ use super::cost::CostBody;
 use super::environment::Environment;
 use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
-use super::outcome::{failed, note, note_break, note_load, write};
+use super::outcome::{failed, note, note_break, note_load, note_others, write};
 use super::prepared::{Measures, Prepared};
 use crate::harness::context::LoadContext;
 use crate::harness::set::LoadSet;
@@ -67,6 +67,7 @@ fn measure(
     run.cells[number].load_work = load.described();
     // A failure here repeats after the cell, and is reported then.
     let _ = environment.store.write_run(run);
+    let cpus = f64::from(run.board.cpus.max(1));
     let cell = &mut run.cells[number];
     let mut body = match body(environment, plan, prepared) {
         Ok(body) => body,
@@ -82,15 +83,18 @@ fn measure(
     };
     let inherited = keep_clear_of(&prepared.bound_cpus());
 
+    let simulated = body.times().simulated;
     let mut main_thread = MainThread::new(environment, cell, body.times());
     let ended = main_thread.until_the_end(&mut *body, &mut load, &mut files);
     let shares = main_thread.whole();
+    let own_cpus = main_thread.own_cpus();
     if let Some(mask) = inherited {
         let _ = affinity::set(&mask);
     }
     cell.ended = Some(super::time_base());
     cell.load_work = load.stop();
     cell.cpu_utilisation = shares.map(|share| f64::from(share.busy) / 1e3);
+    cell.cpu_own = own_cpus.map(|own| (own / cpus).min(1.0));
     cell.steal = shares.map(|share| f64::from(share.steal) / 1e3);
     let broken = body.broken();
     cell.state =
@@ -111,6 +115,9 @@ fn measure(
         note(cell, "not-undone", left);
     }
     note_load(cell);
+    if !simulated {
+        note_others(cell);
+    }
     write(cell, files, &records, environment.store);
     Ok(Ok(()))
 }

@@ -2,12 +2,14 @@
 //! signals and makes sure that the body's threads end.
 
 use std::path::Path;
+use std::time::Duration;
 
 use punctual_core::format::Record;
 use punctual_core::schema::Cell;
 use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
+use punctual_sys::limits::own_cpu_time;
 use punctual_sys::signal::Signal;
 
 use super::api::Progress;
@@ -34,6 +36,8 @@ pub(super) struct MainThread<'e, 'o> {
     second: u64,
     first: Option<Ticks>,
     last: Option<Ticks>,
+    /// CPU time of this process when the measurement began, and the instant, ns.
+    own_first: Option<(Duration, u64)>,
     /// Counters of each part of the load when the measurement began.
     done_before: Vec<Vec<u64>>,
     /// What happens to the machine meanwhile; simulated time has none.
@@ -61,9 +65,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
         cell: &'e mut Cell,
         times: Times,
     ) -> Self {
-        let (first, last) = (None, None);
-        let done_before = Vec::new();
-        Self { environment, cell, times, second: 0, first, last, done_before, watch: None }
+        let (first, last, own_first) = (None, None, None);
+        let (done_before, watch) = (Vec::new(), None);
+        Self { environment, cell, times, second: 0, first, last, own_first, done_before, watch }
     }
 
     pub(super) fn until_the_end(
@@ -81,6 +85,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
+        self.own_first = own_cpu_time().ok().map(|used| (used, monotonic_ns()));
         let mut quiet = 0;
         while !body.ended() {
             if self.wait(body, load, &mut ended, self.next_visit()) {
@@ -210,6 +215,14 @@ impl<'e, 'o> MainThread<'e, 'o> {
 
     pub(super) fn whole(&self) -> Option<Share> {
         self.first?.until(&self.environment.cpu_times()?)
+    }
+
+    /// CPUs that this process kept busy since the measurement began; 1.0 is one CPU.
+    pub(super) fn own_cpus(&self) -> Option<f64> {
+        let (used, instant) = self.own_first?;
+        let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(instant));
+        let used = own_cpu_time().ok()?.saturating_sub(used);
+        (elapsed > Duration::ZERO).then(|| used.as_secs_f64() / elapsed.as_secs_f64())
     }
 }
 

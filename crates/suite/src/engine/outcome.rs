@@ -12,7 +12,7 @@ use super::prepared::ProbeCell;
 use super::run_dir::{CellFiles, RunDir};
 use super::thread::ThreadEnd;
 use crate::recorder::Recording;
-use crate::registry::probe::{By, Closed, Pace};
+use crate::registry::probe::{By, Closed};
 
 /// What the threads, the session and the collector leave behind.
 pub(super) struct Left<'a> {
@@ -82,9 +82,6 @@ impl Left<'_> {
                  distribution comes from the histogram's bins (within 0.8 %)"
                     .to_owned(),
             );
-        }
-        if self.probe.entry.pace == Pace::Periodic {
-            note_idle(cell);
         }
         records
     }
@@ -260,17 +257,22 @@ fn note_thread(cell: &mut Cell, name: &str, end: Option<&ThreadEnd>) {
     }
 }
 
-/// Above this share of CPU time a machine under load `none` was not idle.
-const IDLE_LIMIT: f64 = 0.1;
+/// Above this share of CPU time used by others, a machine under load `none` was not idle.
+const OTHERS_LIMIT: f64 = 0.2;
 
-fn note_idle(cell: &mut Cell) {
-    let busy = cell.cpu_utilisation.unwrap_or(0.0);
-    if cell.load == "none" && busy > IDLE_LIMIT {
-        let percent = busy * 100.0;
+/// Notes that something ran under the load `none`.
+pub(super) fn note_others(cell: &mut Cell) {
+    let of_others = |busy: f64| busy - cell.steal.unwrap_or(0.0) - cell.cpu_own.unwrap_or(0.0);
+    let others = cell.cpu_utilisation.map_or(0.0, of_others);
+    if cell.load == "none" && others > OTHERS_LIMIT {
+        let percent = others * 100.0;
         note(
             cell,
             "not-idle",
-            format!("the CPUs were {percent:.0} % busy under load none: something else ran"),
+            format!(
+                "other processes used {percent:.0} % of the CPUs under load none: what was \
+                 measured is not an idle machine; end them, or name them as a load"
+            ),
         );
     }
 }

@@ -159,6 +159,7 @@ impl Prepared {
             counters: Vec::new(),
             load_work: Vec::new(),
             cpu_utilisation: None,
+            cpu_own: None,
             steal: None,
             started: None,
             ended: None,

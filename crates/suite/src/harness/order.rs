@@ -27,5 +27,7 @@ pub(super) struct PartOrder {
 /// Whether a part has shown that it works.
 pub(super) fn has_worked(entry: &LoadEntry, counters: &SharedCounters) -> bool {
     let worked = |counter| counters.sum(CONTROL_LINE + 1, counter) > 0;
-    counters.get(CONTROL_LINE, READY) > 0 || (0..entry.counters.len()).any(worked)
+    // A command that fails has used CPU time too.
+    let shows = entry.steady_from().unwrap_or(entry.counters.len());
+    counters.get(CONTROL_LINE, READY) > 0 || (0..shows).any(worked)
 }

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use punctual_core::schema::{LoadWork, WorkCounter};
+use punctual_core::stats::{Pace, Pauses};
 use punctual_sys::error;
 use punctual_sys::shared::SharedCounters;
 
@@ -13,7 +14,7 @@ use super::context::{LoadContext, PartSample};
 use super::order::{PartOrder, has_worked};
 use super::spec::PartSpec;
 use super::status::Status;
-use super::worker::{CONTROL_LINE, Params, RESTARTS};
+use super::worker::{CONTROL_LINE, DEATHS, GONE_NS, Params, RESTARTS, nanoseconds};
 use crate::knobs::remove_scratch;
 use crate::registry::load::{Form, LoadEntry, Machine};
 
@@ -28,10 +29,18 @@ pub(super) struct Part {
     params: Params,
     running: Option<Running>,
     trouble: Option<String>,
-    /// Counters and restarts when the measurement began.
-    base: (Vec<u64>, u64),
+    base: Base,
     last: Vec<u64>,
     idle: Duration,
+    pauses: Pauses,
+}
+
+/// What had been counted when the measurement began.
+#[derive(Debug, Default)]
+struct Base {
+    counts: Vec<u64>,
+    restarts: u64,
+    deaths: u64,
 }
 
 #[derive(Debug)]
@@ -41,6 +50,10 @@ struct Running {
     scratch: Option<PathBuf>,
     status: Status,
     alive: bool,
+    /// When it was found to be given up or lost.
+    gone_since: Option<Instant>,
+    /// Its supervisor ended without saying why.
+    lost: bool,
 }
 
 impl Part {
@@ -52,9 +65,10 @@ impl Part {
             params: Params::new(),
             running: None,
             trouble: None,
-            base: (vec![0; spec.entry.counters.len()], 0),
+            base: Base { counts: vec![0; spec.entry.counters.len()], ..Base::default() },
             last: vec![0; spec.entry.counters.len()],
             idle: Duration::ZERO,
+            pauses: pauses(spec.entry),
         };
         if let Err(reason) = part.launch(spec, machine, context) {
             part.trouble = Some(reason);
@@ -95,6 +109,8 @@ impl Part {
                     scratch,
                     status: Status::default(),
                     alive: true,
+                    gone_since: None,
+                    lost: false,
                 });
                 Ok(())
             }
@@ -143,6 +159,7 @@ impl Part {
     pub(super) fn give_up(&mut self, reason: String) {
         if let Some(running) = &mut self.running {
             running.alive = false;
+            running.gone_since = Some(Instant::now());
             running.held.end();
             // The supervisor's own message says more.
             self.trouble.get_or_insert(reason);
@@ -152,6 +169,23 @@ impl Part {
     fn restarts(&self) -> u64 {
         let running = self.running.as_ref();
         running.map_or(0, |running| running.counters.get(CONTROL_LINE, RESTARTS))
+    }
+
+    fn deaths(&self) -> u64 {
+        let count = |running: &Running| {
+            running.counters.get(CONTROL_LINE, DEATHS).saturating_add(u64::from(running.lost))
+        };
+        self.running.as_ref().map_or(0, count)
+    }
+
+    /// The longest time for which it was gone in the `measured` time until now.
+    fn gone(&self, measured: Duration) -> Duration {
+        let Some(running) = &self.running else {
+            return if matches!(self.entry.form, Form::Idle) { Duration::ZERO } else { measured };
+        };
+        let longest = Duration::from_nanos(running.counters.get(CONTROL_LINE, GONE_NS));
+        let until_now = running.gone_since.map_or(Duration::ZERO, |since| since.elapsed());
+        longest.max(until_now).min(measured)
     }
 
     fn counts(&self) -> Vec<u64> {
@@ -165,16 +199,25 @@ impl Part {
     /// Counts from now on.
     pub(super) fn mark_start(&mut self) {
         self.last = self.counts();
-        self.base = (self.last.clone(), self.restarts());
+        self.base =
+            Base { counts: self.last.clone(), restarts: self.restarts(), deaths: self.deaths() };
         self.idle = Duration::ZERO;
+        self.pauses = pauses(self.entry);
+        if let Some(running) = &self.running {
+            running.counters.clear(CONTROL_LINE, GONE_NS);
+        }
     }
 
     /// Checks the status pipe and the counters; `elapsed` is the time since the last call.
     pub(super) fn sample(&mut self, elapsed: Duration) -> PartSample {
         self.poll();
         let counts = self.counts();
-        if !counts.is_empty() && counts == self.last {
-            self.idle += elapsed;
+        if !counts.is_empty() {
+            if counts == self.last {
+                self.idle += elapsed;
+            }
+            let from = self.entry.steady_from().unwrap_or(0);
+            self.pauses.visit(nanoseconds(elapsed), counts.get(from..) != self.last.get(from..));
         }
         self.last.clone_from(&counts);
         let names = self.entry.counters.iter().copied();
@@ -213,6 +256,8 @@ impl Part {
             return;
         }
         running.alive = false;
+        running.gone_since = Some(Instant::now());
+        running.lost = !gave_up;
         running.held.end();
         if !gave_up {
             let exit = running.held.supervisor.try_wait().ok().flatten();
@@ -227,11 +272,12 @@ impl Part {
         let _ = self.end();
     }
 
-    /// Reads the counters, ends every process and returns the work done in `measured`.
+    /// Ends every process and returns the work done in `measured`, as of the last sample.
     pub(super) fn stop(&mut self, measured: Duration) -> LoadWork {
-        self.poll();
         let counts = self.counts();
-        let restarts = self.restarts() - self.base.1;
+        let restarts = self.restarts().saturating_sub(self.base.restarts);
+        let deaths = self.deaths().saturating_sub(self.base.deaths);
+        let gone = self.gone(measured);
         let containment = self
             .running
             .as_ref()
@@ -246,13 +292,17 @@ impl Part {
             let per_second = if seconds > 0.0 { total as f64 / seconds } else { 0.0 };
             WorkCounter { name: (*name).to_owned(), total, per_second }
         };
-        let counters = self.entry.counters.iter().zip(counts).zip(&self.base.0);
+        let counters = self.entry.counters.iter().zip(counts).zip(&self.base.counts);
         LoadWork {
             load: self.entry.name.to_owned(),
             params: std::mem::take(&mut self.params),
             counters: counters.map(work).collect(),
             idle_seconds: (self.idle + Duration::from_millis(500)).as_secs(),
             restarts,
+            deaths,
+            gone_ns: nanoseconds(gone),
+            idle_ns: self.pauses.idle_ns(),
+            unit_ns: self.pauses.unit_ns(),
             containment,
             trouble: self.trouble.take(),
         }
@@ -279,6 +329,10 @@ impl Drop for Part {
     fn drop(&mut self) {
         let _ = self.end();
     }
+}
+
+fn pauses(entry: &LoadEntry) -> Pauses {
+    Pauses::new(if entry.steady_from().is_some() { Pace::Steady } else { Pace::Units })
 }
 
 fn make_scratch(parent: &Path, context: &mut LoadContext<'_>) -> Result<PathBuf, String> {

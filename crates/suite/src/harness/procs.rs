@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use punctual_sys::limits;
 use punctual_sys::process::{self, Pid};
 
-use crate::procfs::Stat;
+use crate::procfs::{Stat, values};
 
 /// Variable in the environment of every process of a load.
 pub(super) const MARKER: &str = "PUNCTUAL_LOAD";
@@ -49,14 +49,47 @@ fn own_pid() -> Option<Pid> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }
 
-/// CPU time of all living descendants of the caller and of the children they have reaped.
-pub(crate) fn descendants_cpu_time() -> Duration {
+/// What processes have used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time.
+    pub(crate) cpu: Duration,
+    /// Bytes that system calls read and wrote, from whatever kind of file; 0 if the kernel does
+    /// not count them (`CONFIG_TASK_IO_ACCOUNTING`).
+    pub(crate) io_bytes: u64,
+}
+
+/// What all living descendants of the caller and the children they have reaped have used.
+pub(crate) fn descendants_usage() -> Usage {
     let Some(own) = own_pid() else {
-        return Duration::ZERO;
+        return Usage::default();
     };
-    let all = all(Path::new("/proc"));
-    let ticks: u64 = below(own, &all).iter().map(|pid| all[pid].cpu_ticks).sum();
-    Duration::from_millis(ticks * 1000 / limits::clock_ticks_per_second())
+    let proc = Path::new("/proc");
+    let all = all(proc);
+    let descendants = below(own, &all);
+    let ticks: u64 = descendants.iter().map(|pid| all[pid].cpu_ticks).sum();
+    let io = descendants.iter().map(|pid| io_bytes(&proc.join(pid.to_string())));
+    Usage {
+        cpu: Duration::from_millis(ticks * 1000 / limits::clock_ticks_per_second()),
+        io_bytes: io.fold(0, u64::saturating_add),
+    }
+}
+
+/// I/O of the children that the caller has reaped, bytes: the kernel adds it to that of the
+/// process, but not to that of its threads.
+pub(crate) fn reaped_io_bytes() -> u64 {
+    let own = Path::new("/proc/self");
+    // Read first: the threads' own reading of /proc counts too.
+    let process = io_bytes(own);
+    let threads = fs::read_dir(own.join("task")).into_iter().flatten().flatten();
+    threads.fold(process, |rest, thread| rest.saturating_sub(io_bytes(&thread.path())))
+}
+
+/// `rchar` and `wchar` of a process or thread (proc_pid_io(5)); 0 if they cannot be read.
+fn io_bytes(folder: &Path) -> u64 {
+    let text = fs::read_to_string(folder.join("io")).unwrap_or_default();
+    let numbers = ["rchar", "wchar"].into_iter().flat_map(|key| values(&text, key));
+    numbers.fold(0, |sum: u64, number| sum.saturating_add(number.parse().unwrap_or(0)))
 }
 
 /// Kills and reaps all descendants of the caller, which must be a subreaper and see its own

@@ -120,6 +120,8 @@ impl LoadSet {
     /// [`LoadSet::mark_start`].
     #[must_use]
     pub fn stop(mut self) -> Vec<LoadWork> {
+        // The last stretch of work, and what ended a part within it.
+        self.sample();
         let measured = self.measured_since.elapsed();
         let parts = self.parts.iter_mut();
         parts.map(|part| part.stop(measured)).collect()

@@ -15,7 +15,9 @@ use punctual_sys::shared::SharedCounters;
 use super::containment::kill_cgroup;
 use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::procs::kill_descendants;
-use super::worker::{CANNOT_START, CONTROL_LINE, RESTARTS, Worker, finish, report};
+use super::worker::{
+    CANNOT_START, CONTROL_LINE, DEATHS, GONE_NS, RESTARTS, Worker, finish, nanoseconds, report,
+};
 use crate::loads::{compile, find};
 use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, PartForm};
@@ -94,7 +96,8 @@ impl Supervision {
         fd::set_nonblocking(io::stdout().as_fd()).map_err(plain)?;
         let events = process::child_events().map_err(plain)?;
         let mut leader = Some(self.start().map_err(plain)?);
-        let mut restart_at = Instant::now();
+        let mut gone_since = Instant::now();
+        let mut restart_at = gone_since;
         loop {
             let timeout = match &leader {
                 Some(_) => Duration::from_secs(60),
@@ -111,12 +114,17 @@ impl Supervision {
             }
             while let Ok(Some((pid, exit))) = process::try_wait_any() {
                 if let Some(ended) = leader.take_if(|leader| leader.pid == pid) {
+                    gone_since = Instant::now();
+                    // No load ends by itself: a leader that has ended has died.
+                    self.counters.add(CONTROL_LINE, DEATHS, 1);
                     restart_at = Instant::now() + self.after(ended, exit)?;
                 }
             }
             if leader.is_none() && Instant::now() >= restart_at {
                 self.counters.add(CONTROL_LINE, RESTARTS, 1);
                 leader = Some(self.start().map_err(plain)?);
+                let gone_ns = nanoseconds(gone_since.elapsed());
+                self.counters.raise(CONTROL_LINE, GONE_NS, gone_ns);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
@@ -21,6 +22,11 @@ pub(super) const CONTROL_LINE: usize = 0;
 pub(super) const READY: usize = 0;
 /// Counter of the control line: how often it ended and was restarted.
 pub(super) const RESTARTS: usize = 1;
+
+/// Counter of the control line: how often it died.
+pub(super) const DEATHS: usize = 2;
+/// Counter of the control line: the longest time for which it was gone, ns.
+pub(super) const GONE_NS: usize = 3;
 
 /// Exit status of a worker that failed.
 pub(super) const FAILED: i32 = 1;
@@ -138,9 +144,10 @@ impl<'a> Worker<'a> {
         self.counters.add(CONTROL_LINE, READY, 1);
     }
 
-    /// Reports a restart of something that ends by design.
-    pub fn restarted(&self) {
+    /// Reports a restart of something that ends by design, and how long it was gone.
+    pub fn restarted(&self, gone: Duration) {
         self.counters.add(CONTROL_LINE, RESTARTS, 1);
+        self.counters.raise(CONTROL_LINE, GONE_NS, nanoseconds(gone));
     }
 
     /// Forks a worker with separate counters. It is killed when this process ends.
@@ -188,6 +195,10 @@ impl<'a> Worker<'a> {
             Err(error) => LoadError::io("wait", &error),
         })
     }
+}
+
+pub(super) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn worker_ended(exit: Exit) -> LoadError {

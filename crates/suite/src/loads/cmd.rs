@@ -12,17 +12,18 @@ use std::time::{Duration, Instant};
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::{fd, limits};
 
-use crate::harness::procs::descendants_cpu_time;
+use crate::harness::procs::{descendants_usage, reaped_io_bytes};
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 const RUNS: usize = 0;
 const CPU_MS: usize = 1;
+const IO_BYTES: usize = 2;
 /// A command that has run this long counts as started.
 const STARTED: Duration = Duration::from_millis(300);
-/// How often CPU time is read: often enough for one figure per second.
-const CPU_PERIOD: Duration = Duration::from_millis(400);
+/// How often CPU time and I/O are read: often enough for one figure per second.
+const PERIOD: Duration = Duration::from_millis(400);
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "cmd",
@@ -31,7 +32,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            it and everything it left in the background have ended. Everything after the colon is \
            the command. Its input is empty and its output is dropped, except the last line on \
            stderr, which is reported as the reason if it fails. It counts successful runs and the \
-           CPU time of the whole process tree. A command that fails immediately five times in a \
+           CPU time and I/O (bytes that system calls read and wrote) of the whole process tree; \
+           without either for 5 s it counts as idle. A command that fails immediately five times in a \
            row is given up. /proc shows the machine's processes under other PIDs than the command \
            sees. Similar to rteval and jitterdebugger -c.",
     main_param: "command",
@@ -41,9 +43,14 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
         default: Default::Required,
         help: "what sh -c runs",
     }],
-    counters: &["runs", "cpu-ms"],
+    counters: &["runs", "cpu-ms", "io-bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve: nothing_to_resolve, scratch: false, run }),
+    form: Form::Part(PartForm {
+        resolve: nothing_to_resolve,
+        scratch: false,
+        steady_from: Some(CPU_MS),
+        run,
+    }),
 };
 
 fn is_command(text: &str) -> Result<(), String> {
@@ -58,16 +65,23 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let failed = |error| LoadError::io("adopting orphans", &error);
     // Background processes that the command leaves belong to its run.
     process::become_subreaper().map_err(failed)?;
-    let mut meter = CpuMeter::default();
+    let mut meter = Meter::default();
+    let mut ended = None;
     loop {
-        run_once(worker, command, &mut meter)?;
+        run_once(worker, command, &mut meter, ended)?;
         worker.add(RUNS, 1);
-        worker.restarted();
+        ended = Some(Instant::now());
     }
 }
 
-/// Runs the command until it and all its descendants have ended.
-fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<(), LoadError> {
+/// Runs the command until it and all its descendants have ended. `ended` is when the run before
+/// this one did.
+fn run_once(
+    worker: &Worker<'_>,
+    command: &str,
+    meter: &mut Meter,
+    ended: Option<Instant>,
+) -> Result<(), LoadError> {
     let events = process::child_events().map_err(|error| LoadError::io("signalfd", &error))?;
     let mut shell = Command::new("/bin/sh")
         .arg("-c")
@@ -78,6 +92,9 @@ fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<
         .process_group(0)
         .spawn()
         .map_err(|error| LoadError::io("/bin/sh", &error))?;
+    if let Some(ended) = ended {
+        worker.restarted(ended.elapsed());
+    }
     let last_words = shell.stderr.take().map(listen);
     let pid = Pid::try_from(shell.id()).unwrap_or(0);
     let started = Instant::now();
@@ -89,20 +106,20 @@ fn run_once(worker: &Worker<'_>, command: &str, meter: &mut CpuMeter) -> Result<
             }
             Ok(Some(_)) => {}
             Ok(None) => {
-                let ready = fd::wait_readable([events.as_fd()], CPU_PERIOD / 4);
+                let ready = fd::wait_readable([events.as_fd()], PERIOD / 4);
                 ready.map_err(|error| LoadError::io("poll", &error))?;
                 fd::drain(events.as_fd());
             }
             // No descendant is left.
             Err(_) => break,
         }
-        meter.read(worker, CPU_PERIOD)?;
+        meter.read(worker, PERIOD)?;
         if !said_ready && started.elapsed() >= STARTED {
             worker.ready();
             said_ready = true;
         }
     }
-    meter.read(worker, CPU_PERIOD)
+    meter.read(worker, PERIOD)
 }
 
 fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) -> LoadError {
@@ -134,26 +151,32 @@ fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
     last
 }
 
-/// Counts the CPU time of the process tree.
+/// Counts the CPU time and the I/O of the process tree.
 #[derive(Debug, Default)]
-struct CpuMeter {
+struct Meter {
     read_at: Option<Instant>,
     counted_ms: u64,
+    counted_bytes: u64,
 }
 
-impl CpuMeter {
+impl Meter {
     fn read(&mut self, worker: &Worker<'_>, period: Duration) -> Result<(), LoadError> {
         if self.read_at.is_some_and(|at| at.elapsed() < period) {
             return Ok(());
         }
         self.read_at = Some(Instant::now());
         let reaped = limits::reaped_cpu_time().map_err(|e| LoadError::io("getrusage", &e))?;
-        let total = reaped + descendants_cpu_time();
-        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
-        // The next call picks up a process that ends between the two readings.
-        let new_ms = total_ms.saturating_sub(self.counted_ms);
-        worker.add(CPU_MS, new_ms);
-        self.counted_ms += new_ms;
+        let usage = descendants_usage();
+        let total_ms = u64::try_from((reaped + usage.cpu).as_millis()).unwrap_or(u64::MAX);
+        let bytes = usage.io_bytes.saturating_add(reaped_io_bytes());
+        for (counter, total, counted) in
+            [(CPU_MS, total_ms, &mut self.counted_ms), (IO_BYTES, bytes, &mut self.counted_bytes)]
+        {
+            // The next call picks up a process that ends between the two readings.
+            let new = total.saturating_sub(*counted);
+            worker.add(counter, new);
+            *counted += new;
+        }
         Ok(())
     }
 }

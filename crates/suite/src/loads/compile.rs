@@ -39,7 +39,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     params: &[jobs("units compiled in parallel"), SCRATCH_DIR],
     counters: &["units"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, run }),
+    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -51,7 +51,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, run }),
+    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

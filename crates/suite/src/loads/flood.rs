@@ -38,7 +38,12 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     }],
     counters: &["packets"],
     needs: &[],
-    form: Form::Part(PartForm { resolve: nothing_to_resolve, scratch: false, run }),
+    form: Form::Part(PartForm {
+        resolve: nothing_to_resolve,
+        scratch: false,
+        steady_from: None,
+        run,
+    }),
 };
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {

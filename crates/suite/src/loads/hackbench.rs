@@ -70,7 +70,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["messages", "bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -32,7 +32,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["processes", "threads"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

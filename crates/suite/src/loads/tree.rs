@@ -30,7 +30,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     }],
     counters: &["entries"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, run }),
+    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {

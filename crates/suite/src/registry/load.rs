@@ -52,6 +52,9 @@ pub struct PartForm {
     pub resolve: fn(&mut Values, &Machine) -> Result<(), String>,
     /// Whether it gets a scratch folder, below its parameter `dir`.
     pub scratch: bool,
+    /// `None`: each counter counts units of work. Otherwise the index of the first counter of
+    /// what goes on all the time, such as CPU time; those before it count events.
+    pub steady_from: Option<usize>,
     /// Does the work, in the leader, until it is killed.
     pub run: fn(&Worker<'_>) -> Result<Infallible, LoadError>,
 }
@@ -133,6 +136,15 @@ impl LoadEntry {
             counters: &[],
             needs: &[],
             form: Form::Planned,
+        }
+    }
+
+    /// Index of the first counter of what goes on all the time, if it has such counters.
+    #[must_use]
+    pub fn steady_from(&self) -> Option<usize> {
+        match self.form {
+            Form::Part(form) => form.steady_from,
+            _ => None,
         }
     }
 
