@@ -1,8 +1,8 @@
 //! Every load for real: it works, it says why it does not, and nothing outlives it.
 //!
 //! The program has a main of its own, since it is also its own supervisors
-//! (`__load`), the process that is killed (`__host`) and, as the user nobody,
-//! the tests without privileges (`__unprivileged`).
+//! (`__load`), the process that is killed (`__host`) and, as the user nobody or as in a
+//! container, the tests with fewer rights (`__unprivileged`, `__contained`).
 
 mod loads_kills;
 mod loads_support;
@@ -16,10 +16,12 @@ use std::time::Duration;
 use loads_kills::*;
 use loads_support::*;
 use punctual_harness::processes::{assert_no_load, load_processes, parent_of, signal_to, stat};
-use punctual_harness::{Folder, Tmpfs, need, programs, root};
+use punctual_harness::{Folder, Tmpfs, need, programs, refused, root, user_namespaces};
 use punctual_suite::harness::Containment;
 use punctual_suite::harness::supervisor::supervisor_main;
 use punctual_suite::loads::LOADS;
+use punctual_sys::process::{Exit, fork_worker, wait};
+use punctual_sys::seccomp::{self, Refusal};
 
 type Test = (&'static str, fn());
 
@@ -29,12 +31,14 @@ const TESTS: &[Test] = &[
     ("a_full_disk_is_named", full_disk),
     ("nothing_outlives_a_kill_of_punctual", kill_of_punctual),
     ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor),
+    ("nothing_outlives_a_kill_of_both_at_once", kill_of_both),
     ("nothing_outlives_a_kill_during_the_start", kill_in_start),
     ("a_part_that_is_killed_starts_again", restarts),
     ("a_part_that_keeps_failing_is_given_up", given_up),
     ("a_drop_ends_everything", dropped),
     ("loads_inherit_nothing_real_time", inheritance),
     ("without_privileges", unprivileged),
+    ("in_a_container", contained),
 ];
 
 const UNPRIVILEGED: &[Test] = &[
@@ -43,11 +47,21 @@ const UNPRIVILEGED: &[Test] = &[
     ("a_composite_names_the_part_that_is_missing", composite_with_trouble),
     ("nothing_outlives_a_kill_of_punctual", kill_of_punctual_as_nobody),
     ("nothing_outlives_a_kill_of_the_supervisor", kill_of_supervisor_as_nobody),
+    ("nothing_outlives_a_kill_of_both_at_once", kill_of_both_as_nobody),
+];
+
+/// With the rights and the system calls of a Docker container with SYS_NICE.
+const CONTAINED: &[Test] = &[
+    ("no_namespace_can_be_made_and_the_step_is_named", refused_namespaces),
+    ("loads_work_without_namespaces", every_load_works_contained),
+    ("a_process_with_threads_does_not_fork", threads_do_not_fork),
 ];
 
 const ROOT: [Containment; 3] =
     [Containment::PidNamespace, Containment::Cgroup, Containment::Subreaper];
-const NOBODY: [Containment; 2] = [Containment::UserNamespace, Containment::Subreaper];
+/// The capabilities that Docker leaves to root by default, with `--cap-add SYS_NICE`.
+const DOCKER: &str = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,\
+                      +net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap,+sys_nice";
 
 /// Counters of what not every machine has: direct writes, and swap.
 const MAY_BE_ZERO: [&str; 2] = ["direct-bytes", "major-faults"];
@@ -67,6 +81,10 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some("__unprivileged") => run(UNPRIVILEGED, &[]),
+        Some("__contained") => {
+            seccomp::refuse(&Refusal::of_docker()).unwrap();
+            run(CONTAINED, &[])
+        }
         _ => run(TESTS, &args),
     }
 }
@@ -204,7 +222,10 @@ fn restarts() {
         set.mark_start();
         let all = load_processes(own);
         let of = |parent| all.iter().copied().find(|pid| parent_of(*pid) == Some(parent));
-        let leader = of(of(own).unwrap()).unwrap();
+        // A watcher beside it has no children.
+        let supervisor = of(own).unwrap();
+        let below = all.iter().copied().filter(|pid| parent_of(*pid) == Some(supervisor));
+        let leader = below.into_iter().find(|pid| of(*pid).is_some()).unwrap();
         signal_to(leader, "KILL");
         let before = sample_until(&mut set, name, |parts| parts[0].restarts == 1);
         let done = before[0].counters[0].1;
@@ -257,7 +278,9 @@ fn inheritance() {
     let host = Host::start(&before, "hackbench:1", Containment::PidNamespace, &scratch);
     assert_eq!(host.ready, "ready\n");
     assert_eq!(stat(host.pid()).unwrap()[38], "1", "the host is not SCHED_FIFO");
-    let nice = &stat(std::process::id()).unwrap()[16];
+    // Only what a caller may want of its loads is passed on: nice values above 0.
+    let nice: i32 = stat(std::process::id()).unwrap()[16].parse().unwrap();
+    let nice = nice.max(0).to_string();
     let mut seen = 0;
     for pid in load_processes(host.pid()) {
         // Those that have ended meanwhile are left out.
@@ -270,7 +293,7 @@ fn inheritance() {
         };
         let slack = fs::read_to_string(format!("/proc/{pid}/timerslack_ns"));
         // Fields 41, 40 and 19 of proc(5): policy, real-time priority, nice.
-        assert_eq!((&*stat[38], &*stat[37], &stat[16]), ("0", "0", nice));
+        assert_eq!((&*stat[38], &*stat[37], &stat[16]), ("0", "0", &nice));
         assert_eq!(slack.unwrap_or("50000\n".into()).trim(), "50000");
         assert!(["999", "1000"].contains(&score.trim()), "{score}");
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -291,8 +314,65 @@ fn unprivileged() {
     assert!(status.unwrap().success());
 }
 
+/// What contains a load of nobody here, the strongest first.
+fn nobody() -> Vec<Containment> {
+    let namespace = user_namespaces().is_ok().then_some(Containment::UserNamespace);
+    namespace.into_iter().chain([Containment::Subreaper]).collect()
+}
+
+fn contained() {
+    need!(root());
+    need!(programs(&["setpriv"]));
+    let own = std::env::current_exe().unwrap();
+    let caps = [format!("--bounding-set={DOCKER}"), "--inh-caps=-all".to_owned()];
+    let status = Command::new("setpriv").args(caps).arg(own).arg("__contained").status();
+    assert!(status.unwrap().success());
+}
+
+fn refused_namespaces() {
+    let scratch = Scratch::new("refused");
+    for containment in [Containment::PidNamespace, Containment::UserNamespace] {
+        let error = start("copy", &scratch, &[containment]).unwrap_err();
+        let name = containment.name();
+        let expected = format!("copy: no supervisor ({name}: clone: Operation not permitted)");
+        assert_eq!(error, expected);
+    }
+}
+
+fn every_load_works_contained() {
+    for text in ["paper", "process", "disk:size=4M,reserve=0", "hackbench:1,mode=thread", ESCAPING]
+    {
+        let scratch = Scratch::new("contained");
+        let mut set = start(text, &scratch, &Containment::ALL).unwrap();
+        set.mark_start();
+        std::thread::sleep(Duration::from_secs(1));
+        for part in set.stop() {
+            assert!(["cgroup", "subreaper"].contains(&&*part.containment), "{part:?}");
+            assert_eq!((part.trouble, part.deaths), (None, 0), "{text}");
+            let worked = part.counters.iter().any(|counter| counter.total > 0);
+            assert!(worked || text == ESCAPING, "{text}: {:?}", part.counters);
+        }
+        assert_no_load(std::process::id(), Duration::ZERO, text);
+    }
+}
+
+fn threads_do_not_fork() {
+    // This first: /proc shows a thread for a moment after it was joined.
+    let pid = fork_worker(|| 7).unwrap();
+    assert_eq!(wait(pid).unwrap(), Exit::Code(7));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let error = fork_worker(|| 0).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        });
+    });
+}
+
 fn user_namespace() {
     assert!(root().is_err());
+    if let Err(reason) = user_namespaces() {
+        return refused(&reason);
+    }
     let scratch = Scratch::new("namespace");
     let set = start("copy", &scratch, &Containment::ALL).unwrap();
     assert_eq!(set.stop()[0].containment, "user-namespace");
@@ -310,18 +390,18 @@ fn every_load_works_as_nobody() {
         if PRIVILEGED.contains(&text.as_str()) {
             continue;
         }
-        check_load(&text, &NOBODY);
+        check_load(&text, &nobody());
     }
 }
 
 fn composite_with_trouble() {
     let scratch = Scratch::new("composite");
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let refused = start("flood", &scratch, &NOBODY).err();
+    let refused = start("flood", &scratch, &nobody()).err();
     let error = need!(refused.ok_or("nobody may ping here: see net.ipv4.ping_group_range"));
     let expected = "flood: needs a raw or ping socket (root, or net.ipv4.ping_group_range)";
     assert!(error.starts_with(expected), "{error}");
-    let mut set = start("paper", &scratch, &NOBODY).unwrap();
+    let mut set = start("paper", &scratch, &nobody()).unwrap();
     set.mark_start();
     std::thread::sleep(Duration::from_secs(1));
     let work = set.stop();

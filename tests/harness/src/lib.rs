@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub use ended::{Ended, end_of, text, waited};
 pub use folder::{Folder, MARK};
 pub use mounts::{Namespace, Tmpfs};
-pub use needs::{programs, release, root, skipped};
+pub use needs::{programs, refused, release, root, skipped, user_namespaces};
 pub use place::Place;
 pub use runs::{cell_file, conditions, count, edit, make_virtual, run_json};
 pub use usage::{Usage, has_time, megabytes, usage};

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, io, thread};
 
 use crate::sources;
@@ -13,6 +14,27 @@ pub fn skipped(reason: &str) {
     let thread = thread::current();
     // Written past the capture of the test's output: a skip is never silent.
     let _ = writeln!(io::stderr(), "skipped: {}: {reason}", thread.name().unwrap_or("a test"));
+}
+
+/// Prints why a test is skipped that no preparation could make possible here: the machine
+/// refuses what it needs. No failure under `CI`.
+pub fn refused(reason: &str) {
+    let thread = thread::current();
+    let _ = writeln!(io::stderr(), "skipped: {}: {reason}", thread.name().unwrap_or("a test"));
+}
+
+/// Whether this user can make a user namespace with a PID namespace in it.
+pub fn user_namespaces() -> Result<(), String> {
+    let words = ["--user", "--pid", "--fork", "true"];
+    let made = Command::new("unshare").args(words).output();
+    let made = made.map_err(|error| format!("unshare: {error}; run make deps"))?;
+    let said = String::from_utf8_lossy(&made.stderr);
+    let reason = format!(
+        "this machine refuses user namespaces (user.max_user_namespaces, \
+         kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns): {}",
+        said.trim()
+    );
+    if made.status.success() { Ok(()) } else { Err(reason) }
 }
 
 /// The release binary: `PUNCTUAL_RELEASE`, else where `make build` puts it.

@@ -18,6 +18,7 @@ pub mod set;
 pub mod spec;
 mod status;
 pub mod supervisor;
+mod watcher;
 pub mod worker;
 
 pub use punctual_sys::process::containment::Containment;

@@ -92,16 +92,17 @@ fn io_bytes(folder: &Path) -> u64 {
     numbers.fold(0, |sum: u64, number| sum.saturating_add(number.parse().unwrap_or(0)))
 }
 
-/// Kills and reaps all descendants of the caller, which must be a subreaper and see its own
-/// PID namespace in /proc. False if any is still alive after `limit`.
-pub(super) fn kill_descendants(limit: Duration) -> bool {
+/// Kills and reaps all descendants of the caller but `spared`, which has none itself. The
+/// caller must be a subreaper and see its own PID namespace in /proc. False if any is still
+/// alive after `limit`.
+pub(super) fn kill_descendants(spared: Option<Pid>, limit: Duration) -> bool {
     let Some(own) = own_pid() else { return false };
     until(limit, || {
         while let Ok(Some(_)) = process::try_wait_any() {}
         let all = all(Path::new("/proc"));
         let mut left = false;
         for pid in below(own, &all) {
-            if !all[&pid].ended {
+            if !all[&pid].ended && Some(pid) != spared {
                 left = true;
                 let same = || is_below(own, pid);
                 let _ = process::kill_if(pid, same);

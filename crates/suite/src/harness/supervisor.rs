@@ -15,6 +15,7 @@ use punctual_sys::shared::SharedCounters;
 use super::containment::kill_cgroup;
 use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::procs::kill_descendants;
+use super::watcher;
 use super::worker::{
     CANNOT_START, CONTROL_LINE, DEATHS, GONE_NS, RESTARTS, Worker, finish, nanoseconds, report,
 };
@@ -65,6 +66,7 @@ struct Supervision {
     containment: Containment,
     counters: SharedCounters,
     failures: u32,
+    watcher: Option<Pid>,
 }
 
 impl Supervision {
@@ -81,7 +83,7 @@ impl Supervision {
         let counters = inherited_shared()
             .and_then(SharedCounters::open)
             .map_err(|error| format!("not started by punctual: {error}"))?;
-        Ok(Self { order, entry, values, part, containment, counters, failures: 0 })
+        Ok(Self { order, entry, values, part, containment, counters, failures: 0, watcher: None })
     }
 
     /// Runs until the lifeline closes. An error is the reason for giving up.
@@ -96,6 +98,7 @@ impl Supervision {
         fd::set_nonblocking(io::stdout().as_fd()).map_err(plain)?;
         let events = process::child_events().map_err(plain)?;
         let mut leader = Some(self.start().map_err(plain)?);
+        self.watch().map_err(plain)?;
         let mut gone_since = Instant::now();
         let mut restart_at = gone_since;
         loop {
@@ -113,6 +116,12 @@ impl Supervision {
                 fd::drain(events.as_fd());
             }
             while let Ok(Some((pid, exit))) = process::try_wait_any() {
+                if self.watcher == Some(pid)
+                    && let Err(error) = self.watch()
+                {
+                    self.watcher = None;
+                    report(&format!("{TROUBLE}no watcher: {error}"));
+                }
                 if let Some(ended) = leader.take_if(|leader| leader.pid == pid) {
                     gone_since = Instant::now();
                     // No load ends by itself: a leader that has ended has died.
@@ -127,6 +136,17 @@ impl Supervision {
                 self.counters.raise(CONTROL_LINE, GONE_NS, gone_ns);
             }
         }
+    }
+
+    /// Starts the watcher, which ends the load if punctual and this process are killed at once.
+    /// A PID namespace needs none.
+    fn watch(&mut self) -> io::Result<()> {
+        if self.containment.is_namespace() {
+            return Ok(());
+        }
+        let watched = process::fork_watcher(|| watcher::main(&self.order));
+        self.watcher = Some(watched?);
+        Ok(())
     }
 
     fn start(&self) -> io::Result<Leader> {
@@ -174,7 +194,7 @@ impl Supervision {
 
     fn kill_rest(&self) -> bool {
         if !self.containment.is_namespace() {
-            return kill_descendants(KILL_LIMIT);
+            return kill_descendants(self.watcher, KILL_LIMIT);
         }
         let _ = process::kill_rest_of_namespace();
         super::procs::until(KILL_LIMIT, || {
@@ -194,7 +214,7 @@ impl Supervision {
             // This process is in the cgroup too.
             kill_cgroup(cgroup);
         } else if self.containment == Containment::Subreaper {
-            kill_descendants(KILL_LIMIT);
+            kill_descendants(None, KILL_LIMIT);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! SIGKILL at any moment, of punctual and of a supervisor: nothing lives on.
 
+use std::process::Command;
 use std::time::Duration;
 
 use punctual_harness::processes::{
@@ -9,7 +10,7 @@ use punctual_suite::harness::Containment;
 use punctual_suite::loads::LOADS;
 
 use crate::loads_support::*;
-use crate::{NOBODY, PRIVILEGED, ROOT};
+use crate::{PRIVILEGED, ROOT, nobody};
 
 /// How long a process may outlive what was killed.
 const SURVIVAL: Duration = Duration::from_secs(2);
@@ -69,7 +70,32 @@ pub fn kill_of_punctual() {
 }
 
 pub fn kill_of_punctual_as_nobody() {
-    kill_hosts(&NOBODY, &escaping(|name| !PRIVILEGED.contains(&name)));
+    kill_hosts(&nobody(), &escaping(|name| !PRIVILEGED.contains(&name)));
+}
+
+/// SIGKILLs a host and its supervisor at the same time, so that neither can end the rest.
+fn kill_both(containments: &[Containment]) {
+    for &containment in containments {
+        let name = containment.name();
+        let scratch = Scratch::new("both");
+        let host = Host::start(&[], ESCAPING, containment, &scratch);
+        assert_eq!(host.ready, "ready\n", "{name}");
+        let all = load_processes(host.pid());
+        let supervisor = all.iter().find(|pid| parent_of(**pid) == Some(host.pid())).unwrap();
+        assert!(all.len() > 4, "{name}: {:?}", load_commands(host.pid()));
+        let pids = [host.pid(), *supervisor].map(|pid| pid.to_string());
+        let status = Command::new("kill").arg("-KILL").args(pids).status().unwrap();
+        assert!(status.success());
+        assert_no_load(host.pid(), SURVIVAL, name);
+    }
+}
+
+pub fn kill_of_both() {
+    kill_both(&ROOT);
+}
+
+pub fn kill_of_both_as_nobody() {
+    kill_both(&nobody());
 }
 
 /// SIGKILLs the supervisor of one of two parts.
@@ -98,5 +124,5 @@ pub fn kill_of_supervisor() {
 }
 
 pub fn kill_of_supervisor_as_nobody() {
-    kill_supervisors(&NOBODY);
+    kill_supervisors(&nobody());
 }

@@ -15,11 +15,14 @@ pub enum Containment {
     PidNamespace,
     /// The same inside a user namespace, for unprivileged users.
     UserNamespace,
-    /// A cgroup v2 folder without controllers, ended through `cgroup.kill`.
+    /// A cgroup v2 folder without controllers, ended through `cgroup.kill` by punctual, by the
+    /// supervisor or by its watcher, a second process that sees punctual end. If all three are
+    /// killed with SIGKILL at once, processes of a `cmd:` load survive.
     Cgroup,
-    /// The supervisor adopts orphans and kills its descendants when the lifeline closes. If
-    /// punctual and the supervisor are both killed with SIGKILL at the same time, processes of
-    /// a `cmd:` load survive.
+    /// The supervisor adopts orphans and kills its descendants when the lifeline closes. If it
+    /// is killed with punctual, its watcher kills what has the load's variable in its
+    /// environment: processes of a `cmd:` load that have cleared it survive, and all of them if
+    /// the watcher is killed too.
     Subreaper,
 }
 
