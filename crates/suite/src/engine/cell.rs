@@ -6,6 +6,7 @@ use punctual_core::stats::Limits;
 use punctual_core::verdict::{judge_cell, judge_threads};
 use punctual_sys::affinity;
 
+use super::beside;
 use super::body::Body;
 use super::cost::CostBody;
 use super::environment::Environment;
@@ -13,6 +14,7 @@ use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
 use super::outcome::{failed, note, note_break, note_load, note_others, write};
 use super::prepared::{Measures, Prepared};
+use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
 use crate::harness::set::LoadSet;
 use crate::registry::need::unmet;
@@ -67,6 +69,7 @@ fn measure(
     run.cells[number].load_work = load.described();
     // A failure here repeats after the cell, and is reported then.
     let _ = environment.store.write_run(run);
+    let beside_before = run.conditions.iter().any(|one| one.id == beside::ID);
     let cpus = f64::from(run.board.cpus.max(1));
     let cell = &mut run.cells[number];
     let mut body = match body(environment, plan, prepared) {
@@ -117,6 +120,9 @@ fn measure(
     note_load(cell);
     if !simulated {
         note_others(cell);
+        // One that started meanwhile; the run's conditions name one that was there before.
+        let beside = beside::condition(&FactsRoot::live().path("proc"));
+        cell.conditions.extend(beside.filter(|_| !beside_before));
     }
     write(cell, files, &records, environment.store);
     Ok(Ok(()))

@@ -14,6 +14,7 @@ use punctual_sys::memory;
 use punctual_sys::signal::Signals;
 
 mod api;
+mod beside;
 mod body;
 mod cell;
 mod collector;
@@ -95,6 +96,7 @@ pub fn run(
         conditions: conditions(&facts, &privileges, options, dma_latency.as_ref().err()),
         ..described
     };
+    run.conditions.extend(beside::condition(&FactsRoot::live().path("proc")));
     add_facts(&mut run, &clock_cost, &privileges, options);
     let (mut run, mut store) = match &options.continued {
         None => (run, RunDir::create(&dir).map_err(wrong)?),
