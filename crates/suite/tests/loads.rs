@@ -20,8 +20,10 @@ use punctual_harness::{Folder, Tmpfs, need, programs, refused, root, user_namesp
 use punctual_suite::harness::Containment;
 use punctual_suite::harness::supervisor::supervisor_main;
 use punctual_suite::loads::LOADS;
+use punctual_sys::error::text;
 use punctual_sys::process::{Exit, fork_worker, wait};
-use punctual_sys::seccomp::{self, Refusal};
+use punctual_sys::seccomp::{self, Refusal, TIMER_CREATE, TIMERFD_CREATE};
+use punctual_sys::timer::{PosixTimer, TimerFd};
 
 type Test = (&'static str, fn());
 
@@ -55,6 +57,7 @@ const CONTAINED: &[Test] = &[
     ("no_namespace_can_be_made_and_the_step_is_named", refused_namespaces),
     ("loads_work_without_namespaces", every_load_works_contained),
     ("a_process_with_threads_does_not_fork", threads_do_not_fork),
+    ("a_system_call_that_is_refused_is_named", refused_calls),
 ];
 
 const ROOT: [Containment; 3] =
@@ -366,6 +369,19 @@ fn threads_do_not_fork() {
             assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
         });
     });
+}
+
+fn refused_calls() {
+    // What the kernel says if the user's limit of pending signals is reached.
+    let call = |call| Refusal { call, bits: 0, errno: 11 };
+    let calls = [TIMER_CREATE, TIMERFD_CREATE].map(call);
+    seccomp::refuse(&calls).unwrap();
+    let said = |error: std::io::Error| text(&error);
+    let unavailable = "Resource temporarily unavailable";
+    let posix = PosixTimer::new(1, 1).map(drop).map_err(said);
+    assert_eq!(posix, Err(format!("timer_create: {unavailable}")));
+    let timerfd = TimerFd::new(1, 1).map(drop).map_err(said);
+    assert_eq!(timerfd, Err(format!("timerfd_create: {unavailable}")));
 }
 
 fn user_namespace() {

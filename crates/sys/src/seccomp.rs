@@ -5,6 +5,11 @@ use std::io;
 
 use crate::error::called;
 
+/// Number of timer_create(2).
+pub const TIMER_CREATE: libc::c_long = libc::SYS_timer_create;
+/// Number of timerfd_create(2).
+pub const TIMERFD_CREATE: libc::c_long = libc::SYS_timerfd_create;
+
 /// A system call that is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {

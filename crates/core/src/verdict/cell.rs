@@ -9,7 +9,7 @@ use crate::units::grouped;
 /// Judges a cell by its threads' verdicts: the outcome, bound and reasons of the
 /// worst, the exceedances of all. SKIPPED if a prerequisite was missing;
 /// INCONCLUSIVE if there is a deadline and nothing was measured, or if a counter says that
-/// something went wrong and nothing else says worse; costs are not judged. A cell that was
+/// something went wrong or the load did not hold, and nothing else says worse; costs are not judged. A cell that was
 /// cut short is judged on what it measured, and says so.
 #[must_use]
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {

@@ -7,6 +7,7 @@ use std::path::Path;
 use punctual_sys::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::folders::explained;
 use crate::procfs::Stat;
 
 /// The process that wrote a journal, as in its first line. The start time distinguishes it
@@ -27,9 +28,7 @@ impl Owner {
     /// This process.
     pub fn this() -> io::Result<Self> {
         let pid = std::process::id();
-        let stat = stat(pid).ok_or_else(|| {
-            io::Error::other("cannot read /proc/self/stat: mount /proc, which punctual needs")
-        })?;
+        let stat = stat(pid).ok_or_else(|| unread(Path::new("/proc/self/stat")))?;
         let start = stat.start_ticks;
         Ok(Self { pid, start, boot_id: boot_id(), pid_namespace: pid_namespace() })
     }
@@ -72,6 +71,18 @@ impl Owner {
     }
 }
 
+/// Why a file of /proc cannot be read, and what to do.
+fn unread(file: &Path) -> io::Error {
+    match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => io::Error::new(
+            error.kind(),
+            format!("{} is not there: mount /proc, which punctual needs", file.display()),
+        ),
+        Err(error) => explained(&error, "cannot read", file),
+        Ok(_) => io::Error::other(format!("{} is not in the kernel's form", file.display())),
+    }
+}
+
 fn stat(pid: u32) -> Option<Stat> {
     Stat::read(Path::new("/proc"), Pid::try_from(pid).ok()?)
 }
@@ -99,6 +110,15 @@ mod tests {
         assert!(!reused.lives());
         let before_reboot = Owner { boot_id: "other".to_owned(), ..this };
         assert!(!before_reboot.lives());
+    }
+
+    #[test]
+    fn only_a_proc_that_is_missing_is_to_be_mounted() {
+        let said = |path: &str| unread(Path::new(path)).to_string();
+        assert!(
+            said("/nonexistent/stat").ends_with("is not there: mount /proc, which punctual needs")
+        );
+        assert_eq!(said("/proc"), "cannot read /proc: Is a directory");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
 use super::folders::{checked, explained, folders, is_anothers, temporary_folders};
@@ -39,9 +39,13 @@ impl RestoreReport {
 /// temporary folders. With `dry_run` it only reports what it would do.
 #[must_use]
 pub fn restore(dry_run: bool) -> RestoreReport {
+    restore_all(&folders(), &temporary_folders(), dry_run)
+}
+
+fn restore_all(journals: &[PathBuf], temporary: &[PathBuf], dry_run: bool) -> RestoreReport {
     let mut report = RestoreReport::default();
-    for folder in folders() {
-        match restore_in(&folder, dry_run) {
+    for folder in journals {
+        match restore_in(folder, dry_run) {
             Ok(part) => {
                 report.done.extend(part.done);
                 report.failed.extend(part.failed);
@@ -49,12 +53,12 @@ pub fn restore(dry_run: bool) -> RestoreReport {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // Another user's folder has no journal of this one in it.
-            Err(error) if is_anothers(&folder) => report.kept.push(error.to_string()),
+            Err(error) if is_anothers(folder) => report.kept.push(error.to_string()),
             Err(error) => report.failed.push(error.to_string()),
         }
     }
-    for parent in temporary_folders() {
-        remove_abandoned(&parent, dry_run, &mut report);
+    for parent in temporary {
+        remove_abandoned(parent, dry_run, &mut report);
     }
     report
 }
@@ -204,4 +208,47 @@ fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(Some((file, String::from_utf8_lossy(&bytes).into_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::DirBuilderExt;
+
+    use super::super::scratch::make;
+    use super::*;
+
+    #[test]
+    fn a_folder_of_another_user_is_left_alone_and_the_rest_is_undone() {
+        let parent = std::env::temp_dir().join(format!("punctual-restore-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&parent);
+        fs::create_dir(&parent).unwrap();
+        let parent = parent.canonicalize().unwrap();
+        let (anothers, own) = (parent.join("anothers"), parent.join("own"));
+        // What no user but its maker may use, made without root: not even a folder.
+        fs::write(&anothers, "").unwrap();
+        fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
+        let open = parent.join("open");
+        fs::DirBuilder::new().mode(0o777).create(&open).unwrap();
+        fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let dead = Owner { start: u64::MAX, ..Owner::this().unwrap() };
+        let scratch = parent.join("punctual-load-1-0");
+        make(&scratch, &dead).unwrap();
+        let entry = serde_json::to_string(&Entry::Scratch { path: scratch.clone() }).unwrap();
+        let header = serde_json::to_string(&dead).unwrap();
+        fs::write(own.join(dead.file_name()), format!("{header}\n{entry}\n")).unwrap();
+        let abandoned = parent.join("punctual-load-1-1");
+        make(&abandoned, &dead).unwrap();
+
+        let absent = parent.join("absent");
+        let journals = [anothers.clone(), absent, own];
+        let report = restore_all(&journals, std::slice::from_ref(&parent), false);
+        let removed = [&scratch, &abandoned].map(|path| format!("remove {}", path.display()));
+        assert_eq!((&report.done[..], &report.failed[..]), (&removed[..], &[][..]));
+        assert!(report.kept.len() == 1 && report.kept[0].contains("anothers"), "{report:?}");
+        assert!(!scratch.exists() && !abandoned.exists());
+        // This user's own folder may hold this user's journals: nobody may have changed them.
+        let report = restore_all(&[open], &[], false);
+        assert!(report.failed[0].contains("open to other users"), "{report:?}");
+        fs::remove_dir_all(&parent).unwrap();
+    }
 }
