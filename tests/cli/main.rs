@@ -5,6 +5,7 @@
 mod damage;
 mod directory;
 mod ends;
+mod events;
 mod exact;
 mod export;
 mod golden;

@@ -57,7 +57,7 @@ impl Offsets {
     /// Reads the clocks; of a few readings in a row, the one that took least.
     #[must_use]
     pub fn read() -> Self {
-        const TRIES: usize = 5;
+        const TRIES: usize = 3;
         let once = || {
             let before = Clock::Monotonic.now_ns();
             let (boottime, realtime) = (Clock::Boottime.now_ns(), Clock::Realtime.now_ns());

@@ -70,15 +70,16 @@ struct Reading {
     was_set: Option<bool>,
 }
 
-/// Follows the machine during a cell.
+/// Follows the machine during a cell. What is read every second is found at the start, which
+/// leaves a few files to read.
 #[derive(Debug)]
 pub struct Watch {
     root: FactsRoot,
     alarm: Option<StepAlarm>,
     clocks: Reading,
     online: Option<String>,
-    /// Governor by policy.
-    governors: BTreeMap<String, String>,
+    /// What governs frequencies: name of the policy, file, governor.
+    governors: Vec<(String, String, String)>,
     /// Counts of thermal throttling by their file.
     throttles: BTreeMap<String, u64>,
     /// Cooling devices that slow CPUs down: name, type, state.
@@ -147,28 +148,24 @@ impl Watch {
             self.note(Happening::Hotplug, text);
         }
         self.online = now.or(self.online.take());
-        let now = governors(&self.root);
-        let changed: Vec<_> = self
-            .governors
-            .iter()
-            .filter_map(|(policy, before)| {
-                let now = now.get(policy).filter(|now| *now != before)?;
-                Some(format!("{policy} changed from {before} to {now} at {second} s"))
-            })
-            .collect();
-        changed.into_iter().for_each(|text| self.note(Happening::Governor, text));
-        self.governors.extend(now);
-        for at in 0..self.coolers.len() {
-            let (name, kind, before) = self.coolers[at].clone();
-            let now = state_of(&self.root, &name).unwrap_or(before);
-            if now > 0 && before == 0 {
-                self.note(
-                    Happening::Throttled,
-                    format!("{name} ({kind}) at level {now} at {second} s"),
-                );
-            }
-            self.coolers[at].2 = now;
+        let mut found = Vec::new();
+        for (policy, path, before) in &mut self.governors {
+            let Some(now) = self.root.text(path).filter(|now| now != before) else {
+                continue;
+            };
+            let text = format!("{policy} changed from {before} to {now} at {second} s");
+            found.push((Happening::Governor, text));
+            *before = now;
         }
+        for (name, kind, before) in &mut self.coolers {
+            let now = state_of(&self.root, name).unwrap_or(*before);
+            if now > 0 && *before == 0 {
+                let text = format!("{name} ({kind}) at level {now} at {second} s");
+                found.push((Happening::Throttled, text));
+            }
+            *before = now;
+        }
+        found.into_iter().for_each(|(kind, text)| self.note(kind, text));
     }
 
     fn note(&mut self, kind: Happening, text: String) {
@@ -202,24 +199,20 @@ fn online(root: &FactsRoot) -> Option<String> {
     root.text(&format!("{CPUS}/online"))
 }
 
-/// The governor of each policy; before Linux 4.3, of each CPU.
-fn governors(root: &FactsRoot) -> BTreeMap<String, String> {
-    let policies = root.numbered(&format!("{CPUS}/cpufreq"), "policy");
-    let policies =
-        policies.into_iter().map(|n| (format!("policy{n}"), format!("{CPUS}/cpufreq/policy{n}")));
-    let mut all: BTreeMap<String, String> = policies
-        .filter_map(|(name, folder)| {
-            Some((name, root.text(&format!("{folder}/scaling_governor"))?))
-        })
-        .collect();
-    if all.is_empty() {
-        let cpus = root.numbered(CPUS, "cpu").into_iter();
-        all.extend(cpus.filter_map(|cpu| {
-            let governor = root.text(&format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))?;
-            Some((format!("cpu{cpu}"), governor))
-        }));
-    }
-    all
+/// Files with a governor: name of the policy (before Linux 4.3, of the CPU), path, governor.
+fn governors(root: &FactsRoot) -> Vec<(String, String, String)> {
+    let of = |folder: &str, prefix: &str, below: &str| -> Vec<_> {
+        let numbers = root.numbered(folder, prefix).into_iter();
+        let governed = numbers.filter_map(|number| {
+            let name = format!("{prefix}{number}");
+            let path = format!("{folder}/{name}{below}/scaling_governor");
+            let governor = root.text(&path)?;
+            Some((name, path, governor))
+        });
+        governed.collect()
+    };
+    let policies = of(&format!("{CPUS}/cpufreq"), "policy", "");
+    if policies.is_empty() { of(CPUS, "cpu", "/cpufreq") } else { policies }
 }
 
 /// How often the hardware slowed each core and each package down (x86).
