@@ -4,6 +4,10 @@
 //! below 256 ns, bins under 0.8 % wide above. There is no overflow bucket, and nothing is
 //! clamped.
 
+mod sparse;
+
+pub use sparse::{SignedBin, SignedSparse, Sparse};
+
 const SUB_BITS: u32 = 7;
 const LINEAR: usize = 1 << (SUB_BITS + 1);
 
@@ -120,10 +124,16 @@ impl Histogram {
     }
 
     /// Adds all counts of another histogram.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&*other.counts) {
-            *mine += theirs;
+    pub fn merge(&mut self, other: &Sparse) {
+        for (bin, count) in other.iter() {
+            self.counts[bin] = self.counts[bin].saturating_add(count);
         }
+    }
+
+    /// The same counts in as little memory as they need.
+    #[must_use]
+    pub fn sparse(&self) -> Sparse {
+        Sparse::of(self.iter())
     }
 
     /// The number of values.
@@ -198,71 +208,17 @@ impl SignedHistogram {
         }
     }
 
-    /// Adds all counts of another pair.
-    pub fn merge(&mut self, other: &Self) {
+    /// Adds all counts of a pair.
+    pub fn merge(&mut self, other: &SignedSparse) {
         self.positive.merge(&other.positive);
         self.negative.merge(&other.negative);
     }
 
-    /// The number of values.
+    /// The same counts in as little memory as they need.
     #[must_use]
-    pub fn total(&self) -> u64 {
-        self.positive.total() + self.negative.total()
+    pub fn sparse(&self) -> SignedSparse {
+        SignedSparse { positive: self.positive.sparse(), negative: self.negative.sparse() }
     }
-
-    /// The non-empty bins, from the lowest value to the highest.
-    pub fn bins(&self) -> impl DoubleEndedIterator<Item = SignedBin> + '_ {
-        let below = self.negative.iter().rev().map(|(bin, count)| SignedBin {
-            low: negated(bin_high(bin)),
-            high: negated(bin_low(bin)),
-            count,
-        });
-        let above = self.positive.iter().map(|(bin, count)| SignedBin {
-            low: saturated(bin_low(bin)),
-            high: saturated(bin_high(bin)),
-            count,
-        });
-        below.chain(above)
-    }
-
-    /// The bin that contains the value at `rank` (from 1, ascending).
-    #[must_use]
-    pub fn bin_at_rank(&self, rank: u64) -> Option<SignedBin> {
-        if rank == 0 {
-            return None;
-        }
-        let mut seen = 0;
-        self.bins().find(|bin| {
-            seen += bin.count;
-            seen >= rank
-        })
-    }
-
-    /// How many values are above `limit`. A bin that contains `limit` counts as a whole, so
-    /// the result is never too low.
-    #[must_use]
-    pub fn at_most_above(&self, limit: i64) -> u64 {
-        self.bins().filter(|bin| bin.high > limit).map(|bin| bin.count).sum()
-    }
-}
-
-/// One bin of a [`SignedHistogram`], both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignedBin {
-    /// The smallest value of the bin, ns.
-    pub low: i64,
-    /// The largest value of the bin, ns.
-    pub high: i64,
-    /// Number of values in it.
-    pub count: u64,
-}
-
-fn saturated(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn negated(value: u64) -> i64 {
-    0_i64.checked_sub_unsigned(value).unwrap_or(i64::MIN)
 }
 
 #[cfg(test)]
@@ -342,21 +298,6 @@ mod tests {
                 let bin = bin_of(*v);
                 prop_assert_eq!(theirs.count_between(bin_low(bin), bin_high(bin)),
                     ours.iter().find(|(b, _)| *b == bin).unwrap().1);
-            }
-        }
-
-        #[test]
-        fn signed_ranks_follow_the_sorted_values(mut values in prop::collection::vec(any::<i64>(), 1..200)) {
-            let mut h = SignedHistogram::new();
-            for v in &values { h.record(*v); }
-            values.sort_unstable();
-            for (i, v) in values.iter().enumerate() {
-                let bin = h.bin_at_rank(i as u64 + 1).unwrap();
-                prop_assert!(bin.low <= *v && *v <= bin.high);
-            }
-            prop_assert_eq!(h.bin_at_rank(values.len() as u64 + 1), None);
-            for v in &values {
-                prop_assert!(h.at_most_above(*v) >= values.iter().filter(|x| **x > *v).count() as u64);
             }
         }
     }

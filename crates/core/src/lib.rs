@@ -21,5 +21,7 @@ pub mod preemption;
 pub mod run;
 pub mod schema;
 pub mod stats;
+pub mod text;
 pub mod units;
+mod vain;
 pub mod verdict;

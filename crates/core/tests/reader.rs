@@ -34,7 +34,7 @@ fn records() -> Vec<Record> {
         Record::Late(Late { thread: 1, series: 0, at: 70_000, latency: 20, missed: 3 }),
         Record::Work { second: 4, part: 1, totals: vec![1 << 40] },
         Record::System { second: 4, busy: 1000, steal: 5 },
-        Record::Histogram { thread: 0, series: 1, part: Part::Behind, counts },
+        Record::Histogram { thread: 0, series: 1, part: Part::Behind, counts: counts.sparse() },
         Record::Outliers { thread: 0, series: 3, samples: vec![Outlier { at: 1, latency: -1 }] },
         Record::Actor(Actor { number: 200, name: "kworker/ü:1".to_owned() }),
         Record::Interval(Interval { cpu: 3, from: 1_000, to: 1_500, actor: 200 }),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::block::{CoarseBin, coarse_range};
-use punctual_core::histogram::{Histogram, SignedBin, SignedHistogram};
+use punctual_core::histogram::{SignedBin, SignedHistogram, SignedSparse};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, Latency};
 use punctual_core::stats::behind_of;
@@ -45,7 +45,7 @@ impl Bins {
                 missed.positive.merge(&part);
             }
         }
-        all.bins.extend(missed.bins());
+        all.bins.extend(missed.sparse().bins());
         all.bins.sort_unstable_by_key(|bin| (bin.high, bin.low));
         all
     }
@@ -66,12 +66,12 @@ fn is_coarse(data: &CellData) -> bool {
     primaries(data).any(|series| series.histogram.is_none() && !series.blocks.is_empty())
 }
 
-fn merged(data: &CellData) -> SignedHistogram {
-    let mut all = SignedHistogram { positive: Histogram::new(), negative: Histogram::new() };
+fn merged(data: &CellData) -> SignedSparse {
+    let mut all = SignedHistogram::new();
     for histogram in primaries(data).filter_map(|series| series.histogram.as_ref()) {
         all.merge(histogram);
     }
-    all
+    all.sparse()
 }
 
 fn coarse_bins(data: &CellData) -> Vec<SignedBin> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use punctual_core::compare::{Comparison, MatchedCell, compare};
-use punctual_core::histogram::{Histogram, SignedHistogram};
+use punctual_core::histogram::{Histogram, SignedHistogram, Sparse};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, Thread};
 use punctual_core::stats::{Measured, Recorded, assemble, behind_of};
@@ -154,7 +154,7 @@ struct Recording<'a> {
     /// As `run.json` has it.
     thread: Thread,
     data: &'a ThreadData,
-    behind: Option<Cow<'a, Histogram>>,
+    behind: Option<Cow<'a, Sparse>>,
 }
 
 fn recordings<'a>(
@@ -188,11 +188,11 @@ fn merged(recordings: &[Recording<'_>]) -> SeriesData {
     let primaries = || recordings.iter().map(|recording| recording.data.primary());
     let mut behind = Histogram::new();
     recordings.iter().filter_map(|one| one.behind.as_ref()).for_each(|part| behind.merge(part));
-    let mut all = SeriesData { behind: Some(behind), ..SeriesData::default() };
+    let mut all = SeriesData { behind: Some(behind.sparse()), ..SeriesData::default() };
     if primaries().all(|series| series.histogram.is_some()) {
         let mut histogram = SignedHistogram::new();
         primaries().filter_map(|s| s.histogram.as_ref()).for_each(|one| histogram.merge(one));
-        all.histogram = Some(histogram);
+        all.histogram = Some(histogram.sparse());
     } else {
         // A run that was cut short has only its blocks: so only blocks are pooled.
         all.blocks = primaries().flat_map(|series| series.blocks.iter().cloned()).collect();

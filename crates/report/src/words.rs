@@ -6,7 +6,7 @@ mod names;
 mod notes;
 mod numbers;
 
-pub use clean::{ascii, clean, clean_lines};
+pub use clean::ascii;
 pub use costs::{
     COSTS, against, cost, cost_end, cost_interval, cost_row, costs, repetitions, share,
 };
@@ -20,3 +20,4 @@ pub use notes::{
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
 };
+pub use punctual_core::text::{clean, clean_lines};

@@ -264,7 +264,7 @@ fn extreme_latencies_stay_on_the_axes() {
             let mut histogram = punctual_core::histogram::SignedHistogram::new();
             histogram.record(low);
             histogram.record(high);
-            series.histogram = Some(histogram);
+            series.histogram = Some(histogram.sparse());
             for block in &mut series.blocks {
                 block.coarse = vec![(punctual_core::block::coarse_bin(low), 1)];
                 (block.moments.min, block.moments.max) = (low, high);

@@ -9,6 +9,7 @@ use std::path::{Component, Path};
 use thiserror::Error;
 
 use super::message::Message;
+use crate::vain::Vain;
 
 /// Longest payload, bytes; no file that a run sends at once is larger.
 const LONGEST: usize = 64 << 20;
@@ -58,14 +59,23 @@ pub fn encode(message: &Message) -> Vec<u8> {
     frame
 }
 
-/// Finds the messages in the bytes of a channel, whatever pieces they arrive in.
-#[derive(Debug, Default)]
+/// Finds the messages in the bytes of a channel, whatever pieces they arrive in. The time it
+/// takes is proportional to the number of bytes, whatever they are.
+#[derive(Debug)]
 pub struct Decoder {
     bytes: Vec<u8>,
     /// How many of `bytes` have been consumed.
     done: usize,
     /// How many bytes of the channel came before `bytes`.
     before: u64,
+    /// Bounds what wrong checksums cost.
+    vain: Vain,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), done: 0, before: 0, vain: Vain::new(LONGEST) }
+    }
 }
 
 impl Decoder {
@@ -112,7 +122,12 @@ impl Decoder {
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
         };
+        let at = usize::try_from(here).unwrap_or(usize::MAX);
+        if !self.vain.affords(at, length) {
+            return Err(ChannelError::Damaged(here));
+        }
         if crc32fast::hash(payload) != word(6) {
+            self.vain.spend(length);
             return Err(ChannelError::Damaged(here));
         }
         let message = read(header[1], payload)?;
@@ -208,6 +223,28 @@ mod tests {
             }
             assert_eq!(found, std::slice::from_ref(&last), "cut at {length}");
         }
+    }
+
+    #[test]
+    fn a_search_among_headers_that_claim_much_is_linear() {
+        // Each is 10 bytes long and claims 400,000.
+        let header = [&[MARK, b'E'][..], &400_000_u32.to_le_bytes(), &[1, 2, 3, 4]].concat();
+        let mut bytes = header.repeat(100_000);
+        let last = Message::Event(Event::Trouble { text: "found all the same".to_owned() });
+        bytes.extend(encode(&last));
+        let mut decoder = Decoder { vain: Vain::new(400_000), ..Decoder::default() };
+        decoder.push(&bytes);
+        let mut found = Vec::new();
+        loop {
+            match decoder.take() {
+                Ok(Some(message)) => found.push(message),
+                Ok(None) | Err(_) if decoder.skip() => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        assert_eq!(found, [last]);
+        let most = 8 * (bytes.len() as u64 + 400_000);
+        assert!(decoder.vain.spent() <= most, "{} of {most}", decoder.vain.spent());
     }
 
     #[test]

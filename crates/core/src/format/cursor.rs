@@ -3,7 +3,7 @@
 use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SYSTEM, WORK};
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
 use crate::block::{Block, Late, Moments, Outlier};
-use crate::histogram::{BINS, Histogram};
+use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval, MAX_NAME};
 
 /// A payload, read from the front.
@@ -92,16 +92,16 @@ impl Cursor<'_> {
             _ => return None,
         };
         let length = self.length()?;
-        let mut counts = Histogram::new();
+        let mut counts = Sparse::default();
+        // Each takes two bytes or more.
+        counts.reserve((self.bytes.len() / 2).min(length));
         let mut bin = 0_usize;
-        for number in 0..length {
-            let step: usize = self.number()?;
-            bin = bin.checked_add(step)?;
+        for _ in 0..length {
+            bin = bin.checked_add(self.number()?)?;
             // A bin that occurs twice is damage too.
-            if bin >= BINS || number > 0 && step == 0 {
+            if !counts.push(bin, self.count()?) {
                 return None;
             }
-            counts.add(bin, self.count()?);
         }
         Some(Record::Histogram { thread, series, part, counts })
     }

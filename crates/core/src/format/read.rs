@@ -3,8 +3,10 @@
 use super::cursor::Cursor;
 use super::record::kind::{ACTOR, BLOCK};
 use super::record::{HEAD, MARKER, MAX_PAYLOAD, Record, checksum};
+use crate::vain::Vain;
 
-/// Reads the frames of a file, and skips and counts damaged stretches.
+/// Reads the frames of a file, and skips and counts damaged stretches. The time it takes is
+/// proportional to the length of the file, whatever is in it.
 #[derive(Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -12,27 +14,33 @@ pub struct Reader<'a> {
     /// Stretches that were not complete frames, including a truncated end of the file.
     pub damaged: u64,
     in_damage: bool,
+    /// Bounds what wrong checksums cost.
+    pub(super) vain: Vain,
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte of a file.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, damaged: 0, in_damage: false }
+        Self { bytes, at: 0, damaged: 0, in_damage: false, vain: Vain::new(MAX_PAYLOAD) }
     }
 
-    fn frame(&self) -> Option<&'a [u8]> {
+    fn frame(&mut self) -> Option<&'a [u8]> {
         let head = self.bytes.get(self.at..self.at + HEAD)?;
         if head[..2] != MARKER {
             return None;
         }
         let length: [u8; 4] = head[2..6].try_into().ok()?;
         let size = u32::from_le_bytes(length) as usize;
-        if size > MAX_PAYLOAD {
+        if size > MAX_PAYLOAD || !self.vain.affords(self.at, size) {
             return None;
         }
         let payload = self.bytes.get(self.at + HEAD..self.at + HEAD + size)?;
-        (checksum(length, payload).to_le_bytes() == head[6..HEAD]).then_some(payload)
+        if checksum(length, payload).to_le_bytes() != head[6..HEAD] {
+            self.vain.spend(size);
+            return None;
+        }
+        Some(payload)
     }
 }
 

@@ -1,13 +1,14 @@
 //! The records and the limits on their numbers.
 
 use crate::block::{Block, Late, Outlier};
-use crate::histogram::Histogram;
+use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval};
 use crate::units::SECOND_NS;
 
 pub(super) const MARKER: [u8; 2] = [0xB5, 0x1A];
 pub(super) const HEAD: usize = 10;
-pub(super) const MAX_PAYLOAD: usize = 1 << 24;
+/// More than any record takes: the largest is that of 16,448 outliers of up to 20 bytes each.
+pub(super) const MAX_PAYLOAD: usize = 1 << 19;
 /// More than any counter of a block or bin can reach (a century at 50 kHz). Larger values are
 /// damage; the limit keeps sums over a run within u64.
 pub(super) const MAX_COUNT: u64 = 1 << 48;
@@ -59,7 +60,7 @@ pub enum Record {
         /// Which distribution.
         part: Part,
         /// The counts.
-        counts: Histogram,
+        counts: Sparse,
     },
     /// The worst samples of a thread, in no particular order.
     Outliers {

@@ -39,7 +39,7 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
     let histogram = (any::<(u32, u32)>(), counts).prop_map(|((thread, series), bins)| {
         let mut counts = Histogram::new();
         bins.into_iter().for_each(|(bin, n)| counts.add(bin, n));
-        Record::Histogram { thread, series, part: Part::Behind, counts }
+        Record::Histogram { thread, series, part: Part::Behind, counts: counts.sparse() }
     });
     let late = (any::<(u32, u32, u64, u64)>(), 0..=MAX_COUNT).prop_map(
         |((thread, series, at, latency), missed)| {
@@ -81,6 +81,33 @@ fn numbers_that_cannot_be_are_damage() {
         let mut reader = Reader::new(&bytes);
         assert_eq!(reader.by_ref().count() as u64, 1 - damaged, "{record:?}");
         assert_eq!(reader.damaged, damaged, "{record:?}");
+    }
+}
+
+#[test]
+fn a_search_among_heads_that_claim_much_is_linear() {
+    let head = [&[0xB5, 0x1A][..], &300_000_u32.to_le_bytes(), &[1, 2, 3, 4]].concat();
+    let mut bytes = head.repeat(100_000);
+    let last = Record::Work { second: 3, part: 1, totals: vec![7] };
+    encode(&last, &mut bytes);
+    let mut reader = Reader::new(&bytes);
+    assert_eq!(reader.by_ref().collect::<Vec<_>>(), [last]);
+    assert_eq!(reader.damaged, 1);
+    let most = 8 * (bytes.len() as u64 + (1 << 19));
+    assert!(reader.vain.spent() <= most, "{} of {most}", reader.vain.spent());
+}
+
+#[test]
+fn the_largest_records_fit_a_frame() {
+    let samples = vec![Outlier { at: u64::MAX, latency: i64::MIN }; 64 + 16_384];
+    let counts = crate::histogram::Sparse::of((0..BINS).map(|bin| (bin, MAX_COUNT)));
+    for record in [
+        Record::Outliers { thread: u32::MAX, series: 15, samples },
+        Record::Histogram { thread: u32::MAX, series: 15, part: Part::Positive, counts },
+    ] {
+        let mut bytes = Vec::new();
+        encode(&record, &mut bytes);
+        assert!(Reader::new(&bytes).eq([record]), "{} bytes are too many", bytes.len());
     }
 }
 

@@ -61,7 +61,7 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
             unsigned(out, *thread);
             unsigned(out, *series);
             out.push(*part as u8);
-            unsigned(out, counts.iter().count() as u64);
+            unsigned(out, counts.len() as u64);
             let mut last = 0;
             for (bin, count) in counts.iter() {
                 unsigned(out, (bin - last) as u64);

@@ -50,11 +50,11 @@ fn thread_of(measured: Measured<'_>, others: usize) -> Thread {
 mod tests {
     use super::*;
     use crate::block::Moments;
-    use crate::histogram::SignedHistogram;
+    use crate::histogram::{SignedHistogram, SignedSparse};
     use crate::schema::{Role, Series, Unit};
     use crate::stats::Counts;
 
-    fn samples(values: &[i64]) -> (Moments, SignedHistogram) {
+    fn samples(values: &[i64]) -> (Moments, SignedSparse) {
         let (mut moments, mut histogram) = (Moments::EMPTY, SignedHistogram::new());
         for (value, at) in values.iter().zip(1..) {
             histogram.record(*value);
@@ -67,10 +67,10 @@ mod tests {
                 ..Moments::EMPTY
             });
         }
-        (moments, histogram)
+        (moments, histogram.sparse())
     }
 
-    fn recorded((moments, histogram): &(Moments, SignedHistogram)) -> Recorded<'_> {
+    fn recorded((moments, histogram): &(Moments, SignedSparse)) -> Recorded<'_> {
         let counts = Counts::Fine(histogram);
         Recorded { moments: *moments, counts, behind: None, from_bins: false }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::block::Late;
-use crate::histogram::{Histogram, SignedHistogram};
+use crate::histogram::{Histogram, SignedSparse, Sparse};
 use crate::run::SeriesData;
 
 /// From what latency on a sample is one to count, and one to keep.
@@ -56,7 +56,7 @@ impl Behind {
     /// Made from a histogram because the late ring had been full: each bin counts
     /// as its upper end, which is at most 0.8 % too much.
     #[must_use]
-    pub fn from_bins(histogram: &SignedHistogram, interval: u64, limits: &Limits) -> Self {
+    pub fn from_bins(histogram: &SignedSparse, interval: u64, limits: &Limits) -> Self {
         let mut behind = Self::default();
         for bin in histogram.bins().filter(|bin| bin.high > 0) {
             let latency = bin.high.unsigned_abs();
@@ -86,11 +86,12 @@ impl Behind {
 /// What the missed releases of a recorded series would have seen: its histogram if the cell
 /// came to its end, else made from the late samples. None if neither tells.
 #[must_use]
-pub fn behind_of(series: &SeriesData, interval_ns: Option<u64>) -> Option<Cow<'_, Histogram>> {
+pub fn behind_of(series: &SeriesData, interval_ns: Option<u64>) -> Option<Cow<'_, Sparse>> {
     match (&series.behind, interval_ns) {
         (Some(counts), _) => Some(Cow::Borrowed(counts)),
         (None, Some(interval)) if !series.late.is_empty() => {
-            Some(Cow::Owned(Behind::from_late(&series.late, interval, &Limits::NONE).counts))
+            let behind = Behind::from_late(&series.late, interval, &Limits::NONE);
+            Some(Cow::Owned(behind.counts.sparse()))
         }
         _ => None,
     }
@@ -99,6 +100,7 @@ pub fn behind_of(series: &SeriesData, interval_ns: Option<u64>) -> Option<Cow<'_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::SignedHistogram;
 
     const MS: u64 = 1_000_000;
 
@@ -124,7 +126,7 @@ mod tests {
         let mut histogram = SignedHistogram::new();
         [200, 200, -300].into_iter().for_each(|value| histogram.record(value));
         // Bins below 256 ns are exact.
-        assert_eq!(Behind::from_bins(&histogram, 10, &limits(100)), by_late);
+        assert_eq!(Behind::from_bins(&histogram.sparse(), 10, &limits(100)), by_late);
         assert_eq!((by_late.counts.total(), by_late.exceeded), (38, 18));
     }
 
@@ -134,7 +136,7 @@ mod tests {
         let mut series = SeriesData { late: vec![late], ..SeriesData::default() };
         assert_eq!(behind_of(&series, Some(50)).unwrap().total(), 3);
         assert_eq!(behind_of(&series, None), None);
-        series.behind = Some(Histogram::new());
+        series.behind = Some(Sparse::default());
         assert_eq!(behind_of(&series, Some(50)).unwrap().total(), 0);
         assert_eq!(behind_of(&SeriesData::default(), Some(50)), None);
     }

@@ -1,7 +1,7 @@
 //! Quantiles of recorded latencies, by rank and in integers.
 
 use crate::block::{Block, coarse_range};
-use crate::histogram::{Histogram, SignedBin, SignedHistogram};
+use crate::histogram::{SignedBin, SignedSparse, Sparse};
 
 const MILLION: u128 = 1_000_000;
 
@@ -60,14 +60,14 @@ pub struct Distribution {
 impl Distribution {
     /// The samples of a histogram: bins under 0.8 % wide, exact below 256 ns.
     #[must_use]
-    pub fn from_histogram(histogram: &SignedHistogram) -> Self {
+    pub fn from_histogram(histogram: &SignedSparse) -> Self {
         Self::from_bins(histogram.bins().collect())
     }
 
     /// Latencies that are never negative, such as those of missed releases.
     #[must_use]
-    pub fn from_unsigned(histogram: &Histogram) -> Self {
-        let samples = SignedHistogram { positive: histogram.clone(), negative: Histogram::new() };
+    pub fn from_unsigned(histogram: &Sparse) -> Self {
+        let samples = SignedSparse { positive: histogram.clone(), negative: Sparse::default() };
         Self::from_histogram(&samples)
     }
 
@@ -154,6 +154,7 @@ impl Distribution {
 mod tests {
     use super::*;
     use crate::block::{Moments, coarse_bin};
+    use crate::histogram::SignedHistogram;
     use proptest::prelude::*;
 
     #[test]
@@ -193,7 +194,7 @@ mod tests {
             let q = Quantile::parts_per_million(ppm).unwrap();
             let n = values.len() as u64;
             let truth = values[usize::try_from(q.rank(n)).unwrap() - 1];
-            let fine = Distribution::from_histogram(&histogram).at_rank(q.rank(n)).unwrap();
+            let fine = Distribution::from_histogram(&histogram.sparse()).at_rank(q.rank(n)).unwrap();
             prop_assert!(fine >= truth && (fine - truth) as f64 <= 0.008 * truth.unsigned_abs() as f64);
             let coarse = Distribution::from_blocks(&[block(&values)]).at_rank(q.rank(n)).unwrap();
             prop_assert!(coarse >= truth && (coarse - truth) as f64 <= 32.0 + 0.25 * truth.unsigned_abs() as f64);
@@ -203,7 +204,7 @@ mod tests {
         fn quantiles_rise(values in prop::collection::vec(any::<i64>(), 1..200), mut ppm in [1_u32..1_000_000, 1_u32..1_000_000]) {
             let mut histogram = SignedHistogram::new();
             values.iter().for_each(|v| histogram.record(*v));
-            let distribution = Distribution::from_histogram(&histogram);
+            let distribution = Distribution::from_histogram(&histogram.sparse());
             ppm.sort_unstable();
             let [a, b] = ppm.map(|p| distribution.at_rank(Quantile::parts_per_million(p).unwrap().rank(distribution.total())));
             prop_assert!(a <= b && a.is_some());
@@ -214,7 +215,7 @@ mod tests {
             let of = |values: &[i64]| {
                 let mut histogram = SignedHistogram::new();
                 values.iter().for_each(|v| histogram.record(*v));
-                Distribution::from_histogram(&histogram)
+                Distribution::from_histogram(&histogram.sparse())
             };
             let (a, b) = values.split_at(cut.min(values.len()));
             prop_assert_eq!(of(a).with(of(b)), of(&values));

@@ -2,7 +2,7 @@
 
 use super::quantile::{Distribution, Quantile};
 use crate::block::{Block, Moments};
-use crate::histogram::{Histogram, SignedHistogram, bin_high};
+use crate::histogram::{SignedSparse, Sparse, bin_high};
 use crate::run::SeriesData;
 use crate::schema::{Corrected, Stats};
 
@@ -10,7 +10,7 @@ use crate::schema::{Corrected, Stats};
 #[derive(Debug, Clone, Copy)]
 pub enum Counts<'a> {
     /// The histogram of a thread that ended.
-    Fine(&'a SignedHistogram),
+    Fine(&'a SignedSparse),
     /// The blocks of one that was cut short.
     Coarse(&'a [Block]),
 }
@@ -32,7 +32,7 @@ pub struct Recorded<'a> {
     /// The samples.
     pub counts: Counts<'a>,
     /// What the missed releases would have seen.
-    pub behind: Option<&'a Histogram>,
+    pub behind: Option<&'a Sparse>,
     /// Whether part of `behind` was expanded from histogram bins.
     pub from_bins: bool,
 }
@@ -113,8 +113,8 @@ pub fn summarise(threads: &[Recorded<'_>]) -> Stats {
 /// counts as a whole: under 0.8 % too many, and only after a sample that was itself
 /// later than the deadline.
 #[must_use]
-pub fn exceedances(moments: &Moments, behind: Option<&Histogram>, deadline_ns: u64) -> u64 {
-    let missed = behind.into_iter().flat_map(Histogram::iter);
+pub fn exceedances(moments: &Moments, behind: Option<&Sparse>, deadline_ns: u64) -> u64 {
+    let missed = behind.into_iter().flat_map(Sparse::iter);
     missed
         .filter(|(bin, _)| bin_high(*bin) > deadline_ns)
         .fold(moments.exceeded, |sum, (_, n)| sum.saturating_add(n))
@@ -132,7 +132,7 @@ pub fn clusters(blocks: &[Block]) -> u64 {
 mod tests {
     use super::*;
     use crate::block::Late;
-    use crate::histogram::missed_behind;
+    use crate::histogram::{Histogram, SignedHistogram, missed_behind};
     use crate::stats::{Behind, Limits};
     use proptest::prelude::*;
 
@@ -141,23 +141,20 @@ mod tests {
 
     struct Thread {
         moments: Moments,
-        samples: SignedHistogram,
-        behind: Histogram,
+        samples: SignedSparse,
+        behind: Sparse,
     }
 
     impl Thread {
         fn new(values: impl IntoIterator<Item = i64>, period: u64) -> Self {
-            let mut thread = Self {
-                moments: Moments::EMPTY,
-                samples: SignedHistogram::new(),
-                behind: Histogram::new(),
-            };
+            let mut moments = Moments::EMPTY;
+            let (mut samples, mut behind) = (SignedHistogram::new(), Histogram::new());
             for value in values {
-                thread.samples.record(value);
+                samples.record(value);
                 let late = u64::try_from(value).unwrap_or(0);
                 let missed = missed_behind(late, period);
-                thread.behind.expand_late(late, period, missed, 1);
-                thread.moments.merge(&Moments {
+                behind.expand_late(late, period, missed, 1);
+                moments.merge(&Moments {
                     count: 1,
                     missed,
                     early: u64::from(value < 0),
@@ -169,7 +166,7 @@ mod tests {
                     sum_sq: u128::from(value.unsigned_abs()).pow(2),
                 });
             }
-            thread
+            Self { moments, samples: samples.sparse(), behind: behind.sparse() }
         }
 
         fn recorded(&self) -> Recorded<'_> {
@@ -247,7 +244,7 @@ mod tests {
     fn late_records_rebuild_what_was_missed() {
         let late = Late { thread: 0, series: 0, at: 0, latency: 100_500_000, missed: 100 };
         let behind = Behind::from_late(&[late], 1_000_000, &Limits::NONE);
-        assert_eq!(behind.counts, stall(100_500_000).behind);
+        assert_eq!(behind.counts.sparse(), stall(100_500_000).behind);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::block::{CoarseBin, coarse_range};
-use punctual_core::histogram::{SignedBin, SignedHistogram};
+use punctual_core::histogram::{SignedBin, SignedSparse};
 use punctual_core::run::SeriesData;
 use punctual_core::stats::behind_of;
 
@@ -33,8 +33,7 @@ pub(super) fn block(recording: &TrackOf<'_>) -> Option<Block> {
     }
     let interval = recording.latency.interval_ns.filter(|_| recording.is_primary);
     if let Some(positive) = behind_of(recording.data, interval) {
-        let missed =
-            SignedHistogram { positive: positive.into_owned(), ..SignedHistogram::default() };
+        let missed = SignedSparse { positive: positive.into_owned(), ..SignedSparse::default() };
         for bin in missed.bins() {
             counts.entry((bin.low, bin.high)).or_default()[1] += bin.count;
         }

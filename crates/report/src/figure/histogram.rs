@@ -207,7 +207,7 @@ mod tests {
     fn bars_of(values: &[i64], range: &Range) -> Vec<Bar> {
         let mut histogram = SignedHistogram::new();
         values.iter().for_each(|v| histogram.record(*v));
-        let bins = histogram.bins().collect();
+        let bins = histogram.sparse().bins().collect();
         rebinned(&Bins { bins, coarse: false }, &range.fitting_axis(0.0, 600.0))
     }
 

@@ -8,7 +8,7 @@ use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Outcome, Placement, Role, Run, Series, Thread};
 
-use super::clean::clean;
+use super::clean;
 
 /// The probe or metric of a cell with the parameters that are not its defaults.
 #[must_use]

@@ -4,7 +4,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, Run, RunState};
 use punctual_core::units::{grouped, human_ns};
 
-use super::clean::clean;
+use super::clean;
 use super::names::{cpu_name, load_name, probe_name};
 use super::numbers::{instant, rate};
 

@@ -4,7 +4,7 @@ use punctual_core::compare::Span;
 use punctual_core::schema::Unit;
 use punctual_core::units::{Civil, SECOND_NS, civil, exact_duration, grouped, human_ns};
 
-use super::clean::clean;
+use super::clean;
 
 /// Lowest, median and highest of a quantity over runs, ns.
 pub type Ends = Option<[f64; 3]>;

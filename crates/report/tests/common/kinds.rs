@@ -109,7 +109,7 @@ fn with_legs(latency: &mut Latency, data: &mut CellData, deadline: Option<u64>) 
             }
             let block = Block { thread: 0, series: 1, index: 0, moments, coarse: Vec::new() };
             let series = thread.series_mut(number);
-            series.histogram = Some(histogram);
+            series.histogram = Some(histogram.sparse());
             series.blocks = vec![block];
         }
     }

@@ -138,8 +138,8 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
     block.coarse = coarse.into_iter().collect();
     close(&mut block, &mut data, spec.seconds);
     keep_worst(&mut data.outliers);
-    data.histogram = Some(histogram);
-    data.behind = Some(behind.counts);
+    data.histogram = Some(histogram.sparse());
+    data.behind = Some(behind.counts.sparse());
     ThreadData::of(data)
 }
 

@@ -134,7 +134,7 @@ pub fn day(times: u32) -> LoadedRun {
         let drawn = series.histogram.take().unwrap();
         let mut all = SignedHistogram::new();
         (0..times).for_each(|_| all.merge(&drawn));
-        series.histogram = Some(all);
+        series.histogram = Some(all.sparse());
     }
     let latency = latency(&mut run.run.cells[0]);
     latency.interval_ns = Some(MS);

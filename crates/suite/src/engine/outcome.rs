@@ -1,7 +1,7 @@
 //! Assembles what a latency cell found into its records and its part of `run.json`.
 
 use punctual_core::format::{Part, Record};
-use punctual_core::histogram::Histogram;
+use punctual_core::histogram::{SignedSparse, Sparse};
 use punctual_core::schema::{
     Broke, Cell, CellState, Condition, Helper, LoadWork, Placement, Thread,
 };
@@ -33,7 +33,11 @@ struct Found {
     thread: u32,
     series: u32,
     recording: Recording,
-    behind: Behind,
+    samples: SignedSparse,
+    /// What the missed releases would have seen.
+    behind: Sparse,
+    /// How many of them were later than the deadline.
+    behind_exceeded: u64,
     clusters: u64,
 }
 
@@ -111,10 +115,11 @@ fn behinds(
 ) -> Vec<Found> {
     let mut all = Vec::new();
     for (thread, series, recording) in recordings.into_iter().flatten() {
+        let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
         let (mut behind, clusters) = track.map_or_else(Default::default, |track| {
             if recording.late_lost {
-                track.behind = Behind::from_bins(&recording.histogram, interval_ns, &track.limits);
+                track.behind = Behind::from_bins(&samples, interval_ns, &track.limits);
             }
             (std::mem::take(&mut track.behind), track.clusters)
         });
@@ -122,23 +127,24 @@ fn behinds(
             // Only the primary series has releases that can be missed.
             behind = Behind::default();
         }
-        all.push(Found { thread, series, recording, behind, clusters });
+        let (behind, behind_exceeded) = (behind.counts.sparse(), behind.exceeded);
+        all.push(Found { thread, series, recording, samples, behind, behind_exceeded, clusters });
     }
     all
 }
 
 fn records_of(one: &Found) -> Vec<Record> {
-    let Found { thread, series, recording, behind, .. } = one;
-    let histogram = |part: Part, counts: &Histogram| Record::Histogram {
+    let Found { thread, series, recording, samples, behind, .. } = one;
+    let histogram = |part: Part, counts: &Sparse| Record::Histogram {
         thread: *thread,
         series: *series,
         part,
         counts: counts.clone(),
     };
     vec![
-        histogram(Part::Positive, &recording.histogram.positive),
-        histogram(Part::Negative, &recording.histogram.negative),
-        histogram(Part::Behind, &behind.counts),
+        histogram(Part::Positive, &samples.positive),
+        histogram(Part::Negative, &samples.negative),
+        histogram(Part::Behind, behind),
         Record::Outliers { thread: *thread, series: *series, samples: recording.outliers.clone() },
     ]
 }
@@ -158,7 +164,7 @@ impl ProbeCell {
                 ..Thread::default()
             },
             exceedances: primary
-                .map_or(0, |one| one.recording.moments.exceeded + one.behind.exceeded),
+                .map_or(0, |one| one.recording.moments.exceeded + one.behind_exceeded),
             clusters: primary.map_or(0, |one| one.clusters),
             series: own.into_iter().map(recorded).collect(),
         }
@@ -168,8 +174,8 @@ impl ProbeCell {
 fn recorded(one: &Found) -> Recorded<'_> {
     Recorded {
         moments: one.recording.moments,
-        counts: Counts::Fine(&one.recording.histogram),
-        behind: Some(&one.behind.counts),
+        counts: Counts::Fine(&one.samples),
+        behind: Some(&one.behind),
         from_bins: one.recording.late_lost,
     }
 }

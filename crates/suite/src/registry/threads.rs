@@ -5,7 +5,7 @@ use punctual_core::units::BareNumber;
 use super::param::{Choice, Default, Kind, Param};
 
 /// The most threads that one probe may have.
-pub const MAX_THREADS: u64 = 4_096;
+pub use punctual_core::run::limits::MAX_THREADS;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 

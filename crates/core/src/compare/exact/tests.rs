@@ -35,7 +35,7 @@ fn bytes(records: &[Record]) -> Option<Vec<u8>> {
 fn histogram(values: &[u64]) -> Record {
     let mut counts = Histogram::new();
     values.iter().for_each(|value| counts.record(*value));
-    Record::Histogram { thread: 0, series: 0, part: Part::Positive, counts }
+    Record::Histogram { thread: 0, series: 0, part: Part::Positive, counts: counts.sparse() }
 }
 
 impl Fixture {
