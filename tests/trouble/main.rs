@@ -5,6 +5,8 @@
 mod boards;
 mod damage;
 mod folders;
+mod guests;
+mod hostile;
 mod loads;
 mod requests;
 mod rights;

@@ -12,6 +12,9 @@ use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_durat
 /// Upper bound of the probability of an exceedance that a PASS needs, unless the plan says otherwise.
 pub const DEFAULT_PROBABILITY: f64 = 1e-4;
 
+/// The most cells of a plan.
+pub const MAX_CELLS: usize = 1_000;
+
 /// The cells to run and how to judge them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -266,6 +269,9 @@ impl Plan {
         let inside = |p: f64| p > 0.0 && p < 1.0;
         if self.cells.is_empty() {
             return Err(PlanError::Empty);
+        }
+        if self.cells.len() > MAX_CELLS {
+            return range("cells", self.cells.len().to_string(), "at most 1000");
         }
         if self.kernels.contains(&Model::Unknown) {
             return range("kernels", Model::Unknown.to_string(), MODELS);

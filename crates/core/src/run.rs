@@ -1,12 +1,15 @@
 //! A whole run in memory: `run.json` and what its cells recorded.
 
+pub mod limits;
+
 use std::collections::BTreeMap;
 
 use crate::block::{Block, Late, Moments, Outlier};
 use crate::format::{Part, Reader, Record};
-use crate::histogram::{Histogram, SignedHistogram};
+use crate::histogram::{SignedSparse, Sparse};
 use crate::interval::Interval;
 use crate::schema::Run;
+use limits::{MAX_SERIES, MAX_THREADS};
 
 /// A run directory that has been read.
 #[derive(Debug, Clone)]
@@ -50,9 +53,9 @@ pub struct ThreadData {
 #[derive(Debug, Clone, Default)]
 pub struct SeriesData {
     /// The samples; `None` if the cell was cut short.
-    pub histogram: Option<SignedHistogram>,
+    pub histogram: Option<SignedSparse>,
     /// What the releases missed by late samples would have seen.
-    pub behind: Option<Histogram>,
+    pub behind: Option<Sparse>,
     /// Blocks, in ascending order of their indices.
     pub blocks: Vec<Block>,
     /// The worst samples.
@@ -110,12 +113,6 @@ impl ThreadData {
     }
 }
 
-/// The most threads that a file may name, which bounds what a damaged one allocates.
-const MAX_THREADS: u32 = 1 << 16;
-
-/// The most series per thread, for the same reason; probes have fewer than five.
-const MAX_SERIES: u32 = 16;
-
 impl CellData {
     /// Adds the records of one of the cell's files.
     pub fn read(&mut self, bytes: &[u8]) {
@@ -129,7 +126,7 @@ impl CellData {
     /// The recording of a thread's series. Numbers that no cell has give `None` and count as
     /// damage.
     fn series(&mut self, thread: u32, series: u32) -> Option<&mut SeriesData> {
-        if thread >= MAX_THREADS || series >= MAX_SERIES {
+        if u64::from(thread) >= MAX_THREADS || series >= MAX_SERIES {
             self.damaged += 1;
             return None;
         }
@@ -200,7 +197,7 @@ mod tests {
     fn every_record_finds_its_thread_and_series() {
         let late = |series| Record::Late(Late { thread: 0, series, at: 1, latency: 2, missed: 3 });
         let counts =
-            |series, part| Record::Histogram { thread: 0, series, part, counts: Histogram::new() };
+            |series, part| Record::Histogram { thread: 0, series, part, counts: Sparse::default() };
         let samples = vec![Outlier { at: 4, latency: 5 }];
         let interval = Interval { cpu: 1, from: 10, to: 20, actor: 7 };
         let data = read(&[
@@ -230,7 +227,7 @@ mod tests {
 
     #[test]
     fn numbers_that_no_cell_has_are_damage() {
-        let data = read(&[block(MAX_THREADS, 0), block(0, MAX_SERIES), block(0, 0)]);
+        let data = read(&[block(4_096, 0), block(0, MAX_SERIES), block(0, 0)]);
         assert_eq!((data.damaged, data.threads.len()), (2, 1));
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use punctual_core::plan::Plan;
+use punctual_sys::file;
 
 /// A built-in plan.
 pub struct BuiltIn {
@@ -14,6 +15,9 @@ pub struct BuiltIn {
     /// The text of its TOML file.
     pub text: &'static str,
 }
+
+/// The largest file of a plan, bytes.
+const MAX_PLAN: u64 = 1 << 20;
 
 /// The plan that runs if none is named.
 pub const DEFAULT: &str = "standard";
@@ -85,7 +89,7 @@ pub fn load(name: &str, variant: Option<&str>) -> anyhow::Result<Plan> {
         let names: Vec<_> = PLANS.iter().map(|plan| plan.name).collect();
         bail!("there is no plan or file \"{name}\"; plans: {}, or a TOML file", names.join(", "));
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("plan {name}"))?;
+    let text = file::read_text(path, MAX_PLAN).with_context(|| format!("plan {name}"))?;
     Plan::from_toml_variant(&text, variant).with_context(|| format!("plan {name}"))
 }
 

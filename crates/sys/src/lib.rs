@@ -19,6 +19,7 @@ pub mod emulator;
 pub mod error;
 pub mod event;
 pub mod fd;
+pub mod file;
 pub mod folder;
 pub mod limits;
 pub mod memory;

@@ -1,5 +1,7 @@
 //! Finds the run that a name refers to.
 
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -7,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use punctual_core::layout::{RUN_JSON, RUNS};
 use punctual_lab::experiment::EXPERIMENT;
+use punctual_sys::file;
 
 use super::run_json::read_run;
 
@@ -81,11 +84,15 @@ pub fn set(path: &Path) -> Option<Vec<PathBuf>> {
     }
     let mut runs: Vec<_> = folders(path).into_iter().filter(|path| is_run(path)).collect();
     let order = order_of(path);
-    runs.sort_by_key(|run| {
-        order.iter().position(|name| run.ends_with(name)).unwrap_or(order.len())
-    });
+    let place: HashMap<&OsStr, usize> =
+        order.iter().enumerate().map(|(place, name)| (OsStr::new(name), place)).collect();
+    let place_of = |run: &PathBuf| run.file_name().and_then(|name| place.get(name)).copied();
+    runs.sort_by_cached_key(|run| place_of(run).unwrap_or(order.len()));
     (!runs.is_empty()).then_some(runs)
 }
+
+/// The largest list of an experiment's runs, bytes: some 50,000 runs.
+const MAX_EXPERIMENT: u64 = 4 << 20;
 
 /// The names of an experiment's runs, in the order of its kernels.
 fn order_of(path: &Path) -> Vec<String> {
@@ -93,7 +100,7 @@ fn order_of(path: &Path) -> Vec<String> {
     struct Experiment {
         runs: Vec<String>,
     }
-    let text = fs::read(path.join(EXPERIMENT)).unwrap_or_default();
+    let text = file::read(&path.join(EXPERIMENT), MAX_EXPERIMENT).unwrap_or_default();
     serde_json::from_slice::<Experiment>(&text)
         .map_or_else(|_| Vec::new(), |experiment| experiment.runs)
 }

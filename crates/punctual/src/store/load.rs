@@ -5,7 +5,7 @@ use std::path::Path;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::RunState;
 
-use super::cell_files::read_cell;
+use super::cell_files::Files;
 use super::recover;
 use super::run_json::read_run;
 use super::writer::check_ended;
@@ -24,7 +24,8 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
             latency.interval_ns = latency.interval_ns.filter(|interval| *interval > 0);
         }
     }
-    let cells = run.cells.iter().map(|cell| read_cell(dir, cell, &mut damage)).collect();
+    let mut files = Files::default();
+    let cells = run.cells.iter().map(|cell| files.read_cell(dir, cell, &mut damage)).collect();
     let mut loaded = LoadedRun { run, cells, damage, label: None };
     if loaded.run.state == RunState::Running {
         check_ended(dir)?;

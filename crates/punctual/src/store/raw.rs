@@ -1,7 +1,6 @@
 //! A run directory exactly as it is on disk, for exact comparison: nothing is repaired,
 //! rebuilt or judged.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use punctual_core::layout::{BLOCKS, HISTOGRAMS, RUN_JSON};
 use punctual_core::schema::{Cell, Run, RunState};
 use serde_json::Value;
 
-use super::cell_files::cell_folder;
+use super::cell_files::{self, cell_folder};
 use super::run_json::{bytes_of, parse};
 use super::writer::check_ended;
 
@@ -36,15 +35,17 @@ pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
     if run.state == RunState::Running {
         check_ended(dir)?;
     }
-    let files = run.cells.iter().map(|cell| read_files(dir, cell)).collect::<Result<_, _>>()?;
+    let mut reader = cell_files::Files::default();
+    let read = |cell| read_files(dir, cell, &mut reader);
+    let files = run.cells.iter().map(read).collect::<Result<_, _>>()?;
     Ok(Raw { run, json, files })
 }
 
-fn read_files(dir: &Path, cell: &Cell) -> anyhow::Result<Files> {
+fn read_files(dir: &Path, cell: &Cell, reader: &mut cell_files::Files) -> anyhow::Result<Files> {
     let Some(folder) = cell_folder(dir, cell) else {
         bail!("{}: \"{}\" is no name of a cell's folder", dir.display(), cell.dir);
     };
-    let read = |name: &str| match fs::read(folder.join(name)) {
+    let mut read = |name: &str| match reader.bytes(&folder.join(name)) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {

@@ -5,6 +5,8 @@
 //! them, and quantiles to the width of their coarse bins. The names of the load's counters
 //! have been in `run.json` since the cell started.
 
+use std::collections::BTreeMap;
+
 use punctual_core::block::{BLOCK_NS, Late};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
@@ -91,7 +93,7 @@ fn rebuild_missed(
     };
     let late = within_blocks(&series.late, missed)?;
     let behind = Behind::from_late(late, interval, limits);
-    series.behind = Some(behind.counts);
+    series.behind = Some(behind.counts.sparse());
     Some(behind.exceeded)
 }
 
@@ -131,16 +133,29 @@ fn rebuild_work(cell: &mut Cell, data: &CellData, damage: &mut Vec<String>) {
             cell.key
         )
     }));
+    let mut ends: BTreeMap<u32, Ends<'_>> = BTreeMap::new();
+    for (second, part, totals) in &data.work {
+        let end = (*second, &totals[..]);
+        ends.entry(*part)
+            .and_modify(|ends| ends.last = Some(end))
+            .or_insert(Ends { first: end, last: None });
+    }
     let parts = std::mem::take(&mut cell.load_work);
-    let rebuilt = (0..).zip(parts).filter_map(|(number, part)| part_work(number, part, data));
+    let rebuilt = (0..).zip(parts).filter_map(|(number, part)| part_work(part, ends.get(&number)?));
     cell.load_work = rebuilt.collect();
 }
 
-fn part_work(number: u32, mut part: LoadWork, data: &CellData) -> Option<LoadWork> {
-    let mut records = data.work.iter().filter(|(_, of, _)| *of == number);
-    let (from_second, _, from) = records.next()?;
-    let (to_second, _, to) = records.next_back()?;
-    let seconds = to_second.saturating_sub(*from_second).max(1);
+/// The first and the last record of a part of the load: second and totals.
+struct Ends<'a> {
+    first: (u64, &'a [u64]),
+    /// `None` if there is only one.
+    last: Option<(u64, &'a [u64])>,
+}
+
+fn part_work(mut part: LoadWork, ends: &Ends<'_>) -> Option<LoadWork> {
+    let (from_second, from) = ends.first;
+    let (to_second, to) = ends.last?;
+    let seconds = to_second.saturating_sub(from_second).max(1);
     for ((counter, from), to) in part.counters.iter_mut().zip(from).zip(to) {
         counter.total = to.saturating_sub(*from);
         #[allow(clippy::cast_precision_loss, reason = "a rate needs no 16th digit")]

@@ -1,12 +1,13 @@
 //! Reads `run.json`.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use punctual_core::layout::RUN_JSON;
+use punctual_core::run::limits::{MAX_RUN_JSON, exceeded, has_too_many_values};
 use punctual_core::schema::{Run, SCHEMA};
+use punctual_sys::file;
 use serde::Deserialize;
 
 /// Reads only `run.json`.
@@ -21,7 +22,7 @@ pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
 /// The bytes of `run.json`.
 pub fn bytes_of(dir: &Path) -> anyhow::Result<Vec<u8>> {
     let path = dir.join(RUN_JSON);
-    fs::read(&path).map_err(|error| match error.kind() {
+    file::read(&path, MAX_RUN_JSON).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             anyhow!("{}: not a run directory: there is no run.json in it", dir.display())
         }
@@ -34,6 +35,9 @@ pub fn parse(path: &Path, bytes: &[u8]) -> anyhow::Result<Run> {
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
+    }
+    if has_too_many_values(bytes) {
+        bail!("{}: it has more values than a run can have", path.display());
     }
     let damaged = || format!("{} is damaged or not of punctual", path.display());
     let version: Version = serde_json::from_slice(bytes).with_context(damaged)?;
@@ -49,5 +53,9 @@ pub fn parse(path: &Path, bytes: &[u8]) -> anyhow::Result<Run> {
             env!("CARGO_PKG_VERSION")
         );
     }
-    serde_json::from_slice(bytes).with_context(damaged)
+    let run: Run = serde_json::from_slice(bytes).with_context(damaged)?;
+    match exceeded(&run) {
+        Some(what) => bail!("{}: {what}", path.display()),
+        None => Ok(run),
+    }
 }
