@@ -1,14 +1,21 @@
 //! A guest's console: a file that QEMU writes and the run keeps.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use punctual_core::text::clean_start;
+
+use crate::bounds::LOG;
 
 /// Name of the file in the run directory.
 pub const CONSOLE: &str = "console.log";
 
 /// Lines that are shown if a guest fails.
 const LAST_LINES: usize = 12;
+
+/// Longest line that is shown, characters.
+const LONGEST_LINE: usize = 1_000;
 
 /// Start of the line in which the kernel says why it panics; its stack and registers follow.
 const PANIC: &str = "Kernel panic - ";
@@ -39,27 +46,32 @@ impl Console {
         std::mem::replace(&mut self.length, length) != length
     }
 
+    /// Its length at the last call of [`Console::has_grown`], bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// The last lines, preceded by the reason of a kernel panic if there was one.
     pub(crate) fn last_lines(&self) -> Vec<String> {
-        last_lines(&fs::read(&self.path).unwrap_or_default())
+        let mut console = Vec::new();
+        // What cannot be read is not shown.
+        let _ =
+            File::open(&self.path).and_then(|file| file.take(2 * LOG).read_to_end(&mut console));
+        last_lines(&console)
     }
-}
-
-/// A guest's text without control characters that would affect a terminal.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn last_lines(console: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(console);
-    let lines: Vec<String> =
-        text.lines().map(printable).filter(|line| !line.trim().is_empty()).collect();
-    let mut last = lines[lines.len().saturating_sub(LAST_LINES)..].to_vec();
-    let is_reason = |line: &&String| line.contains(PANIC) && !line.contains("---[ end");
-    if let Some(reason) = lines.iter().find(is_reason)
-        && !last.contains(reason)
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let printable = |line: &str| clean_start(line.trim_end_matches('\r'), LONGEST_LINE);
+    let mut last: Vec<String> = lines().rev().take(LAST_LINES).map(printable).collect();
+    last.reverse();
+    let is_reason = |line: &&str| line.contains(PANIC) && !line.contains("---[ end");
+    if let Some(reason) = lines().find(is_reason).map(printable)
+        && !last.contains(&reason)
     {
-        last[0].clone_from(reason);
+        last[0] = reason;
     }
     last
 }
@@ -71,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_reason_of_a_panic_is_shown_before_the_last_lines() {
-        assert_eq!(last_lines(b"one\r\n\r\ntwo\x07\r\n"), ["one", "two"]);
+        assert_eq!(last_lines(b"one\r\n\r\ntwo\x07\r\n"), ["one", "two\u{fffd}"]);
         assert_eq!(last_lines(b""), [""; 0]);
         let panic = "[ 6.2] Kernel panic - not syncing: Attempted to kill init!";
         let trace: String = (0..20).map(|number| format!("frame {number}\n")).collect();

@@ -24,6 +24,7 @@ use punctual_sys::affinity;
 pub use place::Place;
 
 use crate::board::BoardSpec;
+use crate::bounds::Bounds;
 use crate::emulator::emulator_version;
 use crate::files;
 use crate::kernel::Kernel;
@@ -93,8 +94,8 @@ pub trait Follow {
     fn pause(&mut self) -> bool;
 }
 
-/// What all guests of an experiment have in common.
-struct Host {
+/// What all guests of an experiment have in common: all that takes time or can be missing.
+pub struct Ready {
     /// Version of QEMU.
     qemu: String,
     program_sha256: String,
@@ -105,20 +106,27 @@ struct Host {
 }
 
 impl Experiment {
+    /// Reads what the guests are given. Writes nothing, and does not look at signals.
+    ///
+    /// # Errors
+    /// Nothing can be booted: QEMU is missing, or a kernel lacks a module.
+    pub fn prepare(&self) -> Result<Ready> {
+        let of = |kernel| Provisions::of(&self.board, kernel, &self.modules);
+        Ok(Ready {
+            qemu: emulator_version(self.board.arch)?,
+            program_sha256: sha256(&self.program),
+            cpus: affinity::get().context("the CPUs of this host")?.iter().collect(),
+            provisions: self.kernels.iter().map(of).collect::<Result<_>>()?,
+        })
+    }
+
     /// Boots every kernel as often as requested, several guests at a time, and follows them to
     /// their end. Creates run directories in `out`, which must exist. A guest that fails is
     /// reported, and the others go on.
     ///
     /// # Errors
-    /// Nothing can be booted: QEMU is missing, or a kernel lacks a module.
-    pub fn run(&self, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
-        let of = |kernel| Provisions::of(&self.board, kernel, &self.modules);
-        let host = Host {
-            qemu: emulator_version(self.board.arch)?,
-            program_sha256: sha256(&self.program),
-            cpus: affinity::get().context("the CPUs of this host")?.iter().collect(),
-            provisions: self.kernels.iter().map(of).collect::<Result<_>>()?,
-        };
+    /// `out` cannot be written.
+    pub fn run(&self, host: &Ready, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
         self.list(out)?;
         let mut waiting: VecDeque<Place> = self.places().into();
         let mut running: Vec<(Place, Guest)> = Vec::new();
@@ -127,7 +135,7 @@ impl Experiment {
             while running.len() < self.jobs.max(1)
                 && let Some(place) = waiting.pop_front()
             {
-                match self.boot(&place, out, &host, &running) {
+                match self.boot(&place, out, host, &running) {
                     Ok(guest) => {
                         follow.booted(&place);
                         running.push((place, guest));
@@ -194,7 +202,7 @@ impl Experiment {
         &self,
         place: &Place,
         out: &Path,
-        host: &Host,
+        host: &Ready,
         running: &[(Place, Guest)],
     ) -> Result<Guest> {
         let kernel = &self.kernels[place.kernel];
@@ -225,12 +233,13 @@ impl Experiment {
             dir: &out.join(&place.name),
             cpu: free.filter(|_| self.board.is_pinned()),
             patience: self.patience,
+            bounds: &Bounds::of(&order, self.patience),
         };
         Guest::boot(&boot, record.completes())
     }
 
     /// The board as it is booted.
-    fn lab(&self, place: &Place, host: &Host, initramfs: &[u8]) -> Lab {
+    fn lab(&self, place: &Place, host: &Ready, initramfs: &[u8]) -> Lab {
         let (board, kernel) = (&self.board, &self.kernels[place.kernel]);
         let modules = &host.provisions[place.kernel].modules;
         Lab {
@@ -292,7 +301,7 @@ mod tests {
             patience: Duration::MAX,
         };
         let place = experiment.places().pop().unwrap();
-        let host = Host {
+        let host = Ready {
             qemu: qemu.to_owned(),
             program_sha256: sha256(b"punctual"),
             cpus: vec![0],

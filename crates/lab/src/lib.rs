@@ -12,6 +12,7 @@ pub mod modules;
 pub mod program;
 pub mod qemu;
 
+mod bounds;
 mod console;
 mod decompress;
 mod elf;

@@ -8,9 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use punctual_sys::file;
 
 use crate::decompress::{Compression, MOST};
 use crate::elf::Elf;
+
+/// The largest `modules.builtin` that is read, bytes; they have about 100 kB.
+const MOST_LIST: u64 = 16 << 20;
+
+/// What a folder of modules contains, one of them at least: an installed kernel's, an unpacked
+/// package's, a build tree.
+const SIGNS: [&str; 5] = ["kernel", "modules.order", "modules.builtin", "updates", ".config"];
 
 /// A module, ready for `finit_module`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +130,8 @@ impl Closure<'_> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes =
+        file::read(path, MOST).with_context(|| format!("cannot read {}", path.display()))?;
     match Compression::of(&bytes) {
         None => Ok(bytes),
         Some(compression) => {
@@ -144,7 +153,7 @@ fn stem(path: &Path) -> Option<&str> {
 
 fn builtin(folder: &Path) -> Result<HashSet<String>> {
     let path = folder.join("modules.builtin");
-    match fs::read_to_string(&path) {
+    match file::read_text(&path, MOST_LIST) {
         Ok(text) => Ok(text.lines().filter_map(|line| stem(Path::new(line))).map(normal).collect()),
         // Missing in a tree in which only the kernel was built.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(HashSet::new()),
@@ -155,6 +164,13 @@ fn builtin(folder: &Path) -> Result<HashSet<String>> {
 /// All modules below a folder, by name. Links are not followed: `build` and `source` of an
 /// installed kernel lead out of it.
 fn files_below(folder: &Path) -> Result<HashMap<String, PathBuf>> {
+    ensure!(
+        SIGNS.iter().any(|name| folder.join(name).exists()),
+        "{} is no folder of modules: it contains none of {}; give one such as \
+         /lib/modules/RELEASE, or a build tree",
+        folder.display(),
+        SIGNS.join(", ")
+    );
     let mut files = HashMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -162,7 +178,8 @@ fn files_below(folder: &Path) -> Result<HashMap<String, PathBuf>> {
         for entry in fs::read_dir(&folder).with_context(cannot)? {
             let entry = entry.with_context(cannot)?;
             let path = entry.path();
-            if entry.file_type().with_context(cannot)?.is_dir() {
+            let kind = entry.file_type().with_context(cannot)?;
+            if kind.is_dir() {
                 folders.push(path);
             } else if let Some(name) = stem(&path).map(normal) {
                 keep(&mut files, name, path);

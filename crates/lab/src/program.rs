@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use punctual_sys::file;
 
 use crate::arch::Arch;
+use crate::decompress::MOST;
 use crate::elf::{self, Elf};
 
 /// The executable for boards of an architecture: the named file, otherwise this program,
@@ -45,7 +47,8 @@ fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
 }
 
 fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes =
+        file::read(path, MOST).with_context(|| format!("cannot read {}", path.display()))?;
     check(&bytes, arch)
         .with_context(|| format!("{} cannot be the init of an {arch} board", path.display()))?;
     Ok(bytes)

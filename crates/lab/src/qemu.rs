@@ -9,9 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use punctual_core::channel::Event;
 use punctual_sys::affinity::{self, CpuSet};
+use punctual_sys::file;
 use punctual_sys::process::bind_to_this;
+use punctual_sys::storage::room;
 
 use crate::arch::Arch;
+use crate::bounds::{Bounds, LOG};
 use crate::console::Console;
 use crate::emulator::emulator;
 use crate::receiver::Receiver;
@@ -25,6 +28,13 @@ const INITRAMFS: &str = ".initramfs";
 
 /// Error messages of QEMU itself; removed if there are none.
 const COMPLAINTS: &str = "qemu.log";
+
+/// Longest time that is spent on the messages of one guest before signals and the other guests
+/// are looked at.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Less free space than this is none, bytes.
+const FULL: u64 = 256 << 10;
 
 /// What to boot.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +55,8 @@ pub struct Boot<'a> {
     pub cpu: Option<u32>,
     /// Longest time without a sign of life, in the host's time.
     pub patience: Duration,
+    /// What the guest may do.
+    pub bounds: &'a Bounds,
 }
 
 /// A running guest.
@@ -58,6 +70,8 @@ pub struct Guest {
     /// Time of the last sign of life.
     alive: Instant,
     patience: Duration,
+    /// Longest time in all, in the host's time.
+    wall: Duration,
 }
 
 /// How a guest ended.
@@ -104,7 +118,7 @@ impl Guest {
             .stdout(Stdio::null())
             .stderr(File::create(dir.join(COMPLAINTS)).context("the log of QEMU")?);
         bind_to_this(&mut command);
-        let receiver = Receiver::open(&dir.join(CHANNEL), run_dir)?;
+        let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
         let child =
             spawn(&mut command, boot.cpu).with_context(|| format!("cannot start {program}"))?;
         let now = Instant::now();
@@ -117,6 +131,7 @@ impl Guest {
             started: now,
             alive: now,
             patience: boot.patience,
+            wall: boot.bounds.wall,
         })
     }
 
@@ -138,17 +153,20 @@ impl Guest {
         // Checked before the channel is read to its end, because nothing can arrive after that.
         let ended = self.child.try_wait();
         let is_over = matches!(ended, Ok(Some(_)));
-        match self.receiver.receive(is_over, &mut tell) {
-            Ok(came) => {
-                if came {
-                    self.alive = Instant::now();
-                    // Init is running, so the guest has unpacked its initramfs.
-                    let _ = fs::remove_file(self.dir.join(INITRAMFS));
-                }
-            }
+        let received = match self.receiver.receive(is_over, Instant::now() + SLICE, &mut tell) {
+            Ok(received) => received,
             Err(error) => return Some(self.kill(format!("{error:#}"))),
+        };
+        if received.any {
+            self.alive = Instant::now();
+            // Init is running, so the guest has unpacked its initramfs.
+            let _ = fs::remove_file(self.dir.join(INITRAMFS));
+        }
+        if let Some(excess) = self.excess() {
+            return Some(self.kill(excess));
         }
         match ended {
+            Ok(Some(_)) if received.more => None,
             Ok(Some(status)) => {
                 let why = self.why(status);
                 Some(self.end(why))
@@ -166,6 +184,21 @@ impl Guest {
     /// Ends a guest that is no longer wanted; what it has sent stays.
     pub fn abandon(mut self) {
         self.kill("ended by a signal".to_owned());
+    }
+
+    /// What the guest has had too much of.
+    fn excess(&self) -> Option<String> {
+        if self.wall() > self.wall {
+            return Some(format!(
+                "it runs for more than {} s of the host's time: the guest does not end, or this \
+                 host is too busy",
+                self.wall.as_secs()
+            ));
+        }
+        let complaints = fs::metadata(self.dir.join(COMPLAINTS)).map_or(0, |file| file.len());
+        let of = [("its console", self.console.length()), (COMPLAINTS, complaints)];
+        let (what, _) = of.into_iter().find(|(_, length)| *length > LOG)?;
+        Some(format!("{what} is longer than {} MiB", LOG >> 20))
     }
 
     /// Once init runs, only messages count as signs of life: a kernel that prints complaints
@@ -189,7 +222,7 @@ impl Guest {
         if self.receiver.whole || self.receiver.is_in_trouble() {
             return Vec::new();
         }
-        let complaints = fs::read_to_string(self.dir.join(COMPLAINTS)).unwrap_or_default();
+        let complaints = self.complaints();
         vec![match complaints.trim() {
             "" if status.success() => {
                 "the guest ended before its run: a panic, or too little memory (--memory)"
@@ -204,14 +237,31 @@ impl Guest {
         }]
     }
 
+    /// What QEMU itself said.
+    fn complaints(&self) -> String {
+        let text = file::read(&self.dir.join(COMPLAINTS), 2 * LOG).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Cleans up the run directory; returns the last console lines if the run is incomplete.
     fn end(&mut self, reasons: Vec<String>) -> End {
+        // Before what is removed makes room.
+        let full = room(&self.dir).is_ok_and(|room| room.free < FULL);
         remove_hidden(&self.dir);
-        let complaints = self.dir.join(COMPLAINTS);
-        if fs::read_to_string(&complaints).is_ok_and(|text| text.trim().is_empty()) {
-            let _ = fs::remove_file(complaints);
+        if self.complaints().trim().is_empty() {
+            let _ = fs::remove_file(self.dir.join(COMPLAINTS));
         }
-        let troubles = self.receiver.finish(reasons);
+        let mut troubles = self.receiver.finish(reasons);
+        if full && !troubles.is_empty() {
+            // QEMU drops what it cannot write, without a word.
+            troubles.insert(
+                0,
+                format!(
+                    "the disk of {} is full: free some space, or name another folder with --out",
+                    self.dir.display()
+                ),
+            );
+        }
         let last_lines = if troubles.is_empty() { Vec::new() } else { self.console.last_lines() };
         End { troubles, last_lines }
     }

@@ -1,14 +1,14 @@
 //! What the guests of one kernel are given: modules, device set-up, the configuration.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use punctual_core::channel::{BoardSetup, ModuleFile};
+use punctual_sys::file;
 
 use crate::board::BoardSpec;
 use crate::device::Device;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, MOST_CONFIG};
 use crate::modules::{self, Module};
 
 /// What the guests of one kernel have in common.
@@ -93,7 +93,7 @@ fn with_dependencies(kernel: &Kernel, wanted: &[(&str, &str)]) -> Result<Vec<Mod
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    file::read(path, MOST_CONFIG).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

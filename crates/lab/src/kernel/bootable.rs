@@ -1,10 +1,10 @@
 //! The file that QEMU boots for an image.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use punctual_core::hash::sha256;
+use punctual_sys::file;
 
 use super::cache::Cache;
 use super::image::{self, Form, Payload};
@@ -35,13 +35,8 @@ impl Bootable {
         say: &mut dyn FnMut(&str),
     ) -> Result<Self> {
         let shown = || path.display().to_string();
-        let length = fs::metadata(path).with_context(shown)?.len();
-        ensure!(
-            length <= MOST_IMAGE,
-            "{}: {length} bytes are too many for a kernel",
-            path.display()
-        );
-        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let cannot = || format!("cannot read the kernel {}", path.display());
+        let bytes = file::read(path, MOST_IMAGE).with_context(cannot)?;
         let form = Form::of(&bytes).with_context(shown)?;
         ensure!(
             form.arch() == arch,

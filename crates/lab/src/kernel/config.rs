@@ -1,11 +1,14 @@
 //! What a kernel's configuration says about preemption.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use punctual_core::kconfig;
 use punctual_core::preemption::Model;
+use punctual_sys::file;
+
+/// The largest configuration that is read, bytes; they have about 300 kB.
+pub(crate) const MOST_CONFIG: u64 = 16 << 20;
 
 /// A kernel's configuration file.
 pub(super) struct Config(String);
@@ -16,8 +19,8 @@ impl Config {
     /// # Errors
     /// It cannot be read.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = file::read_text(path, MOST_CONFIG)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Self(text))
     }
 

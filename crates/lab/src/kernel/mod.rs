@@ -31,6 +31,8 @@ use parts::Parts;
 use spec::{Debian, Spec};
 use tools::Tools;
 
+pub(crate) use config::MOST_CONFIG;
+
 pub use available::{Available, FetchProgress, State};
 pub use spec::FORMS;
 

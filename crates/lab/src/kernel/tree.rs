@@ -1,9 +1,9 @@
 //! Build trees of kernels.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use punctual_sys::file;
 
 use super::config::Config;
 use super::spec::FORMS;
@@ -49,7 +49,7 @@ pub(super) fn image(tree: &Path, arch: Arch) -> Result<PathBuf> {
 /// The tree has not been built.
 pub(super) fn release(tree: &Path) -> Result<String> {
     let path = tree.join("include/config/kernel.release");
-    let text = fs::read_to_string(&path)
+    let text = file::read_text(&path, 4_096)
         .with_context(|| format!("cannot read {} (has it been built?)", path.display()))?;
     Ok(text.trim().to_owned())
 }

@@ -55,10 +55,11 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     experiment.plan.check()?;
     let kept = matches.get_one::<PathBuf>("out");
     let out = kept.cloned().unwrap_or_else(temporary_folder);
+    let ready = experiment.prepare()?;
     let folder = Folder { path: make_folder(&out)?, kept: kept.is_some() };
     let json = matches.get_flag("json");
     let quiet = matches.get_flag("quiet") || json;
-    let boots = boot(&experiment, &folder.path, quiet)?;
+    let boots = boot(&experiment, &ready, &folder.path, quiet)?;
     if boots.interrupted {
         return Ok(Ending::Interrupted);
     }

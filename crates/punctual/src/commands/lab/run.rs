@@ -11,7 +11,7 @@ use punctual_core::layout;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
 use punctual_core::units::utc;
-use punctual_lab::experiment::{Boots, Done, Experiment, make_folder};
+use punctual_lab::experiment::{Boots, Done, Experiment, Ready, make_folder};
 use punctual_report::text;
 use punctual_sys::signal::Signals;
 use serde_json::json;
@@ -26,9 +26,10 @@ use crate::{output, store};
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let experiment = asked::experiment(matches)?;
     let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
+    let ready = experiment.prepare()?;
     let folder = make_folder(&out)?;
     let quiet = matches.get_flag("quiet") || matches.get_flag("json");
-    let boots = boot(&experiment, &folder, quiet)?;
+    let boots = boot(&experiment, &ready, &folder, quiet)?;
     let runs = load(&boots.done, &folder);
     if matches.get_flag("json") {
         print_json(&boots, &runs, &out)?;
@@ -50,10 +51,15 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 }
 
 /// Boots all guests and follows them to their end.
-pub fn boot(experiment: &Experiment, folder: &Path, quiet: bool) -> anyhow::Result<Boots> {
+pub fn boot(
+    experiment: &Experiment,
+    ready: &Ready,
+    folder: &Path,
+    quiet: bool,
+) -> anyhow::Result<Boots> {
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, experiment.places().len(), quiet);
-    let boots = experiment.run(folder, &mut follower).inspect_err(|_| {
+    let boots = experiment.run(ready, folder, &mut follower).inspect_err(|_| {
         // Nothing was booted, so let the same command be repeated. Fails if the folder is not
         // empty.
         let _ = fs::remove_dir(folder);
@@ -122,7 +128,8 @@ fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
     if boots.interrupted {
         return Ending::Interrupted;
     }
-    if boots.done.iter().any(|done| !done.end.troubles.is_empty()) {
+    let failed = boots.done.iter().any(|done| !done.end.troubles.is_empty());
+    if failed || runs.len() < boots.done.len() {
         return Ending::GuestFailed;
     }
     let worst = runs.iter().map(|loaded| loaded.run.verdict.outcome).max();
