@@ -101,9 +101,13 @@ impl Pair {
 
     /// Whether the posting thread has left this window and its last token is taken.
     fn is_over(&self, window: &Window, taken: u64) -> bool {
-        self.poster_left.load(Ordering::Acquire) == window.end
-            && (self.posted_in.load(Ordering::Relaxed) != window.end
-                || self.posted.load(Ordering::Relaxed) == taken)
+        self.poster_left.load(Ordering::Acquire) == window.end && !self.is_open(window, taken)
+    }
+
+    /// Whether a token of this window is posted and not taken.
+    fn is_open(&self, window: &Window, taken: u64) -> bool {
+        self.posted_in.load(Ordering::Acquire) == window.end
+            && self.posted.load(Ordering::Relaxed) != taken
     }
 }
 
@@ -157,10 +161,13 @@ impl Waits {
         let mut left = window.samples;
         while left > 0 && !pair.is_over(window, taken) {
             if pair.token.take()? == Taken::Interrupted {
-                if stop.is_over(window) {
+                if !stop.is_over(window) {
+                    continue;
+                }
+                if !pair.is_open(window, taken) {
                     break;
                 }
-                continue;
+                // A token on its way is late by now; the last sample counts it.
             }
             let now = monotonic_ns();
             let posted_in = pair.posted_in.load(Ordering::Acquire);
@@ -303,6 +310,32 @@ mod tests {
         let mut tracks = [Recorder::new(Limits::NONE)];
         waits(&pair).run(&measured, &mut tracks, &Stop::default()).unwrap();
         assert_eq!(tracks[0].samples(), 1);
+    }
+
+    #[test]
+    fn a_token_on_its_way_at_the_end_is_counted_as_late_as_it_is() {
+        punctual_sys::thread::accept_wakes();
+        let pair = Arc::new(Pair::new().unwrap());
+        let measured = window(monotonic_ns(), 1 << 40, u64::MAX);
+        // The poster has lost the CPU between its clock and its write.
+        post(&pair, &measured);
+        let (mut waits, stop) = (waits(&pair), Arc::new(Stop::default()));
+        let theirs = Arc::clone(&stop);
+        let thread = spawn(move || {
+            let mut tracks = [Recorder::new(Limits::NONE)];
+            tracks[0].begin(measured.first);
+            waits.run(&measured, &mut tracks, &theirs).unwrap();
+            let [track] = tracks;
+            track.finish().moments
+        });
+        sleep(Duration::from_millis(50));
+        stop.set();
+        while !thread.is_finished() {
+            punctual_sys::thread::wake(&thread);
+            sleep(Duration::from_millis(1));
+        }
+        let found = thread.join().unwrap();
+        assert!(found.count == 1 && found.max >= 50_000_000, "{found:?}");
     }
 
     #[test]

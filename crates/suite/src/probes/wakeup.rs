@@ -157,16 +157,92 @@ impl Serve<'_> {
             if wait.until(release)? == Waited::Interrupted {
                 continue;
             }
-            let now = monotonic_ns();
-            let (latency, missed) = self.schedule.serve(now);
-            self.recorder.record(now, latency, missed);
             accounted += 1 + behind;
-            behind = missed;
+            behind = self.serve(monotonic_ns());
             left -= 1;
-            if latency > self.break_ns {
-                self.stop.set_broken();
-            }
+        }
+        if left > 0 {
+            self.serve_overdue();
         }
         Ok(accounted)
+    }
+
+    /// Records the release that is due; returns how many were missed behind it.
+    #[inline(always)]
+    fn serve(&mut self, now: u64) -> u64 {
+        let (latency, missed) = self.schedule.serve(now);
+        self.recorder.record(now, latency, missed);
+        if latency > self.break_ns {
+            self.stop.set_broken();
+        }
+        missed
+    }
+
+    /// A thread that was told to end in a stall has a release that is overdue. It counts, with
+    /// what was missed meanwhile: people end a run because it hangs.
+    #[cold]
+    fn serve_overdue(&mut self) {
+        let now = monotonic_ns();
+        if self.schedule.next().is_some_and(|release| release < now) {
+            self.serve(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::stats::Limits;
+
+    /// A timer that never fires after its first releases: after a while the thread is told to
+    /// end, and a signal ends its wait.
+    struct Lost<'a> {
+        fires: u32,
+        stop: &'a Stop,
+        stall_ns: u64,
+    }
+
+    impl Wait for Lost<'_> {
+        fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+            if self.fires > 0 {
+                self.fires -= 1;
+                return AbsoluteSleep.until(release_ns);
+            }
+            AbsoluteSleep.until(release_ns.saturating_add_signed(self.stall_ns.cast_signed()))?;
+            self.stop.set();
+            Ok(Waited::Interrupted)
+        }
+    }
+
+    fn lost(stall_ns: u64, samples: u64, break_ns: i64) -> (crate::recorder::Recording, Stop) {
+        const INTERVAL: u64 = 1_000_000;
+        let (stop, mut recorder) = (Stop::default(), Recorder::new(Limits::NONE));
+        let first = monotonic_ns() + INTERVAL;
+        recorder.begin(first);
+        let serve = Serve {
+            schedule: Schedule::new(first, INTERVAL, first + 1_000 * INTERVAL),
+            recorder: &mut recorder,
+            stop: &stop,
+            samples,
+            break_ns,
+        };
+        let accounted = serve.run(&mut Lost { fires: 1, stop: &stop, stall_ns }).unwrap();
+        assert_eq!(accounted, 1, "what the timer has told of");
+        (recorder.finish(), stop)
+    }
+
+    #[test]
+    fn a_stall_in_progress_at_the_end_is_served_and_counted() {
+        let (found, stop) = lost(50_000_000, u64::MAX, 40_000_000);
+        // The first release may be late itself on a busy machine.
+        assert_eq!(found.moments.count, 2);
+        assert!(found.moments.max >= 50_000_000, "{found:?}");
+        assert!(found.moments.missed >= 49, "{found:?}");
+        assert!(stop.is_broken(), "it is above the break value");
+    }
+
+    #[test]
+    fn after_the_last_sample_nothing_is_overdue() {
+        assert_eq!(lost(0, 1, i64::MAX).0.moments.count, 1);
     }
 }
