@@ -201,7 +201,7 @@ impl Wait for TimerFd {
 }
 
 /// A periodic POSIX timer (timer_create(2)) that signals the thread that created it, which
-/// waits with sigwaitinfo.
+/// waits with rt_sigtimedwait(2).
 #[derive(Debug)]
 pub struct PosixTimer {
     id: libc::c_int,
@@ -252,6 +252,23 @@ impl PosixTimer {
         called("timer_settime", done)?;
         Ok(timer)
     }
+
+    /// The number of the next signal, or a negative value with errno. Without a timeout it
+    /// waits. The raw call, because musl's sigwaitinfo repeats the wait after EINTR.
+    #[inline(always)]
+    fn take(&self, info: *mut libc::siginfo_t, timeout: *const libc::timespec) -> libc::c_long {
+        // SAFETY: a valid set of the kernel's 64 signals, a siginfo that may be written to or
+        // null, and a valid timeout or null.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigtimedwait,
+                &raw const self.set,
+                info,
+                timeout,
+                size_of::<u64>(),
+            )
+        }
+    }
 }
 
 /// Index of `si_overrun` in a siginfo, in ints.
@@ -262,9 +279,7 @@ impl Wait for PosixTimer {
     fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
         while !self.expirations.cover(release_ns) {
             let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
-            // SAFETY: a valid set, and a siginfo that is written to.
-            let signal = unsafe { libc::sigwaitinfo(&raw const self.set, info.as_mut_ptr()) };
-            if signal < 0 {
+            if self.take(info.as_mut_ptr(), std::ptr::null()) < 0 {
                 return interrupted_or_error(io::Error::last_os_error());
             }
             // SAFETY: the kernel has written a siginfo of a POSIX timer: three ints, padding to the union's
@@ -280,6 +295,10 @@ impl Drop for PosixTimer {
     fn drop(&mut self) {
         // SAFETY: a timer of ours, deleted once.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.id) };
+        // Kernels before 6.13 leave a pending signal of a deleted timer queued. The next timer
+        // would take it for its first expiration, and every wait would end an interval early.
+        let now = timespec(0);
+        while self.take(std::ptr::null_mut(), &raw const now) > 0 {}
     }
 }
 
@@ -304,6 +323,22 @@ mod tests {
         waits_for_each_release(TimerFd::new(at, interval).unwrap(), at, interval);
         let at = first();
         waits_for_each_release(PosixTimer::new(at, interval).unwrap(), at, interval);
+    }
+
+    #[test]
+    fn a_signal_ends_the_wait_for_a_posix_timer() {
+        crate::thread::accept_wakes();
+        let waits = std::thread::spawn(|| {
+            let first = monotonic_ns() + 20_000_000_000;
+            PosixTimer::new(first, 1_000_000_000).unwrap().until(first).unwrap()
+        });
+        let from = std::time::Instant::now();
+        while !waits.is_finished() && from.elapsed().as_secs() < 15 {
+            crate::thread::wake(&waits);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(waits.is_finished(), "it waits for its release");
+        assert_eq!(waits.join().unwrap(), Waited::Interrupted);
     }
 
     #[test]
