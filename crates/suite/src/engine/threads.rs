@@ -61,13 +61,13 @@ impl ThreadsPlan {
         let priority = priority(values, policy, reach.force)?;
         let interval_ns = if pace.has_interval() { interval(values, pace, reach)? } else { 0 };
         let per_cpu = values.word("threads") == Some(PER_CPU);
-        let auto = values.word("affinity") == Some("auto");
         let cpus: Vec<u32> = match values.cpus("affinity") {
             Some(cpus) => {
                 check_cpus(values, cpus, &reach.cpus)?;
                 cpus.iter().collect()
             }
-            None if per_cpu || auto => reach.cpus.iter().collect(),
+            // Whoever keeps punctual off a CPU (taskset, systemd, isolcpus) means it, unless
+            // that CPU is named.
             None => reach.inherited.iter().collect(),
         };
         let count = values.known_number("threads").unwrap_or(cpus.len() as u64);
@@ -153,7 +153,7 @@ mod tests {
         let mut values = Values::read("p", &known, &Named::parse(spec, "").unwrap().params)?;
         let reach = Reach {
             cpus: CpuSet::parse("0-1,4,70").unwrap(),
-            inherited: CpuSet::parse("1").unwrap(),
+            inherited: CpuSet::parse("1,70").unwrap(),
             clock_cost_ns: 30,
             force: false,
         };
@@ -171,9 +171,11 @@ mod tests {
     fn threads_are_bound_as_asked() {
         let plan = |spec| read(spec, Pace::Periodic).unwrap();
         assert_eq!(cpus(&plan("p")), [""]);
-        assert_eq!(cpus(&plan("p:threads=per-cpu")), ["0", "1", "4", "70"]);
+        // Only what is named is outside the inherited mask.
+        assert_eq!(cpus(&plan("p:threads=per-cpu")), ["1", "70"]);
+        assert_eq!(cpus(&plan("p:threads=per-cpu,affinity=0-1+4+70")), ["0", "1", "4", "70"]);
         assert_eq!(cpus(&plan("p:threads=per-cpu,affinity=0+70")), ["0", "70"]);
-        assert_eq!(cpus(&plan("p:threads=3,affinity=auto")), ["0", "1", "4"]);
+        assert_eq!(cpus(&plan("p:threads=3,affinity=auto")), ["1", "70", "1"]);
         assert_eq!(cpus(&plan("p:threads=3,affinity=4+70")), ["4", "70", "4"]);
     }
 
