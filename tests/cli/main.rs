@@ -2,6 +2,7 @@
 //! exact expectations, run directories that are damaged, runs that are killed, exact
 //! comparison and sets of runs.
 
+mod completion;
 mod damage;
 mod directory;
 mod ends;
@@ -13,5 +14,6 @@ mod planned;
 mod signals;
 mod simulated;
 mod support;
+mod terminal;
 mod usage;
 mod width;

@@ -14,7 +14,7 @@ mod typed;
 
 pub use args::spelled;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
-pub use typed::read;
+pub use typed::{read, takes_next, takes_value};
 
 /// The internal command that starts a load's supervisor.
 pub const LOAD_SUPERVISOR: &str = "__load";
@@ -25,6 +25,9 @@ const HELP_WIDTH: usize = 100;
 /// Least width of help, columns. Examples are written for this width: they can still be pasted
 /// if the terminal wraps them, but not if clap does.
 const LEAST_HELP_WIDTH: usize = 80;
+
+/// The shells that completions are for.
+const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "elvish"];
 
 /// The whole command line.
 pub fn command() -> Command {
@@ -225,17 +228,15 @@ fn restore() -> Command {
 
 fn completions() -> Command {
     Command::new("completions")
-        .about("Print completions for a shell")
+        .about("Print completions for a shell: options, and names of probes, loads, plans and runs")
         .after_help(
             "Examples:\n  punctual completions bash > /etc/bash_completion.d/punctual\n  \
-             punctual completions fish > ~/.config/fish/completions/punctual.fish",
+             punctual completions zsh > ~/.zfunc/_punctual\n  \
+             punctual completions fish > ~/.config/fish/completions/punctual.fish\n  \
+             punctual completions elvish >> ~/.config/elvish/rc.elv\n\n\
+             zsh reads a folder such as ~/.zfunc if ~/.zshrc has it in fpath before compinit.",
         )
-        .arg(
-            Arg::new("shell")
-                .value_name("SHELL")
-                .required(true)
-                .value_parser(["bash", "zsh", "fish"]),
-        )
+        .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(SHELLS))
 }
 
 fn man() -> Command {

@@ -8,6 +8,7 @@ use punctual_sys::signal;
 
 mod cli;
 mod commands;
+mod complete;
 mod ending;
 mod files;
 mod output;
@@ -42,6 +43,12 @@ fn start() -> ExitCode {
     }
     signal::survive_file_size_limit();
     let words: Vec<_> = std::env::args_os().collect();
+    if let [_, command, line @ ..] = &words[..]
+        && command == complete::COMPLETE
+    {
+        complete::print(line);
+        return ExitCode::SUCCESS;
+    }
     let ending = match cli::read(&words) {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {

@@ -25,7 +25,7 @@ fn examples(text: &str) -> Vec<String> {
     let lines = joined.lines().map(|line| line.rsplit_once(":  ").map_or(line, |(_, line)| line));
     let lines = lines.map(|line| line.trim().trim_start_matches("sudo "));
     let commands = lines.filter(|line| line.starts_with("punctual "));
-    let ends = [" > ", " | ", " || ", " && ", "  #"];
+    let ends = [" > ", " >> ", " | ", " || ", " && ", "  #"];
     let cut = |line: &str| {
         ends.iter().fold(line.to_owned(), |line, end| {
             line.split_once(end).map_or(line.clone(), |(command, _)| command.to_owned())

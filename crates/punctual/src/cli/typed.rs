@@ -194,8 +194,18 @@ impl Typed<'_> {
     }
 }
 
-fn takes_value(arg: &Arg) -> bool {
+/// Whether an option has a value.
+pub fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
+}
+
+/// Whether the word after an option is its value, or can become one.
+pub fn takes_next(arg: &Arg, next: &str) -> bool {
+    let bare = BARE.iter().find(|(name, ..)| arg.get_id() == name);
+    takes_value(arg)
+        && bare.is_none_or(|(_, _, words)| {
+            is_value(next.as_ref(), words) || words.iter().any(|word| word.starts_with(next))
+        })
 }
 
 /// Whether a word is a number, a list of CPUs, or one of `words`.

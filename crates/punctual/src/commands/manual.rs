@@ -1,4 +1,4 @@
-//! Man pages and completions, generated from the definition of the command line.
+//! Man pages, generated from the definition of the command line, and the shells' completions.
 
 use std::fs;
 use std::io;
@@ -6,21 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::ArgMatches;
-use clap_complete::Shell;
 
 use super::report::cannot_write;
 use crate::ending::Ending;
 use crate::{cli, output};
 
 pub fn completions(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let shell = match matches.get_one::<String>("shell").map(String::as_str) {
-        Some("zsh") => Shell::Zsh,
-        Some("fish") => Shell::Fish,
-        _ => Shell::Bash,
-    };
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut cli::command(), "punctual", &mut text);
-    output::print(&String::from_utf8_lossy(&text))?;
+    output::print(match matches.get_one::<String>("shell").map(String::as_str) {
+        Some("zsh") => include_str!("../completions/punctual.zsh"),
+        Some("fish") => include_str!("../completions/punctual.fish"),
+        Some("elvish") => include_str!("../completions/punctual.elv"),
+        _ => include_str!("../completions/punctual.bash"),
+    })?;
     Ok(Ending::Done)
 }
 
