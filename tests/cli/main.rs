@@ -10,6 +10,7 @@ mod events;
 mod exact;
 mod export;
 mod golden;
+mod live;
 mod planned;
 mod signals;
 mod simulated;

@@ -10,6 +10,7 @@ mod draw;
 mod export;
 mod lab;
 mod list;
+mod live;
 mod load;
 mod manual;
 mod progress;

@@ -220,6 +220,9 @@ fn output() -> Vec<Arg> {
             .conflicts_with_all(settings()),
         flag("json", "Print only run.json on stdout"),
         flag("quiet", "Show no progress").short('q'),
+        flag("live", "Show a table of the threads even if the terminal has no rows for all: then the worst ones [default: if all fit]"),
+        flag("no-live", "Show no table of the threads, only the line of progress")
+            .conflicts_with("live"),
         flag("no-report", "Do not write report.html"),
         flag("open", "Open the report in the browser at the end").conflicts_with("no-report"),
         value("board-name", "NAME", "Name of the board [default: the host name]"),

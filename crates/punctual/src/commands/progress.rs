@@ -1,53 +1,86 @@
-//! Progress of a run: the progress line, and the snapshot that SIGUSR1 asks for.
+//! Progress of a run: the progress line, the table of threads, and the snapshot that SIGUSR1
+//! asks for.
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use punctual_core::block::Moments;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, Run};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 use punctual_report::words;
-use punctual_suite::engine::{Observer, Progress};
+use punctual_suite::engine::{Observer, Progress, ThreadProgress};
 use punctual_sys::signal::Signal;
 
+use super::live::{self, Live};
 use crate::output;
 
-const LINE: &str = "{bar:20} cell {prefix}  {wide_msg}";
+const LINE: &str = "{bar:20} cell {wide_msg}";
 
-/// Follows a run on stderr: one line that is rewritten, only on a terminal.
+/// The same below the table of threads.
+const LINE_BELOW_TABLE: &str = "{prefix}\n{bar:20} cell {wide_msg}";
+
+/// Follows a run on stderr: a line, and a table of the threads above it if there is room; both
+/// are rewritten, only on a terminal.
 pub struct Follower {
     bar: ProgressBar,
     quiet: bool,
+    live: Live,
+    /// Whether the table is shown.
+    has_table: bool,
+    /// Which cell it is, such as `1 of 2`.
+    number: String,
+    interval_ns: Option<u64>,
     /// The longest time that each cell takes, warm-up included, ns.
     cells: Vec<u64>,
     warmup_ns: u64,
     before_ns: u64,
     key: String,
     measured_ns: u64,
-    threads: Vec<Moments>,
+    threads: Vec<ThreadProgress>,
 }
 
 impl Follower {
-    pub fn new(plan: &Plan, quiet: bool) -> Self {
+    pub fn new(plan: &Plan, quiet: bool, live: Live) -> Self {
         let target =
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template(LINE) {
-            bar.set_style(style.progress_chars("##-"));
-        }
-        Self {
+        let follower = Self {
             bar,
             quiet,
+            live,
+            has_table: false,
+            number: String::new(),
+            interval_ns: None,
             cells: Vec::new(),
             warmup_ns: plan.warmup_ns,
             before_ns: 0,
             key: String::new(),
             measured_ns: 0,
             threads: Vec::new(),
+        };
+        follower.set_style(LINE);
+        follower
+    }
+
+    fn set_style(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("##-"));
         }
+    }
+
+    /// Shows the table of threads if there is one for this terminal, which can be resized.
+    fn draw_table(&mut self) {
+        let size = live::size();
+        let table = size.and_then(|size| {
+            live::table(&self.key, self.interval_ns, &self.threads, self.live, size)
+        });
+        if table.is_some() != self.has_table {
+            self.has_table = table.is_some();
+            self.set_style(if self.has_table { LINE_BELOW_TABLE } else { LINE });
+        }
+        self.bar.set_prefix(table.unwrap_or_default());
     }
 
     /// Removes the line before the summary is printed.
@@ -55,17 +88,19 @@ impl Follower {
         self.bar.finish_and_clear();
     }
 
-    fn draw(&self, max_ns: Option<i64>) {
+    fn draw(&mut self, max_ns: Option<i64>) {
         // If nobody sees the line, do not spend the collector's time on it.
         if self.bar.is_hidden() {
             return;
         }
+        self.draw_table();
         let total = sum(&self.cells);
         let done = sum(&[self.before_ns, self.warmup_ns, self.measured_ns]).min(total);
         self.bar.set_position(done / 1_000_000);
         let max = max_ns.map_or_else(String::new, |max| format!("max {}  ", human_ns(max)));
         self.bar.set_message(format!(
-            "{} of {}, {} left  {max}{}",
+            "{}  {} of {}, {} left  {max}{}",
+            self.number,
             clock_face(done),
             clock_face(total),
             clock_face(total - done),
@@ -107,10 +142,12 @@ impl Observer for Follower {
         self.before_ns = sum(&self.cells[..number.min(self.cells.len())]);
         self.key.clone_from(&cell.key);
         self.measured_ns = 0;
+        self.interval_ns = cell.interval_ns();
         self.threads.clear();
-        self.bar.set_prefix(format!("{} of {}", number + 1, self.cells.len()));
+        self.draw_table();
+        self.number = format!("{} of {}", number + 1, self.cells.len());
         self.bar.set_position(self.before_ns / 1_000_000);
-        self.bar.set_message(format!("warm-up  {}", self.key));
+        self.bar.set_message(format!("{}  warm-up  {}", self.number, self.key));
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
@@ -158,9 +195,9 @@ fn clock_face(ns: u64) -> String {
 }
 
 /// One line per thread, from the finished blocks.
-fn snapshot(key: &str, measured_ns: u64, threads: &[Moments]) -> String {
+fn snapshot(key: &str, measured_ns: u64, threads: &[ThreadProgress]) -> String {
     let mut text = format!("{key}: {} measured\n", words::instant(measured_ns));
-    for (number, moments) in threads.iter().enumerate() {
+    for (number, ThreadProgress { moments, .. }) in threads.iter().enumerate() {
         if moments.count == 0 {
             text.push_str(&format!("  thread {number}: no samples yet\n"));
             continue;
@@ -180,6 +217,12 @@ fn snapshot(key: &str, measured_ns: u64, threads: &[Moments]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::block::Moments;
+
+    fn of(moments: Moments) -> ThreadProgress {
+        let scheduling = "fifo 80".to_owned();
+        ThreadProgress { cpu: Some(0), scheduling, moments, last: moments }
+    }
 
     #[test]
     fn what_does_not_end_the_run_is_said_in_one_line() {
@@ -200,7 +243,7 @@ mod tests {
             ..Moments::EMPTY
         };
         assert_eq!(
-            snapshot("wakeup @ none @ 10s", 2_000_000_000, &[measured, Moments::EMPTY]),
+            snapshot("wakeup @ none @ 10s", 2_000_000_000, &[measured, Moments::EMPTY].map(of)),
             "wakeup @ none @ 10s: 2.000 s measured\n  \
              thread 0: max 81.5 us  avg 10.0 us  min 2.0 us  2,000 samples  3 missed\n  \
              thread 1: no samples yet\n"

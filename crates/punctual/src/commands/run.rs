@@ -10,6 +10,7 @@ use punctual_sys::signal::Signals;
 
 use super::address::{address, open};
 use super::draw::{REPORT, draw};
+use super::live::Live;
 use super::progress::Follower;
 use super::resume;
 use crate::ending::Ending;
@@ -20,7 +21,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         Some(name) => resume::request(name)?,
         None => (request::plan(matches, &request::HERE)?, request::options(matches)),
     };
-    let mut follower = Follower::new(&plan, matches.get_flag("quiet"));
+    let mut follower = Follower::new(&plan, matches.get_flag("quiet"), Live::of(matches));
     let finished = engine::run(&plan, &options, &mut follower)?;
     follower.end();
     let Finished { run, dir, signals, ended_by, not_written } = finished;

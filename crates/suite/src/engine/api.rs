@@ -66,7 +66,20 @@ pub struct Progress<'a> {
     /// Largest sample so far, ns.
     pub max_ns: Option<i64>,
     /// What each thread has found so far; empty for a cost.
-    pub threads: &'a [Moments],
+    pub threads: &'a [ThreadProgress],
+}
+
+/// What one thread has found so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadProgress {
+    /// The CPU that it is bound to; `None` if it may run on several.
+    pub cpu: Option<u32>,
+    /// Its policy and priority, such as `fifo 80`.
+    pub scheduling: String,
+    /// Its finished blocks.
+    pub moments: Moments,
+    /// The last of them.
+    pub last: Moments,
 }
 
 /// Callbacks that follow a run.

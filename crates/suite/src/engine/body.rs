@@ -3,10 +3,10 @@
 
 use std::io;
 
-use punctual_core::block::Moments;
 use punctual_core::format::Record;
 use punctual_core::schema::Cell;
 
+use super::api::ThreadProgress;
 use super::run_dir::CellFiles;
 
 /// When a body measures. Instants are CLOCK_MONOTONIC, ns.
@@ -62,7 +62,7 @@ pub(super) trait Body {
     }
 
     /// What each thread has found so far.
-    fn so_far(&self) -> Vec<Moments>;
+    fn so_far(&self) -> Vec<ThreadProgress>;
 
     /// Whether a sample was above the break value.
     fn broken(&self) -> bool {

@@ -24,6 +24,8 @@ pub(super) struct Track {
     pub(super) behind: Behind,
     /// All blocks so far.
     pub(super) moments: Moments,
+    /// The last block.
+    pub(super) last: Moments,
     /// Seconds with an exceedance, assigned by the block that recorded it.
     pub(super) clusters: u64,
     /// The second after the last block.
@@ -41,6 +43,7 @@ impl Track {
             late_taken: 0,
             behind: Behind::default(),
             moments: Moments::EMPTY,
+            last: Moments::EMPTY,
             clusters: 0,
             seconds: 0,
         }
@@ -56,6 +59,7 @@ impl Track {
         }
         while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
             self.moments.merge(&block.moments);
+            self.last = block.moments;
             self.seconds = block.index + 1;
             self.clusters += u64::from(block.moments.exceeded > 0);
             files

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use punctual_core::block::Moments;
 use punctual_core::format::Record;
 use punctual_core::schema::{Cell, Cost, CostEnd, Placement, What};
 use punctual_core::stats::Median;
@@ -13,6 +12,7 @@ use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Nudge;
 
+use super::api::ThreadProgress;
 use super::body::{Body, Times};
 use super::outcome::failed;
 use super::prepared::CostCell;
@@ -123,7 +123,7 @@ impl Body for CostBody {
         Ok(news)
     }
 
-    fn so_far(&self) -> Vec<Moments> {
+    fn so_far(&self) -> Vec<ThreadProgress> {
         Vec::new()
     }
 

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use punctual_core::block::Moments;
 use punctual_core::format::Record;
 use punctual_core::interval::{Actor, Interval};
 use punctual_core::plan::Plan;
@@ -11,6 +10,7 @@ use punctual_core::stats::Limits;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Nudge;
 
+use super::api::ThreadProgress;
 use super::body::{Body, Times};
 use super::collector::{Collector, Track};
 use super::outcome::{self, Left};
@@ -29,6 +29,8 @@ pub(super) struct LatencyBody<'a> {
     session: Box<dyn Session>,
     helpers: Vec<String>,
     team: Team,
+    /// The policy and priority that its threads took, such as `fifo 80`.
+    scheduling: String,
     collector: Collector,
     /// Recorders of the series that the session records, by thread.
     tracks: Vec<Vec<Recorder>>,
@@ -115,6 +117,12 @@ impl<'a> LatencyBody<'a> {
             session,
             helpers,
             team,
+            scheduling: match taken {
+                (policy, priority) if policy.is_real_time() => {
+                    format!("{} {priority}", policy.name())
+                }
+                (policy, _) => policy.name().to_owned(),
+            },
             collector,
             tracks,
             intervals,
@@ -247,8 +255,16 @@ impl Body for LatencyBody<'_> {
         self.collector.seconds()
     }
 
-    fn so_far(&self) -> Vec<Moments> {
-        self.collector.primary().map(|track| track.moments).collect()
+    fn so_far(&self) -> Vec<ThreadProgress> {
+        let plans = &self.probe.threads.threads;
+        let so_far = self.collector.primary().map(|track| {
+            let plan = plans.iter().find(|plan| plan.number == track.thread);
+            let cpus = plan.and_then(|plan| plan.affinity.as_ref());
+            let cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());
+            let scheduling = self.scheduling.clone();
+            ThreadProgress { cpu, scheduling, moments: track.moments, last: track.last }
+        });
+        so_far.collect()
     }
 
     fn broken(&self) -> bool {

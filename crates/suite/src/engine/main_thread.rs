@@ -200,7 +200,11 @@ impl<'e, 'o> MainThread<'e, 'o> {
             self.environment.progress(&Progress {
                 key: &self.cell.key,
                 measured_ns,
-                max_ns: so_far.iter().filter(|m| m.count > 0).map(|m| m.max).max(),
+                max_ns: so_far
+                    .iter()
+                    .filter(|thread| thread.moments.count > 0)
+                    .map(|thread| thread.moments.max)
+                    .max(),
                 threads: &so_far,
             });
         }

@@ -34,7 +34,7 @@ mod thread;
 pub mod threads;
 mod timing;
 
-pub use api::{Finished, Observer, Options, Progress, UsageError};
+pub use api::{Finished, Observer, Options, Progress, ThreadProgress, UsageError};
 pub use prepared::{canonical, long_enough_ns};
 pub use run_dir::{Draft, RunDir, SyncPolicy};
 
