@@ -218,7 +218,7 @@ fn foreign_text_and_missing_threads_do_no_harm() {
             assert!(!text.contains(bad), "{what:?} {format:?}");
         }
     }
-    let text = cyclictest(&run, &Choice::default(), Layout::default());
+    let text = cyclictest(&run, &Choice::default(), CyclictestLayout::default());
     assert!(text.starts_with("# Cell 1: wake\u{fffd}[2J\u{fffd}up\n# Histogram\n"), "{text}");
 }
 
@@ -229,7 +229,7 @@ fn the_layout_of_cyclictest_has_a_column_per_thread() {
     let cells = run.run.cells.iter().filter_map(|cell| cell.latency());
     let cells: Vec<_> = cells.filter(|latency| !latency.threads.is_empty()).collect();
     assert!(cells.len() > 1 && cells.len() < run.run.cells.len(), "one cell was skipped");
-    let text = cyclictest(&run, &Choice::default(), Layout { rows: Some(50), sum: true });
+    let text = cyclictest(&run, &Choice::default(), CyclictestLayout { rows: Some(50), sum: true });
     let parts: Vec<&str> = text.split("\n\n\n").filter(|part| !part.is_empty()).collect();
     assert_eq!(parts.len(), cells.len());
     for (number, (part, latency)) in (1..).zip(parts.iter().zip(&cells)) {
@@ -263,7 +263,7 @@ fn the_layout_of_cyclictest_has_a_column_per_thread() {
             assert_eq!(overflows + sums[n], thread.stats.samples);
         }
     }
-    let alone = cyclictest(&run, &only(1), Layout::default());
+    let alone = cyclictest(&run, &only(1), CyclictestLayout::default());
     assert!(alone.starts_with("# Histogram\n000000 "), "{alone}");
     assert!(!alone.contains("Early"), "{alone}");
 }

@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
 use punctual_report::export::{
-    Choice, Exported, Format, Layout, blocks, cut_short, cyclictest, render, series_names,
+    Choice, CyclictestLayout, Exported, Format, blocks, cut_short, cyclictest, render, series_names,
 };
 
 use crate::ending::Ending;
@@ -39,8 +39,10 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         () => Format::Text,
     };
     if (exported, format) == (Exported::Histogram, Format::Text) {
-        let layout =
-            Layout { rows: matches.get_one::<u64>("rows").copied(), sum: matches.get_flag("sum") };
+        let layout = CyclictestLayout {
+            rows: matches.get_one::<u64>("rows").copied(),
+            sum: matches.get_flag("sum"),
+        };
         output::print(&cyclictest(&run, &choice, layout))?;
         return Ok(Ending::Done);
     }

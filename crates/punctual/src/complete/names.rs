@@ -11,7 +11,7 @@ use super::Candidate;
 use crate::{plans, store};
 
 /// A registry entry: name, summary, parameters.
-type Entry = (&'static str, &'static str, Vec<Param>);
+type Registered = (&'static str, &'static str, Vec<Param>);
 
 /// What can stand for `word` as the value of the option or word `id`; empty if its values have
 /// no names.
@@ -47,13 +47,13 @@ pub fn of(id: &str, word: &str) -> Vec<Candidate> {
     }
 }
 
-fn measurable() -> Vec<Entry> {
+fn measurable() -> Vec<Registered> {
     let probes = probes::there().map(|probe| (probe.name, probe.summary, probe.all_params()));
     let costs = costs::COSTS.iter().map(|cost| (cost.name, cost.summary, cost.all_params()));
     probes.chain(costs).collect()
 }
 
-fn load_entries() -> Vec<Entry> {
+fn load_entries() -> Vec<Registered> {
     loads::there().map(|load| (load.name, load.summary, load.params.to_vec())).collect()
 }
 
@@ -73,7 +73,7 @@ fn after(before: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
 }
 
 /// Entries of a list, and parameters after the colon of the last of them.
-fn listed(word: &str, separators: &[char], entries: &[Entry]) -> Vec<Candidate> {
+fn listed(word: &str, separators: &[char], entries: &[Registered]) -> Vec<Candidate> {
     // A comma after a colon separates parameters, unless a name follows it.
     let (before, last) = match word.rfind(':') {
         Some(colon) => split(&word[..colon], separators),

@@ -14,7 +14,7 @@ const US: i64 = 1_000;
 
 /// What is written.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Layout {
+pub struct CyclictestLayout {
     /// Rows, as for `-h`: latencies from this many microseconds on are overflows. `None`: as
     /// many as the largest latency needs, at most [`MAX_ROWS`].
     pub rows: Option<u64>,
@@ -37,7 +37,7 @@ struct ThreadColumn<'a> {
 /// counted at most that much too high. Samples before their release have no row: if there
 /// are any, a comment counts them.
 #[must_use]
-pub fn cyclictest(run: &LoadedRun, choice: &Choice, layout: Layout) -> String {
+pub fn cyclictest(run: &LoadedRun, choice: &Choice, layout: CyclictestLayout) -> String {
     let all: Vec<_> = recordings(run, choice).collect();
     let of_cells: Vec<_> = all
         .chunk_by(|a, b| a.cell_number == b.cell_number)
@@ -56,7 +56,7 @@ pub fn cyclictest(run: &LoadedRun, choice: &Choice, layout: Layout) -> String {
     text
 }
 
-fn histogram(threads: &[TrackOf<'_>], layout: Layout) -> String {
+fn histogram(threads: &[TrackOf<'_>], layout: CyclictestLayout) -> String {
     let longest = threads.iter().filter_map(|thread| thread.thread.stats.max).max().unwrap_or(0);
     let needed = u64::try_from(longest.div_euclid(US)).unwrap_or(0) + 1;
     let rows = layout.rows.unwrap_or(needed.min(MAX_ROWS));

@@ -13,7 +13,7 @@ mod worst;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Latency, Thread, Unit};
 
-pub use cyclictest::{Layout, MAX_ROWS, cyclictest};
+pub use cyclictest::{CyclictestLayout, MAX_ROWS, cyclictest};
 pub use render::{Format, render};
 
 use crate::data::cells;
