@@ -20,7 +20,7 @@ pub fn of(id: &str, word: &str) -> Vec<Candidate> {
         "probes" => listed(word, &[','], &measurable()),
         "load" => listed(word, &[',', '+'], &load_entries()),
         "plan" => starting(word, plans::PLANS.iter().map(|plan| (plan.name, plan.summary))),
-        "runs" => runs(word),
+        "runs" | "continue" => runs(word),
         "what" => {
             let kinds =
                 ["probes", "loads", "costs", "plans", "runs"].map(|kind| (kind, "all of them"));
