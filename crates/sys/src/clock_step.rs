@@ -23,7 +23,7 @@ impl StepAlarm {
         // SAFETY: the descriptor is new and ours.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let far = libc::timespec { tv_sec: libc::time_t::MAX, tv_nsec: 0 };
+        let far = libc::timespec { tv_sec: i64::MAX, tv_nsec: 0 };
         let timer = libc::itimerspec { it_interval: none, it_value: far };
         let flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
         // SAFETY: an open timerfd and a valid time; nothing is asked back.
