@@ -1,6 +1,7 @@
 //! The report as a browser shows it: narrow and wide, light and dark, and printed.
 
 mod browser;
+mod forms;
 mod picture;
 
 use std::fs;
@@ -28,7 +29,7 @@ type Kinds = [&'static str; 4];
 
 /// The reports of [`reports`]: of runs that stand for themselves, and of replicates.
 const KINDS: [Kinds; 2] = [
-    ["Maximum, average", "How often", "Histogram", "Timeline"],
+    ["Minimum, average", "How often", "Histogram", "Timeline"],
     ["Spread over the runs", "How often", "Histogram", "Timeline"],
 ];
 

@@ -44,6 +44,27 @@ impl Picture {
         Self { width: info.width as usize, pixels }
     }
 
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    pub fn height(&self) -> usize {
+        self.pixels.len() / self.width
+    }
+
+    /// The mean colour of each of `columns` times `rows` fields that the picture is divided into.
+    pub fn fields(&self, columns: usize, rows: usize) -> Vec<[f64; 3]> {
+        let mut sums = vec![([0.0; 3], 0.0); columns * rows];
+        let height = self.height();
+        for (number, pixel) in self.pixels.iter().enumerate() {
+            let (x, y) = (number % self.width, number / self.width);
+            let (sum, count) = &mut sums[y * rows / height * columns + x * columns / self.width];
+            sum.iter_mut().zip(pixel).for_each(|(sum, byte)| *sum += f64::from(*byte));
+            *count += 1.0;
+        }
+        sums.iter().map(|(sum, count): &([f64; 3], f64)| sum.map(|v| v / count.max(1.0))).collect()
+    }
+
     pub fn whole(&self) -> Area {
         let number = |n: usize| f64::from(u32::try_from(n).unwrap());
         let height = self.pixels.len() / self.width;

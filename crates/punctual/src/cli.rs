@@ -93,7 +93,7 @@ fn report() -> Command {
             Arg::new("figures")
                 .long("figures")
                 .value_name("DIR")
-                .help("Also write each figure as an SVG file to this folder")
+                .help("Also write each figure to this folder, as SVG, PDF and PNG")
                 .value_parser(clap::value_parser!(std::path::PathBuf))
                 .value_hint(ValueHint::DirPath),
         )

@@ -30,8 +30,11 @@ fn main() -> std::io::Result<()> {
     rt.run.privileged = false;
     let both = [rt, stock];
     std::fs::write(folder.join("two.html"), html(&both, &Options::default()))?;
-    for (name, svg) in figures(&both) {
-        std::fs::write(folder.join(name), svg)?;
+    for figure in figures(&both) {
+        let path = folder.join(&figure.name);
+        std::fs::write(path.with_extension("svg"), figure.svg())?;
+        std::fs::write(path.with_extension("pdf"), figure.pdf()?)?;
+        std::fs::write(path.with_extension("png"), figure.png()?)?;
     }
     Ok(())
 }

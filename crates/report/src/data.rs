@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use punctual_core::block::{CoarseBin, coarse_range};
 use punctual_core::histogram::{SignedBin, SignedHistogram, SignedSparse};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
-use punctual_core::schema::{Cell, Latency};
+use punctual_core::schema::{Cell, Latency, Stats};
 use punctual_core::stats::behind_of;
 
 /// The distribution of a cell over all of its threads.
@@ -22,16 +22,32 @@ impl Bins {
     #[must_use]
     pub fn of_samples(latency: &Latency, data: &CellData) -> Self {
         let coarse = is_coarse(data);
-        let mut bins: Vec<_> =
-            if coarse { coarse_bins(data) } else { merged(data).bins().collect() };
-        // A bin reaches past the sample in it; the extremes are known exactly.
-        if let (Some(first), Some(min)) = (bins.first_mut(), latency.stats.min) {
+        let bins =
+            if coarse { coarse_bins(primaries(data)) } else { merged(data).bins().collect() };
+        Self { bins, coarse }.ending_at(&latency.stats)
+    }
+
+    /// The samples of one thread's primary series.
+    #[must_use]
+    pub fn of_thread(stats: &Stats, data: &ThreadData) -> Self {
+        let series = data.primary();
+        let coarse = series.histogram.is_none() && !series.blocks.is_empty();
+        let bins = match &series.histogram {
+            Some(histogram) => histogram.bins().collect(),
+            None => coarse_bins(std::iter::once(series)),
+        };
+        Self { bins, coarse }.ending_at(stats)
+    }
+
+    /// A bin reaches past the sample in it; the extremes are known exactly.
+    fn ending_at(mut self, stats: &Stats) -> Self {
+        if let (Some(first), Some(min)) = (self.bins.first_mut(), stats.min) {
             first.low = min.clamp(first.low, first.high);
         }
-        if let (Some(last), Some(max)) = (bins.last_mut(), latency.stats.max) {
+        if let (Some(last), Some(max)) = (self.bins.last_mut(), stats.max) {
             last.high = max.clamp(last.low, last.high);
         }
-        Self { bins, coarse }
+        self
     }
 
     /// The corrected distribution: the samples, and every missed release with its actual
@@ -74,9 +90,9 @@ fn merged(data: &CellData) -> SignedSparse {
     all.sparse()
 }
 
-fn coarse_bins(data: &CellData) -> Vec<SignedBin> {
+fn coarse_bins<'a>(all: impl Iterator<Item = &'a SeriesData>) -> Vec<SignedBin> {
     let mut counts: BTreeMap<CoarseBin, u64> = BTreeMap::new();
-    for block in primaries(data).flat_map(|series| &series.blocks) {
+    for block in all.flat_map(|series| &series.blocks) {
         for (bin, count) in &block.coarse {
             *counts.entry(*bin).or_default() += u64::from(*count);
         }

@@ -1,7 +1,7 @@
 //! Turns runs into HTML, SVG and text.
 //!
 //! Every output is one module with one function that takes runs and returns text:
-//! [`html::page`] the report, [`figure::files`] the figures as files, [`text`] what
+//! [`html::page`] the report, [`figure::figures`] the figures as files, [`text`] what
 //! the terminal shows. Another format is another such module. All take names and
 //! words from [`words`] and distributions from [`data`], so every output calls the same
 //! thing by the same name.
@@ -19,5 +19,5 @@ mod subject;
 pub mod text;
 pub mod words;
 
-pub use figure::files as figures;
+pub use figure::figures;
 pub use html::{Options, page as html};

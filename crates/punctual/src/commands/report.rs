@@ -77,14 +77,18 @@ pub fn write(runs: &[LoadedRun], path: &Path, title: Option<String>) -> anyhow::
         .with_context(|| cannot_write(path))
 }
 
-/// Writes the figures and returns their paths.
+/// Writes every figure as SVG, PDF and PNG, and returns the paths.
 fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
     let mut written = Vec::new();
-    for (name, svg) in figures(runs) {
-        let path = folder.join(name);
-        files::replace(&path, svg.as_bytes()).with_context(|| cannot_write(&path))?;
-        written.push(path);
+    for figure in figures(runs) {
+        let forms =
+            [("svg", figure.svg().into_bytes()), ("pdf", figure.pdf()?), ("png", figure.png()?)];
+        for (form, bytes) in forms {
+            let path = folder.join(format!("{}.{form}", figure.name));
+            files::replace(&path, &bytes).with_context(|| cannot_write(&path))?;
+            written.push(path);
+        }
     }
     Ok(written)
 }

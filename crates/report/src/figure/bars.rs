@@ -1,82 +1,145 @@
-//! Maximum, average and minimum of every cell as bars on one logarithmic axis.
+//! Minimum, average and maximum of every cell as places on one logarithmic axis a probe. A bar
+//! would have to begin somewhere, and such an axis has no zero.
 
-use maud::html;
 use punctual_core::units::human_ns;
 
-use super::deadline::{deadline_label, of_subjects};
+use super::deadline::{colour, lines_of, missed};
+use super::drawing::{Drawing, Label, Pen};
 use super::entry::{Entry, Material, Place};
-use super::frame::{Frame, n};
-use super::latency::Range;
-use super::svg::{Figure, WIDTH, shortened};
+use super::frame;
+use super::frame::{BELOW, Frame, LINE, Lines};
+use super::latency::Axis;
+use super::sheet::Figure;
+use super::theme::Colour;
+use super::typeface::{self, LARGEST};
 use crate::subject::Subject;
 use crate::words;
 
-/// Height of one cell: its label above three bars.
-const ROW: f64 = 56.0;
-/// Room right of the axis for the maximum's value.
-const VALUE: f64 = 96.0;
+/// Room for the range of a cell below its label.
+const RANGE: f64 = 26.0;
+/// Room between a label and the value on its right.
+const GAP: f64 = 24.0;
 
 pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
 
+const SPAN: Pen = Pen::line("span", Colour::Data, 2.0);
+const MIN: Pen = Pen::line("min", Colour::Data, 2.0);
+const AVG: Pen = Pen::line("avg", Colour::Data, 1.6).filled(Colour::Paper);
+
 /// Kernels with replicates have the spread of their runs instead.
 fn draw(material: &Material<'_>) -> Vec<Figure> {
-    let Material { subjects, range, kernels, .. } = material;
-    if kernels.is_some() || subjects.is_empty() {
+    if material.kernels.is_some() || material.subjects.is_empty() {
         return Vec::new();
     }
-    vec![figure(subjects, range)]
+    vec![figure(material)]
 }
 
-fn figure(subjects: &[Subject<'_>], range: &Range) -> Figure {
-    let mut frame = Frame::standard(ROW * subjects.len() as f64 + 30.0);
-    // There is no name of a vertical axis above.
-    frame.top -= 22.0;
-    frame.bottom -= 22.0;
-    frame.left = 14.0;
-    frame.right = WIDTH - VALUE;
-    let axis = range.log_axis(frame.left, frame.right);
-    let deadlines = of_subjects(subjects);
-    let body = html! {
-        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
-        (frame.x_axis(&axis.ticks(6), "latency, logarithmic: max, avg, min from top to bottom"))
-        @for (i, subject) in subjects.iter().enumerate() {
-            @let stats = &subject.latency.stats;
-            @let top = frame.top + 26.0 + ROW * i as f64;
-            text class="halo" x=(n(frame.left + 6.0)) y=(n(top + 14.0)) { (shortened(&subject.label, 56)) }
-            @let bars = [
-                ("max", stats.max.map(|ns| ns as f64), 12.0, 19.0),
-                ("avg", stats.avg, 7.0, 33.0),
-                ("min", stats.min.map(|ns| ns as f64), 5.0, 42.0),
-            ];
-            @for (class, value, height, below) in bars {
-                @if let Some(value) = value {
-                    @let width = (axis.map(value) - frame.left).max(1.0);
-                    rect class=(class) x=(n(frame.left)) y=(n(top + below)) width=(n(width)) height=(n(height)) {
-                        title { (subject.label) ": " (class) " " (words::mean_ns(value)) }
-                    }
-                }
-            }
-            @if let Some(max) = stats.max {
-                text class="halo maxtext" x=(n(axis.map(max as f64) + 6.0)) y=(n(top + 25.0)) dy="0.35em" { (human_ns(max)) }
-            }
-        }
-        @for (i, ns) in deadlines.iter().enumerate() {
-            (frame.vertical(axis.map(*ns), "deadline", &deadline_label(*ns), i as f64))
-        }
-        (frame.border())
+fn figure(material: &Material<'_>) -> Figure {
+    let mut drawing = Drawing::default();
+    let mut bottom = 0.0;
+    for group in material.by_probe() {
+        bottom = panel(&mut drawing, material, &group, bottom);
+    }
+    let is_late = |s: &Subject<'_>| s.latency.stats.max.is_some_and(|ns| missed(s.run, ns as f64));
+    bottom = legend(&mut drawing, bottom + LINE, material.subjects.iter().any(is_late));
+    let text = |s: &Subject<'_>| {
+        let max = s.latency.stats.max.map_or_else(|| "none".to_owned(), human_ns);
+        format!("{}: max {max}", s.label)
     };
-    let list: Vec<_> = subjects
-        .iter()
-        .map(|s| {
-            let max = s.latency.stats.max.map_or_else(|| "none".to_owned(), human_ns);
-            format!("{}: max {max}", s.label)
-        })
-        .collect();
+    let list: Vec<_> = material.subjects.iter().map(text).collect();
     Figure {
         name: "bars".to_owned(),
-        title: "Maximum, average and minimum of every cell".to_owned(),
-        description: format!("Bars on a logarithmic latency axis. {}.", list.join("; ")),
-        height: frame.bottom + 52.0,
-        body,
+        title: "Minimum, average and maximum of every cell".to_owned(),
+        description: format!("Ranges on a logarithmic latency axis. {}.", list.join("; ")),
+        height: bottom,
+        drawing,
     }
+}
+
+/// The cells of a probe below `above`; returns where they end.
+fn panel(to: &mut Drawing, material: &Material<'_>, group: &[&Subject<'_>], above: f64) -> f64 {
+    let Some(first) = group.first() else { return above };
+    let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
+    let lines = Lines::of(lines_of(group, &axis));
+    let width = frame::RIGHT - frame::LEFT - 12.0;
+    let rows: Vec<_> = group
+        .iter()
+        .map(|subject| {
+            let value = subject.latency.stats.max.map(|ns| format!("max {}", human_ns(ns)));
+            let value = value.unwrap_or_default();
+            let room = width - typeface::room(&value, LARGEST, true) - GAP;
+            (*subject, value, typeface::wrapped(&subject.label, room, LARGEST, 3))
+        })
+        .collect();
+    let height = |labels: &[String]| LINE * labels.len() as f64 + RANGE;
+    let all: f64 = rows.iter().map(|(_, _, labels)| height(labels)).sum();
+    let frame = Frame::standard(all + 8.0, &lines).moved(above);
+    let name = words::clean(&first.latency.probe).into_owned();
+    axis.draw(to, frame, 6, "latency, logarithmic");
+    if !material.ranges.is_single() {
+        to.text(Label::new(name, 4.0, above + 16.0).bold());
+    }
+    let mut parts = Vec::new();
+    let mut top = frame.top + 4.0;
+    for (_, _, labels) in &rows {
+        top += height(labels);
+        parts.push((top - RANGE, top));
+    }
+    frame.verticals_within(to, &lines, &parts);
+    top = frame.top + 4.0;
+    for (subject, value, labels) in rows {
+        row(to, subject, &axis, top + LINE * labels.len() as f64 + RANGE / 2.0);
+        for (number, label) in labels.iter().enumerate() {
+            let y = top + LINE * (number as f64 + 1.0) - 5.0;
+            to.text(Label::new(label, frame.left + 6.0, y));
+        }
+        let max = subject.latency.stats.max.unwrap_or(0) as f64;
+        let value = Label::new(value, frame.right - 6.0, top + LINE - 5.0).end().bold();
+        to.text(value.colour(colour(subject.run, max, Colour::Text)).class("value"));
+        top += height(&labels);
+    }
+    frame.border(to);
+    frame.bottom + BELOW
+}
+
+fn row(to: &mut Drawing, subject: &Subject<'_>, axis: &Axis, y: f64) {
+    let stats = &subject.latency.stats;
+    let note = |what: &str, value: f64| {
+        Some(format!("{}: {what} {}", subject.label, words::mean_ns(value)))
+    };
+    let (min, max) = (stats.min.map(|ns| ns as f64), stats.max.map(|ns| ns as f64));
+    if let (Some(min), Some(max)) = (min, max) {
+        to.line((axis.map(min), y), (axis.map(max), y), SPAN);
+    }
+    if let Some(min) = min {
+        let x = axis.map(min);
+        to.lines(vec![vec![(x, y - 6.0), (x, y + 6.0)]], MIN, note("min", min));
+    }
+    if let Some(avg) = stats.avg {
+        to.circle((axis.map(avg), y), 4.0, AVG, note("avg", avg));
+    }
+    if let Some(max) = max {
+        let paint = Pen::area("max", colour(subject.run, max, Colour::Data));
+        to.circle((axis.map(max), y), 5.0, paint, note("max", max));
+    }
+}
+
+/// What the marks are, at a height; returns where it ends.
+fn legend(to: &mut Drawing, y: f64, late: bool) -> f64 {
+    let middle = y - 5.0;
+    let mut x = frame::LEFT;
+    let mut entry = |to: &mut Drawing, text: &str, mark: &dyn Fn(&mut Drawing, f64)| {
+        mark(to, x + 6.0);
+        to.text(Label::new(text, x + 18.0, y).soft());
+        x += 18.0 + typeface::room(text, LARGEST, false) + 20.0;
+    };
+    entry(to, "min", &|to, x| to.line((x, middle - 6.0), (x, middle + 6.0), MIN));
+    entry(to, "avg", &|to, x| to.circle((x, middle), 4.0, AVG, None));
+    entry(to, "max", &|to, x| to.circle((x, middle), 5.0, Pen::area("max", Colour::Data), None));
+    if late {
+        entry(to, "max later than the deadline", &|to, x| {
+            to.circle((x, middle), 5.0, Pen::area("max", Colour::Late), None);
+        });
+    }
+    y + 10.0
 }

@@ -1,25 +1,27 @@
 //! The complementary cumulative distribution of every cell: how often an
 //! activation was later than a latency.
 
-use maud::{Markup, html};
 use punctual_core::units::grouped;
 
-use super::deadline::{deadline_label, of_subjects};
+use super::deadline::lines_of;
+use super::drawing::{Drawing, Label, Pen, Point};
 use super::entry::{Entry, Material, Place};
-use super::frame::{Frame, n};
-use super::latency::{Axis, Range};
+use super::frame::{BELOW, Frame, LINE, Lines, Ticks, overlap};
+use super::latency::Axis;
 use super::scale::{Scale, Tick};
-use super::svg::{Figure, file_name, shortened};
+use super::sheet::{Figure, WIDTH};
+use super::theme::Colour;
+use super::typeface::{self, LARGEST};
+use super::{frame, name};
 use crate::data::Bins;
-use crate::replicates::Kernels;
 use crate::subject::Subject;
 use crate::words;
 
-/// With the eight colours of the style sheet these tell 40 curves apart; the
-/// mark at the end of each curve tells any number apart, without colour.
-const DASHES: [&str; 5] = ["none", "7 3", "2 2", "10 3 2 3", "14 5"];
-const COLOURS: usize = 8;
-const LEGEND_ROW: f64 = 24.0;
+/// With the colours of curves these tell 40 of them apart; the mark at the end of each curve
+/// tells any number apart, without colour.
+const DASHES: [&[f64]; 5] = [&[], &[7.0, 3.0], &[2.0, 2.0], &[10.0, 3.0, 2.0, 3.0], &[14.0, 5.0]];
+/// Left end of the names in the legend.
+const NAMES: f64 = 84.0;
 
 /// How a curve is distinguished from the others.
 struct Look {
@@ -31,12 +33,9 @@ struct Look {
 }
 
 impl Look {
-    fn class(&self) -> String {
-        format!("curve c{}", self.colour % COLOURS)
-    }
-
-    fn dashes(&self) -> &'static str {
-        DASHES[self.dash % DASHES.len()]
+    fn paint(&self, class: &'static str) -> Pen {
+        let dash = DASHES[self.dash % DASHES.len()];
+        Pen::line(class, Colour::Curve(self.colour), 1.8).dashed(dash)
     }
 }
 
@@ -49,32 +48,37 @@ struct Curve {
 pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
 
 fn draw(material: &Material<'_>) -> Vec<Figure> {
-    let Material { subjects, range, kernels, several, .. } = material;
-    let Some(kernels) = kernels else {
-        return figure(subjects, range, *several).into_iter().collect();
-    };
-    let cells = subjects.chunk_by(|a, b| a.at.1 == b.at.1);
-    cells.filter_map(|cell| of_kernels(cell, kernels, range)).collect()
+    if material.kernels.is_none() {
+        return material.by_probe().iter().filter_map(|group| of_probe(group, material)).collect();
+    }
+    let cells = material.subjects.chunk_by(|a, b| a.at.1 == b.at.1);
+    cells.filter_map(|cell| of_kernels(&cell.iter().collect::<Vec<_>>(), material)).collect()
 }
 
-/// The figure; none if no cell has a distribution. With several runs the
+/// The figure of a probe; none if no cell has a distribution. With several runs the
 /// colour stands for the cell and the dashes for the run.
-fn figure(subjects: &[Subject<'_>], range: &Range, several: bool) -> Option<Figure> {
+fn of_probe(subjects: &[&Subject<'_>], material: &Material<'_>) -> Option<Figure> {
+    let probe = &subjects.first()?.latency.probe;
     let mut keys: Vec<&str> = subjects.iter().map(|s| s.cell.key.as_str()).collect();
     keys.dedup();
     let look = |i: usize, subject: &Subject<'_>| Look {
         mark: words::letter(i),
         label: subject.label.clone(),
         colour: keys.iter().position(|key| *key == subject.cell.key).unwrap_or(i),
-        dash: if several { subject.at.0 } else { i },
+        dash: if material.several { subject.at.0 } else { i },
     };
-    let title = "How often an activation was later".to_owned();
-    drawn("ccdf".to_owned(), title, subjects, range, look)
+    let title = "How often an activation was later";
+    let (name, title) = if material.ranges.is_single() {
+        ("ccdf".to_owned(), title.to_owned())
+    } else {
+        (name::of_probe("ccdf", probe), format!("{title} · {}", words::clean(probe)))
+    };
+    drawn(name, title, subjects, material, look)
 }
 
 /// The figure of one cell over kernels: both colour and dashes stand for the kernel.
-fn of_kernels(subjects: &[Subject<'_>], kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
-    let first = subjects.first()?;
+fn of_kernels(subjects: &[&Subject<'_>], material: &Material<'_>) -> Option<Figure> {
+    let (first, kernels) = (subjects.first()?, material.kernels?);
     let title = format!("How often an activation was later · {}", words::cell_name(first.cell));
     let look = |_: usize, subject: &Subject<'_>| {
         let kernel = subject.at.0;
@@ -87,14 +91,14 @@ fn of_kernels(subjects: &[Subject<'_>], kernels: &Kernels<'_>, range: &Range) ->
             dash: kernel,
         }
     };
-    drawn(file_name("ccdf", first), title, subjects, range, look)
+    drawn(name::of_cell("ccdf", first), title, subjects, material, look)
 }
 
 fn drawn(
     name: String,
     title: String,
-    subjects: &[Subject<'_>],
-    range: &Range,
+    subjects: &[&Subject<'_>],
+    material: &Material<'_>,
     look: impl Fn(usize, &Subject<'_>) -> Look,
 ) -> Option<Figure> {
     let curves: Vec<_> = subjects
@@ -104,42 +108,47 @@ fn drawn(
         .enumerate()
         .map(|(i, (s, distribution))| Curve { look: look(i, s), points: points(&distribution) })
         .collect();
-    if curves.is_empty() {
-        return None;
-    }
-    let frame = Frame::standard(300.0);
-    let axis = range.log_axis(frame.left, frame.right);
+    let first = subjects.first().filter(|_| !curves.is_empty())?;
+    let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
+    let lines = Lines::of(lines_of(subjects, &axis));
+    let frame = Frame::standard(300.0, &lines);
     let least = curves.iter().flat_map(|c| &c.points).map(|(_, p)| *p);
     let shares = Scale::log(least.fold(1.0, f64::min) * 0.8, 1.0, frame.bottom, frame.top);
-    let deadlines = of_subjects(subjects);
-    let legend = frame.bottom + 72.0;
-    let body = html! {
-        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
-        (frame.y_axis(&share_ticks(&shares), "share of activations that were later"))
-        (frame.x_axis(&axis.ticks(7), "latency"))
-        @for (i, ns) in deadlines.iter().enumerate() {
-            (frame.vertical(axis.map(*ns), "deadline", &deadline_label(*ns), i as f64))
-        }
-        @for curve in &curves { (line(curve, &axis, &shares)) }
-        (marks(&curves, frame, &axis, &shares))
-        (frame.border())
-        @for (i, curve) in curves.iter().enumerate() {
-            @let y = legend + LEGEND_ROW * i as f64;
-            path class=(curve.look.class()) stroke-dasharray=(curve.look.dashes())
-                d=(format!("M14 {}H64", n(y - 4.0))) {}
-            text x="76" y=(n(y)) { (curve.look.mark) "  " (shortened(&curve.look.label, 56)) }
-        }
-    };
-    Some(Figure {
-        name,
-        title,
-        description: description(&curves, subjects),
-        height: legend + LEGEND_ROW * curves.len() as f64,
-        body,
-    })
+    let mut drawing = Drawing::default();
+    axis.draw(&mut drawing, frame, 7, "latency");
+    frame.y_axis(&mut drawing, &share_ticks(&shares), "share of activations that were later");
+    frame.verticals(&mut drawing, &lines);
+    for curve in &curves {
+        let note = format!("{} {}", curve.look.mark, curve.look.label);
+        let line = steps(curve, &axis, &shares);
+        drawing.lines(vec![line], curve.look.paint("curve"), Some(note));
+    }
+    frame.border(&mut drawing);
+    marks(&mut drawing, &curves, frame, &axis, &shares);
+    let height = legend(&mut drawing, &curves, frame.bottom + BELOW);
+    Some(Figure { name, title, description: description(&curves, subjects), height, drawing })
 }
 
-fn description(curves: &[Curve], subjects: &[Subject<'_>]) -> String {
+/// The names of the curves below `above`; returns where they end.
+fn legend(to: &mut Drawing, curves: &[Curve], above: f64) -> f64 {
+    let mut y = above;
+    for curve in curves {
+        let name = format!("{}  {}", curve.look.mark, curve.look.label);
+        for (number, line) in
+            typeface::wrapped(&name, WIDTH - NAMES - 4.0, LARGEST, 3).into_iter().enumerate()
+        {
+            y += LINE;
+            if number == 0 {
+                let middle = y - 5.0;
+                to.line((14.0, middle), (NAMES - 14.0, middle), curve.look.paint("curve"));
+            }
+            to.text(Label::new(line, NAMES, y));
+        }
+    }
+    y + 10.0
+}
+
+fn description(curves: &[Curve], subjects: &[&Subject<'_>]) -> String {
     let labels: Vec<_> =
         curves.iter().map(|c| format!("{} {}", c.look.mark, c.look.label)).collect();
     let missed: u64 = subjects.iter().map(|s| s.latency.stats.missed).sum();
@@ -165,63 +174,62 @@ fn points(distribution: &Bins) -> Vec<(f64, f64)> {
     points
 }
 
-fn line(curve: &Curve, axis: &Axis, shares: &Scale) -> Markup {
-    let mut path = String::new();
-    let mut last = (f64::NAN, f64::NAN);
+fn steps(curve: &Curve, axis: &Axis, shares: &Scale) -> Vec<Point> {
+    let mut path: Vec<Point> = Vec::new();
     for (i, (ns, share)) in curve.points.iter().enumerate() {
         let (x, y) = (axis.map(*ns), shares.map(*share));
         let end = i + 1 == curve.points.len();
         // Steps smaller than half a unit cannot be seen; the last one must stay exact.
-        if i == 0 {
-            path.push_str(&format!("M{} {}", n(x), n(y)));
-        } else if end || (x - last.0).abs() >= 0.5 || (y - last.1).abs() >= 0.5 {
-            path.push_str(&format!("H{}V{}", n(x), n(y)));
-        } else {
-            continue;
-        }
-        last = (x, y);
-    }
-    html! {
-        path class=(curve.look.class()) stroke-dasharray=(curve.look.dashes()) d=(path) {
-            title { (curve.look.mark) " " (curve.look.label) }
+        match path.last().copied() {
+            None => path.push((x, y)),
+            Some(last) if end || (x - last.0).abs() >= 0.5 || (y - last.1).abs() >= 0.5 => {
+                path.extend([(x, last.1), (x, y)]);
+            }
+            Some(_) => {}
         }
     }
+    path
 }
 
-/// Letters at the ends of the curves, moved apart if they would overlap.
-fn marks(curves: &[Curve], frame: Frame, axis: &Axis, shares: &Scale) -> Markup {
-    const ROOM: (f64, f64) = (16.0, 18.0);
-    let mut placed: Vec<(f64, f64)> = Vec::new();
+/// Letters at the ends of the curves. One that has no room there is moved, and a thin line leads
+/// to its end.
+fn marks(to: &mut Drawing, curves: &[Curve], frame: Frame, axis: &Axis, shares: &Scale) {
+    let mut taken: Vec<[f64; 4]> = Vec::new();
     for curve in curves {
         let (ns, share) = curve.points.last().copied().unwrap_or((1.0, 1.0));
-        let x = (axis.map(ns) + 9.0).min(frame.right - 8.0);
-        let mut y = shares.map(share) - 6.0;
-        while let Some((_, taken)) =
-            placed.iter().find(|(px, py)| (px - x).abs() < ROOM.0 && (py - y).abs() < ROOM.1)
-        {
-            y = taken - ROOM.1;
+        let end = (axis.map(ns), shares.map(share));
+        let colour = Colour::Curve(curve.look.colour);
+        let label = |(x, y): Point| {
+            Label::new(&curve.look.mark, x, y).middle().bold().colour(colour).class("mark")
+        };
+        let half = typeface::room(&curve.look.mark, LARGEST, true) / 2.0 + 3.0;
+        let places = (0..40).flat_map(|column| {
+            let x = (end.0 + half + 4.0).min(frame.right - half) - 2.0 * half * f64::from(column);
+            let y = (end.1 - 6.0).min(frame.bottom - 6.0);
+            (0..30).map(move |row| (x, y - 19.0 * f64::from(row)))
+        });
+        let free = |at: &Point| {
+            let area = label(*at).area(LARGEST);
+            let inside = area[1] >= frame.top && area[0] >= frame.left;
+            inside && taken.iter().all(|other| !overlap(other, &area))
+        };
+        let Some(at) = places.into_iter().find(free) else { continue };
+        if (at.0 - end.0).hypot(at.1 - end.1) > 2.0 * half + 12.0 {
+            to.line(end, (at.0, at.1 + 3.0), Pen::line("lead", colour, 0.6));
         }
-        placed.push((x, y));
-    }
-    html! {
-        @for (curve, (x, y)) in curves.iter().zip(&placed) {
-            text class="halo name" x=(n(*x)) y=(n(*y)) text-anchor="middle" { (curve.look.mark) }
-        }
+        taken.push(label(at).area(LARGEST));
+        to.text(label(at));
     }
 }
 
-fn share_ticks(shares: &Scale) -> Vec<(f64, Option<String>)> {
+fn share_ticks(shares: &Scale) -> Ticks {
     let label = |t: &Tick| t.labelled.then(|| share_label(t.value));
     shares.ticks(7).iter().map(|t| (shares.map(t.value), label(t))).collect()
 }
 
-/// `1`, `0.1`, `0.05`, then `1e-3`.
+/// `1`, `1e-1`, `5e-3`: one notation over all decades.
 fn share_label(share: f64) -> String {
-    if share >= 0.009_999 {
-        let text = format!("{share:.3}");
-        return text.trim_end_matches('0').trim_end_matches('.').to_owned();
-    }
-    format!("{share:.0e}")
+    if share > 0.999 { "1".to_owned() } else { format!("{share:.0e}") }
 }
 
 #[cfg(test)]
@@ -239,9 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn shares_read_well() {
+    fn shares_have_one_notation() {
         for (share, text) in
-            [(1.0, "1"), (0.1, "0.1"), (0.02, "0.02"), (1e-3, "1e-3"), (5e-8, "5e-8")]
+            [(1.0, "1"), (0.1, "1e-1"), (0.02, "2e-2"), (1e-3, "1e-3"), (5e-8, "5e-8")]
         {
             assert_eq!(share_label(share), text);
         }

@@ -1,7 +1,7 @@
 //! What the registry of figures holds.
 
-use super::latency::Range;
-use super::svg::Figure;
+use super::latency::{Range, Ranges};
+use super::sheet::Figure;
 use crate::replicates::Kernels;
 use crate::subject::Subject;
 
@@ -20,14 +20,16 @@ pub(crate) enum Place {
     Overview,
     /// One histogram for every cell.
     Histograms,
+    /// The threads of every cell that has several.
+    Threads,
     /// One timeline for every cell.
     Timelines,
 }
 
 /// What there is to draw. There is at least one latency.
 pub(crate) struct Material<'a> {
-    /// The latencies that all axes cover.
-    pub range: Range,
+    /// The latencies that the axes of every probe cover.
+    pub ranges: Ranges,
     /// The cells with samples: of every run, or of every kernel if kernels have replicates.
     pub subjects: Vec<Subject<'a>>,
     /// The same as single runs: of a kernel with replicates the worst one.
@@ -36,4 +38,26 @@ pub(crate) struct Material<'a> {
     pub kernels: Option<&'a Kernels<'a>>,
     /// Whether there are several runs.
     pub several: bool,
+}
+
+impl<'a> Material<'a> {
+    /// The range of a subject's probe.
+    pub fn range(&self, subject: &Subject<'_>) -> Range {
+        self.ranges.of_probe(&subject.latency.probe)
+    }
+
+    /// The subjects of every probe, in the order in which the probes occur.
+    pub fn by_probe(&self) -> Vec<Vec<&Subject<'a>>> {
+        let mut groups: Vec<Vec<&Subject<'a>>> = Vec::new();
+        for subject in &self.subjects {
+            let same = |group: &&mut Vec<&Subject<'_>>| {
+                group.first().is_some_and(|first| first.latency.probe == subject.latency.probe)
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(subject),
+                None => groups.push(vec![subject]),
+            }
+        }
+        groups
+    }
 }

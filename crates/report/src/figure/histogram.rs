@@ -1,15 +1,17 @@
 //! Occurrences over latency, one figure a cell, the maximum marked by a line.
 
-use maud::html;
 use punctual_core::histogram::SignedBin;
 use punctual_core::units::{grouped, human_ns};
 
-use super::deadline::{deadline, deadline_label};
+use super::deadline::{colour, lines_of};
+use super::drawing::{Drawing, Pen};
 use super::entry::{Entry, Material, Place};
-use super::frame::{Frame, count_label, n};
+use super::frame::{BELOW, Frame, Lines, Ticks, Upright, count_label};
 use super::latency::Axis;
 use super::scale::{Scale, Tick};
-use super::svg::{Figure, described, file_name};
+use super::sheet::Figure;
+use super::theme::Colour;
+use super::{frame, name};
 use crate::data::Bins;
 use crate::subject::Subject;
 
@@ -22,159 +24,104 @@ const BINS_IN_BAR: f64 = 4.0;
 const FINE: f64 = 1.0 / 128.0;
 const COARSE: f64 = 1.0 / 4.0;
 
+/// Name of the vertical axis.
+pub const COUNTS: &str = "occurrences in the width of a bar, logarithmic";
+
 /// One bar: its place and the number of samples in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Bar {
+pub struct Bar {
     slot: f64,
-    from: f64,
-    to: f64,
-    count: u64,
+    pub from: f64,
+    pub to: f64,
+    pub count: u64,
 }
 
 pub const ENTRY: Entry = Entry { place: Place::Histograms, draw };
 
 fn draw(material: &Material<'_>) -> Vec<Figure> {
-    let Material { subjects, range, kernels, .. } = material;
-    // Kernels differ by factors: a linear axis would squeeze the best of them.
-    figures(subjects, |from, to| match kernels {
-        Some(_) => range.log_axis(from, to),
-        None => range.fitting_axis(from, to),
-    })
+    material.by_probe().iter().flat_map(|group| figures(group, material)).collect()
 }
 
-/// `axis` makes the latency axis between two places.
-fn figures(subjects: &[Subject<'_>], axis: impl Fn(f64, f64) -> Axis) -> Vec<Figure> {
-    let frame = Frame::standard(210.0);
-    let axis = axis(frame.left, frame.right);
+/// The histograms of a probe, with the same axes.
+fn figures(subjects: &[&Subject<'_>], material: &Material<'_>) -> Vec<Figure> {
+    let Some(first) = subjects.first() else { return Vec::new() };
+    let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
     let bars: Vec<_> =
         subjects.iter().map(|s| rebinned(&Bins::of_samples(s.latency, s.data), &axis)).collect();
     let most = bars.iter().flatten().map(|bar| bar.count).max().unwrap_or(1);
-    // From one half: a bar of a single sample must have a height.
-    let counts = Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top);
     subjects
         .iter()
         .zip(&bars)
         .filter(|(_, bars)| !bars.is_empty())
-        .map(|(subject, bars)| figure(subject, bars, frame, &axis, &counts))
+        .map(|(subject, bars)| figure(subject, bars, &axis, most))
         .collect()
 }
 
-fn figure(
-    subject: &Subject<'_>,
-    bars: &[Bar],
-    frame: Frame,
-    axis: &Axis,
-    counts: &Scale,
-) -> Figure {
-    let stats = &subject.latency.stats;
+/// The scale of counts. It begins at one half: a bar of a single sample must have a height.
+pub fn counts(frame: Frame, most: u64) -> Scale {
+    Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top)
+}
+
+pub fn count_ticks(counts: &Scale) -> Ticks {
     let tick = |t: Tick| (counts.map(t.value), t.labelled.then(|| count_label(t.value)));
-    let ticks: Vec<_> = counts.ticks(6).into_iter().filter(|t| t.value >= 1.0).map(tick).collect();
-    let body = html! {
-        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
-        (frame.y_axis(&ticks, "occurrences in the width of a bar, logarithmic"))
-        @if let Some(note) = &subject.note { (frame.note(note)) }
-        (frame.x_axis(&axis.ticks(7), "latency"))
-        path class="count" d=(outline(bars, frame, counts)) {}
-        @if let Some(ns) = deadline(subject.run) {
-            (frame.vertical(axis.map(ns), "deadline", &deadline_label(ns), 1.0))
-        }
-        @if let Some(max) = stats.max {
-            (frame.vertical(axis.map(max as f64), "maxline", &format!("max {}", human_ns(max)), 0.0))
-        }
-        (frame.border())
+    counts.ticks(6).into_iter().filter(|t| t.value >= 1.0).map(tick).collect()
+}
+
+fn figure(subject: &Subject<'_>, bars: &[Bar], axis: &Axis, most: u64) -> Figure {
+    let stats = &subject.latency.stats;
+    let mut lines = lines_of(&[subject], axis);
+    lines.extend(stats.max.map(|max| {
+        let colour = colour(subject.run, max as f64, Colour::Text);
+        let paint = Pen::line("maxline", colour, 1.5);
+        Upright { x: axis.map(max as f64), paint, label: format!("max {}", human_ns(max)) }
+    }));
+    let lines = Lines::of(lines);
+    let frame = Frame::standard(210.0, &lines);
+    let counts = counts(frame, most);
+    let mut drawing = Drawing::default();
+    axis.draw(&mut drawing, frame, 7, "latency");
+    frame.y_axis(&mut drawing, &count_ticks(&counts), COUNTS);
+    if let Some(note) = &subject.note {
+        frame.note(&mut drawing, note, COUNTS);
+    }
+    let rect = |bar: &Bar| {
+        // A bar cut at an extreme may be a hair wide: it must be seen all the same.
+        let from = bar.from.min(bar.to - 1.5).max(frame.left);
+        [from, counts.map(bar.count as f64), bar.to, frame.bottom]
     };
+    let rects: Vec<_> = bars.iter().map(rect).collect();
+    let paint = Pen { stroke: Some(Colour::Data), width: 0.4, ..Pen::area("count", Colour::Data) };
+    drawing.rects(&rects, paint);
+    frame.verticals(&mut drawing, &lines);
+    frame.border(&mut drawing);
     let value = |ns: Option<i64>| ns.map_or_else(|| "none".to_owned(), human_ns);
     Figure {
-        name: file_name("histogram", subject),
+        name: name::of_cell("histogram", subject),
         title: format!("Histogram · {}", subject.label),
-        description: described(
+        description: name::described(
             subject,
             format!(
-                "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in all histograms of this report.",
+                "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in \
+                 all histograms of this probe.",
                 grouped(stats.samples),
                 value(stats.min),
                 value(stats.max),
                 value(stats.p99),
             ),
         ),
-        height: frame.bottom + 52.0,
-        body,
+        height: frame.bottom + BELOW,
+        drawing,
     }
 }
 
-fn outline(bars: &[Bar], frame: Frame, counts: &Scale) -> String {
-    let mut path = String::new();
-    for bar in bars {
-        let y = counts.map(bar.count as f64);
-        // A bar cut at an extreme may be a hair wide: it must be seen all the same.
-        let from = bar.from.min(bar.to - 1.5).max(frame.left);
-        let (x0, x1, base) = (n(from), n(bar.to), n(frame.bottom));
-        path.push_str(&format!("M{x0} {base}V{}H{x1}V{base}Z", n(y)));
-    }
-    path
-}
-
-/// How latencies are put together to bars of equal width on paper: counts in
-/// bars of unequal width would draw steps that are not in the data.
-#[derive(Debug, Clone, Copy)]
-enum Slots {
-    /// A power of two of nanoseconds. Recorded bins are powers of two wide and
-    /// start at multiples of their width, so no bar cuts one.
-    Linear { ns: i64 },
-    /// A width on paper. A recorded bin belongs to the bar that its low end is in.
-    Log { width: f64 },
-}
-
-impl Slots {
-    fn of(axis: &Axis, coarse: bool) -> Self {
-        let scale = axis.scale();
-        let relative = if coarse { COARSE } else { FINE };
-        let high = scale.high();
-        if scale.is_log() {
-            let bin = scale.map(high) - scale.map(high / (1.0 + relative));
-            let bins = if coarse { 1.0 } else { BINS_IN_BAR };
-            return Self::Log { width: (bin * bins).max(BAR) };
-        }
-        let largest = high.abs().max(scale.low().abs());
-        let bar = scale.value_at(BAR) - scale.value_at(0.0);
-        let wanted = bar.max(largest * relative);
-        let ns = (0..62).map(|shift| 1_i64 << shift).find(|ns| *ns as f64 >= wanted);
-        Self::Linear { ns: ns.unwrap_or(1 << 62) }
-    }
-
-    /// The bar that a recorded bin belongs to.
-    fn bar(self, bin: &SignedBin, axis: &Axis) -> Bar {
-        let count = bin.count;
-        if let Some((from, to)) = axis.early().filter(|_| bin.high < 1) {
-            let (from, to) = (from + 6.0, to - 6.0);
-            return Bar { slot: f64::NEG_INFINITY, from, to, count };
-        }
-        match self {
-            Self::Linear { ns } => {
-                let slot = bin.low.div_euclid(ns) as f64;
-                let (from, to) = (axis.map(slot * ns as f64), axis.map((slot + 1.0) * ns as f64));
-                Bar { slot, from, to, count }
-            }
-            Self::Log { width } => {
-                // A bin contains whole nanoseconds: it ends where the next one begins.
-                let (low, end) = (axis.map(bin.low as f64), axis.map(bin.high as f64 + 1.0));
-                let slot = (low / width).floor();
-                let wide = end - low > width;
-                let (from, to) =
-                    if wide { (low, end) } else { (slot * width, (slot + 1.0) * width) };
-                Bar { slot, from, to, count }
-            }
-        }
-    }
-}
-
-/// Combines recorded bins into bars. No recorded bin is cut, so every bar is a true
-/// count.
-fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
-    let slots = Slots::of(axis, distribution.coarse);
+/// Combines recorded bins into bars of equal width on paper: counts in bars of unequal width
+/// would draw steps that are not in the data. No recorded bin is cut, so every bar is a true
+/// count: a bin belongs to the bar that its low end is in.
+pub fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
+    let width = bar_width(axis, distribution.coarse);
     let mut bars: Vec<Bar> = Vec::new();
     for bin in &distribution.bins {
-        let bar = slots.bar(bin, axis);
+        let bar = bar(bin, axis, width);
         match bars.last_mut() {
             Some(last) if last.slot == bar.slot => {
                 last.to = last.to.max(bar.to);
@@ -182,19 +129,45 @@ fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
             }
             Some(last) => {
                 let from = bar.from.max(last.to);
-                bars.push(Bar { from, ..bar });
+                bars.push(Bar { from, to: bar.to.max(from), ..bar });
             }
             None => bars.push(bar),
         }
     }
     // The outermost bars end at the extremes, which are known exactly.
-    if let (Some(first), Some(bin)) = (bars.first_mut(), distribution.bins.first()) {
+    if let (Some(first), Some(bin)) = (bars.first_mut(), distribution.bins.first())
+        && first.slot.is_finite()
+    {
         first.from = first.from.max(axis.map(bin.low as f64)).min(first.to);
     }
-    if let (Some(last), Some(bin)) = (bars.last_mut(), distribution.bins.last()) {
+    if let (Some(last), Some(bin)) = (bars.last_mut(), distribution.bins.last())
+        && last.slot.is_finite()
+    {
         last.to = last.to.min(axis.map(bin.high as f64)).max(last.from);
     }
     bars
+}
+
+fn bar_width(axis: &Axis, coarse: bool) -> f64 {
+    let (scale, relative) = (axis.scale(), if coarse { COARSE } else { FINE });
+    let high = scale.high();
+    let bin = scale.map(high) - scale.map(high / (1.0 + relative));
+    (bin * if coarse { 1.0 } else { BINS_IN_BAR }).max(BAR)
+}
+
+/// The bar that a recorded bin belongs to.
+fn bar(bin: &SignedBin, axis: &Axis, width: f64) -> Bar {
+    let (count, start) = (bin.count, axis.scale().low());
+    if let Some((from, to)) = axis.band().filter(|_| (bin.high as f64) < start) {
+        let (from, to) = (from + 6.0, to - 6.0);
+        return Bar { slot: f64::NEG_INFINITY, from, to, count };
+    }
+    // A bin contains whole nanoseconds: it ends where the next one begins.
+    let (low, end) = (axis.map((bin.low as f64).max(start)), axis.map(bin.high as f64 + 1.0));
+    let slot = (low / width).floor();
+    let wide = end - low > width;
+    let (from, to) = if wide { (low, end) } else { (slot * width, (slot + 1.0) * width) };
+    Bar { slot, from, to, count }
 }
 
 #[cfg(test)]
@@ -208,7 +181,7 @@ mod tests {
         let mut histogram = SignedHistogram::new();
         values.iter().for_each(|v| histogram.record(*v));
         let bins = histogram.sparse().bins().collect();
-        rebinned(&Bins { bins, coarse: false }, &range.fitting_axis(0.0, 600.0))
+        rebinned(&Bins { bins, coarse: false }, &range.axis(0.0, 600.0))
     }
 
     proptest! {
@@ -234,12 +207,6 @@ mod tests {
             .collect();
         let bars = bars_of(&values, &Range::spanning(1_000, 1_000_000));
         check_even(&bars);
-    }
-
-    #[test]
-    fn an_even_spread_over_octaves_gives_even_bars_on_a_linear_axis() {
-        let values: Vec<i64> = (10_000..90_000).collect();
-        check_even(&bars_of(&values, &Range::spanning(10_000, 90_000)));
     }
 
     fn check_even(bars: &[Bar]) {

@@ -1,125 +1,164 @@
-//! The latency axis that all figures of a report share.
+//! The latency axis that all figures of a kind of quantity share.
 
-use punctual_core::run::LoadedRun;
+use std::collections::BTreeMap;
 
+use punctual_core::run::{CellData, LoadedRun};
+use punctual_core::schema::Latency;
+
+use super::drawing::Drawing;
+use super::frame::{Frame, Ticks, spaced};
 use super::scale::{Scale, Tick};
 use crate::data::{self, Bins};
 
-/// The latencies that a report has to show: what its axes must cover.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// The ranges of a report: one for every probe, since a reading of the clock and a wake-up
+/// differ by decades and are never compared.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ranges(BTreeMap<String, Range>);
+
+impl Ranges {
+    /// Of all latencies and deadlines of the runs.
+    pub fn of(runs: &[LoadedRun]) -> Self {
+        let mut ranges: BTreeMap<String, Range> = BTreeMap::new();
+        for run in runs {
+            let deadline = run.run.verdict.deadline_ns.or(run.run.plan.deadline_ns);
+            for (cell, data) in data::cells(run) {
+                let Some(latency) = cell.latency().filter(|l| l.stats.samples > 0) else {
+                    continue;
+                };
+                let range = ranges.entry(latency.probe.clone()).or_default();
+                range.include_cell(latency, data);
+                let deadline = deadline.and_then(|ns| i64::try_from(ns).ok());
+                range.high = range.high.max(deadline.unwrap_or(1));
+            }
+        }
+        Self(ranges)
+    }
+
+    /// The range of a probe's latencies.
+    pub fn of_probe(&self, probe: &str) -> Range {
+        self.0.get(probe).copied().unwrap_or_default()
+    }
+
+    /// Whether there is one axis for all.
+    pub fn is_single(&self) -> bool {
+        self.0.len() <= 1
+    }
+}
+
+/// The latencies that an axis has to show.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    low: Option<i64>,
-    high: Option<i64>,
-    smallest_positive: Option<i64>,
+    /// The smallest latency, ns.
+    least: i64,
+    /// The smallest latency above zero, ns.
+    positive: i64,
+    /// Where the data begin: all but 0.1 % of every cell are at least this, ns. Above zero.
+    bulk: i64,
+    high: i64,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self { least: i64::MAX, positive: i64::MAX, bulk: i64::MAX, high: 1 }
+    }
 }
 
 impl Range {
-    /// All latencies and deadlines of the runs.
-    #[must_use]
-    pub fn of(runs: &[LoadedRun]) -> Self {
-        let mut range = Self::default();
-        for run in runs {
-            let deadline = run.run.verdict.deadline_ns.or(run.run.plan.deadline_ns);
-            range.include(deadline.and_then(|d| i64::try_from(d).ok()));
-            for (cell, data) in data::cells(run) {
-                let Some(latency) = cell.latency() else { continue };
-                range.include(latency.stats.min);
-                range.include(latency.stats.max);
-                for bin in Bins::corrected(latency, data).bins {
-                    range.include(Some(bin.low));
-                    range.include(Some(bin.high));
-                }
+    fn include_cell(&mut self, latency: &Latency, data: &CellData) {
+        let bins = Bins::corrected(latency, data);
+        let total = bins.total();
+        let mut counted = 0;
+        let mut bulk = None;
+        for bin in &bins.bins {
+            self.include(bin.low);
+            self.include(bin.high);
+            counted += bin.count;
+            if bulk.is_none() && counted > total / 1_000 && bin.high > 0 {
+                bulk = Some(bin.low.max(1));
             }
         }
-        range
+        for value in [latency.stats.min, latency.stats.max].into_iter().flatten() {
+            self.include(value);
+        }
+        let least = latency.stats.min.or(latency.stats.max).unwrap_or(1).max(1);
+        self.bulk = self.bulk.min(bulk.unwrap_or(least));
+    }
+
+    fn include(&mut self, value: i64) {
+        self.least = self.least.min(value);
+        self.high = self.high.max(value);
+        if value > 0 {
+            self.positive = self.positive.min(value);
+        }
     }
 
     #[cfg(test)]
     pub(super) fn spanning(low: i64, high: i64) -> Self {
         let mut range = Self::default();
-        for value in [low, high] {
-            range.include(Some(value));
-        }
+        range.include(low);
+        range.include(high);
+        range.bulk = range.positive;
         range
     }
 
-    fn include(&mut self, value: Option<i64>) {
-        let Some(value) = value else { return };
-        self.low = Some(self.low.map_or(value, |low| low.min(value)));
-        self.high = Some(self.high.map_or(value, |high| high.max(value)));
-        if value > 0 {
-            let least = self.smallest_positive.unwrap_or(value);
-            self.smallest_positive = Some(least.min(value));
-        }
-    }
-
-    /// Whether there is any latency at all.
+    /// A logarithmic axis from one place to another. It begins where the data do; a band at its
+    /// start stands for everything smaller: latencies of zero and below, and the few that are
+    /// more than a decade smaller than the rest.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.high.is_none()
-    }
-
-    /// A logarithmic axis from one place to another. If there are latencies of zero
-    /// and below, a band at its start stands for all of them.
-    #[must_use]
-    pub fn log_axis(&self, from: f64, to: f64) -> Axis {
-        let low = self.smallest_positive.unwrap_or(1);
-        let high = self.high.unwrap_or(1).max(low);
-        let early = self.low.is_some_and(|low| low < 1);
-        let start = if early { from + EARLY_BAND * (to - from).signum() } else { from };
-        Axis {
-            // A line on the border could not be seen.
-            scale: Scale::log(low as f64, high as f64 * HEADROOM, start, to),
-            early_from: early.then_some(from),
+    pub fn axis(&self, from: f64, to: f64) -> Axis {
+        let bulk = self.bulk.min(self.high).max(1);
+        let low = if self.positive >= bulk / 10 { self.positive.min(bulk) } else { bulk };
+        // A line on the border could not be seen.
+        let high = self.high as f64 * HEADROOM;
+        let alone = Scale::log(low as f64, high, from, to);
+        if self.least as f64 >= alone.low() || self.least == i64::MAX {
+            return Axis { scale: alone, under: None };
         }
-    }
-
-    /// A logarithmic axis if the latencies span more than two decades, else
-    /// a linear one. One choice for the whole report.
-    #[must_use]
-    pub fn fitting_axis(&self, from: f64, to: f64) -> Axis {
-        let low = self.smallest_positive.unwrap_or(1);
-        let high = self.high.unwrap_or(1).max(low);
-        if high / 100 > low {
-            return self.log_axis(from, to);
-        }
-        let low = self.low.unwrap_or(0).min(low);
-        let room = (high as f64 - low as f64) * (HEADROOM - 1.0) / 2.0;
-        Axis { scale: Scale::linear(low as f64, high as f64 + room, from, to), early_from: None }
+        let start = from + BAND * (to - from).signum();
+        let scale = Scale::log(low as f64, high, start, to);
+        let early = self.positive as f64 >= alone.low();
+        Axis { scale, under: Some(Under { from, early }) }
     }
 }
 
-/// Room above the maximum, as a factor on a logarithmic axis.
+/// Room above the maximum, as a factor.
 const HEADROOM: f64 = 1.1;
 
-/// Length of the band for latencies of zero and below, units of the figure.
-const EARLY_BAND: f64 = 44.0;
+/// Length of the band for what is below the axis, units of the figure.
+const BAND: f64 = 84.0;
+
+/// The band below the start of an axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Under {
+    from: f64,
+    /// Whether all that is in it is zero or below.
+    early: bool,
+}
 
 /// A latency axis: a scale in nanoseconds, with a band for values that it cannot show.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     scale: Scale,
-    early_from: Option<f64>,
+    under: Option<Under>,
 }
 
 impl Axis {
-    /// The place of a latency in ns. On a logarithmic axis latencies of zero and
-    /// below land in the middle of the early band.
+    /// The place of a latency in ns. What is below the scale is in the middle of the band.
     #[must_use]
     pub fn map(&self, ns: f64) -> f64 {
-        match self.early_from {
-            Some(from) if ns < 1.0 => (from + self.start()) / 2.0,
+        match self.under {
+            Some(under) if ns < self.scale.low() => (under.from + self.start()) / 2.0,
             _ => self.scale.map(ns),
         }
     }
 
-    /// The two ends of the early band, if there is one.
+    /// The two ends of the band, if there is one.
     #[must_use]
-    pub fn early(&self) -> Option<(f64, f64)> {
-        self.early_from.map(|from| (from, self.start()))
+    pub fn band(&self) -> Option<(f64, f64)> {
+        self.under.map(|under| (under.from, self.start()))
     }
 
-    /// The scale next to the early band.
+    /// The scale next to the band.
     #[must_use]
     pub fn scale(&self) -> &Scale {
         &self.scale
@@ -129,16 +168,33 @@ impl Axis {
         self.scale.map(self.scale.low())
     }
 
-    /// Places and labels of the ticks, `most` labels at most.
+    /// Places and labels of the ticks, `most` labels at most besides those of the band and the
+    /// ends.
     #[must_use]
-    pub fn ticks(&self, most: usize) -> Vec<(f64, Option<String>)> {
+    pub fn ticks(&self, most: usize) -> Ticks {
         let mut ticks = Vec::new();
-        if let Some((from, to)) = self.early() {
-            ticks.push(((from + to) / 2.0, Some("early".to_owned())));
+        if let Some(under) = self.under {
+            let name = if under.early {
+                "early".to_owned()
+            } else {
+                format!("< {}", label(self.scale.low()))
+            };
+            ticks.push(((under.from + self.start()) / 2.0, Some(name)));
         }
         let tick = |t: Tick| (self.scale.map(t.value), t.labelled.then(|| label(t.value)));
         ticks.extend(self.scale.ticks(most).into_iter().map(tick));
         ticks
+    }
+
+    /// Draws it as the horizontal axis of a frame.
+    pub(super) fn draw(&self, to: &mut Drawing, frame: Frame, most: usize, name: &str) {
+        if let Some((left, right)) = self.band() {
+            frame.band(to, [left, frame.top, right, frame.bottom]);
+        }
+        // The ends carry a label if there is room: a reader asks where an axis begins.
+        let ends = [self.scale.low(), self.scale.high()];
+        let spare = ends.map(|ns| (self.scale.map(ns), label(ns)));
+        frame.x_axis(to, &spaced(self.ticks(most), &spare), name);
     }
 }
 
@@ -159,10 +215,10 @@ pub(super) fn label(ns: f64) -> String {
 mod tests {
     use super::*;
 
-    fn range(values: &[i64]) -> Range {
+    fn range(values: &[i64], bulk: i64) -> Range {
         let mut range = Range::default();
-        values.iter().for_each(|v| range.include(Some(*v)));
-        range
+        values.iter().for_each(|v| range.include(*v));
+        Range { bulk, ..range }
     }
 
     #[test]
@@ -182,16 +238,23 @@ mod tests {
 
     #[test]
     fn early_samples_have_a_band_of_their_own() {
-        let axis = range(&[-5_000, 0, 200, 1_000_000]).log_axis(100.0, 600.0);
-        let (from, to) = axis.early().unwrap();
+        let axis = range(&[-5_000, 0, 200, 1_000_000], 200).axis(100.0, 600.0);
+        let (from, to) = axis.band().unwrap();
         assert!(from < axis.map(-5_000.0) && axis.map(0.0) < to && to <= axis.map(200.0));
-        assert!(range(&[1, 1_000]).log_axis(0.0, 1.0).early().is_none());
+        assert_eq!(axis.ticks(5)[0].1.as_deref(), Some("early"));
+        assert!(range(&[1, 1_000], 1).axis(0.0, 1.0).band().is_none());
     }
 
     #[test]
-    fn a_narrow_range_is_linear_and_holds_negative_values() {
-        let axis = range(&[-5_000, 200, 20_000]).fitting_axis(0.0, 100.0);
-        assert!(axis.early().is_none());
-        assert!(axis.map(-5_000.0) < axis.map(0.0) && axis.map(0.0) < axis.map(20_000.0));
+    fn an_axis_begins_where_the_data_do() {
+        // One sample of 3 ns among wake-ups of 14 us and more.
+        let axis = range(&[3, 14_000, 90_000], 14_000).axis(100.0, 600.0);
+        assert_eq!((axis.scale().low(), axis.scale().high()), (10_000.0, 100_000.0));
+        assert_eq!(axis.ticks(5)[0].1.as_deref(), Some("< 10 us"));
+        let (from, to) = axis.band().unwrap();
+        assert!(from < axis.map(3.0) && axis.map(3.0) < to);
+        // A smallest sample near the others needs no band.
+        let axis = range(&[4_000, 14_000, 90_000], 14_000).axis(100.0, 600.0);
+        assert!(axis.band().is_none() && axis.scale().low() <= 4_000.0);
     }
 }

@@ -1,5 +1,5 @@
-//! Figures as SVG. All figures of a report share one latency axis, so that
-//! cells and kernels can be compared by eye.
+//! Figures, drawn once and written as SVG, PDF and PNG. All figures of a probe share one
+//! latency axis, so that cells and kernels can be compared by eye.
 //!
 //! A figure is a file with an `Entry` and a line in `FIGURES`.
 
@@ -7,46 +7,53 @@ mod bars;
 mod ccdf;
 mod deadline;
 mod density;
+mod drawing;
 mod entry;
 mod frame;
 mod histogram;
 mod latency;
+mod name;
+mod pdf;
+mod png;
 mod raster;
 mod scale;
+mod sheet;
 mod spread;
 mod svg;
+mod theme;
+mod threads;
 mod timeline;
+mod typeface;
 mod work;
 
 use punctual_core::run::LoadedRun;
 
 use entry::{Entry, Material};
+use latency::Ranges;
 
 pub(crate) use entry::Place;
-pub use latency::{Axis, Range};
-pub use scale::{Scale, Tick};
-pub(crate) use svg::STYLE;
-pub use svg::{Figure, WIDTH};
+pub use sheet::{Figure, Text, WIDTH};
+pub(crate) use theme::style;
 
 use crate::replicates::Kernels;
 use crate::subject::Subject;
 use crate::{data, words};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 5] =
-    [spread::ENTRY, bars::ENTRY, ccdf::ENTRY, histogram::ENTRY, timeline::ENTRY];
+const FIGURES: [Entry; 6] =
+    [spread::ENTRY, bars::ENTRY, ccdf::ENTRY, histogram::ENTRY, threads::ENTRY, timeline::ENTRY];
 
 /// The figures of a report with their places, in the order in which it shows them.
 pub(crate) fn set(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> Vec<(Place, Figure)> {
-    let range = Range::of(runs);
+    let ranges = Ranges::of(runs);
     let (subjects, single) = match kernels {
         Some(kernels) => (kernels.pooled(), kernels.worst()),
         None => (subjects(runs), subjects(runs)),
     };
-    if single.is_empty() && subjects.is_empty() || range.is_empty() {
+    if single.is_empty() && subjects.is_empty() {
         return Vec::new();
     }
-    let material = Material { range, subjects, single, kernels, several: runs.len() > 1 };
+    let material = Material { ranges, subjects, single, kernels, several: runs.len() > 1 };
     let drawn = FIGURES
         .iter()
         .flat_map(|entry| (entry.draw)(&material).into_iter().map(|figure| (entry.place, figure)));
@@ -78,10 +85,9 @@ fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
     list
 }
 
-/// Every figure of a report as `(file name, SVG text)`, each complete in itself.
+/// Every figure of a report, each complete in itself.
 #[must_use]
-pub fn files(runs: &[LoadedRun]) -> Vec<(String, String)> {
+pub fn figures(runs: &[LoadedRun]) -> Vec<Figure> {
     let kernels = Kernels::of(runs);
-    let figures = set(runs, kernels.as_ref()).into_iter();
-    figures.map(|(_, figure)| (format!("{}.svg", figure.name), figure.file())).collect()
+    set(runs, kernels.as_ref()).into_iter().map(|(_, figure)| figure).collect()
 }

@@ -2,14 +2,25 @@
 
 use std::io;
 
+use super::drawing::Pen;
+use super::theme::Colour;
+
 /// Levels of the palette. Level 0 is transparent: an empty place shows the page, dark or
 /// light.
 pub const LEVELS: u8 = 64;
 
-/// Colours from the lowest count to the highest. All have a medium lightness, which
-/// makes a single sample visible on white paper and on a dark screen.
-const STOPS: [[f64; 3]; 4] =
-    [[66.0, 133.0, 214.0], [140.0, 96.0, 214.0], [214.0, 74.0, 130.0], [240.0, 138.0, 44.0]];
+/// Colours from the lowest count to the highest: every eighth of the first three quarters of
+/// viridis (S. van der Walt, N. Smith, matplotlib 1.5, CC0), from its light part to its dark end.
+/// Lightness falls all the way, so grey paper and any eye keep the order.
+const STOPS: [[f64; 3]; 7] = [
+    [94.0, 201.0, 98.0],
+    [40.0, 174.0, 128.0],
+    [33.0, 145.0, 140.0],
+    [44.0, 114.0, 142.0],
+    [59.0, 82.0, 139.0],
+    [71.0, 45.0, 123.0],
+    [68.0, 1.0, 84.0],
+];
 
 /// The colour of a level from 1 to `LEVELS - 1`.
 #[must_use]
@@ -38,14 +49,21 @@ fn byte(value: f64) -> u8 {
     value.round() as u8
 }
 
+/// The paint of a level in a legend.
+#[must_use]
+pub fn ramp(level: u8) -> Pen {
+    Pen::area("ramp", Colour::Ramp(colour(level)))
+}
+
 /// The image as a `data:image/png;base64,` URI. `pixels` are levels, row by row
 /// from the top, `width` in each row.
 ///
 /// # Errors
 /// Where the encoder refuses: a width of zero, or pixels that do not fill rows.
-pub fn data_uri(pixels: &[u8], width: u32) -> io::Result<String> {
+pub fn data_uri(pixels: &[u8], width: usize) -> io::Result<String> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "no whole rows of pixels");
-    let rows = pixels.len().checked_div(width as usize).ok_or_else(invalid)?;
+    let rows = pixels.len().checked_div(width).ok_or_else(invalid)?;
+    let width = u32::try_from(width).map_err(|_| invalid())?;
     let height = u32::try_from(rows).map_err(|_| invalid())?;
     let mut file = Vec::new();
     let mut encoder = png::Encoder::new(&mut file, width, height);
@@ -100,8 +118,8 @@ mod tests {
 
     #[test]
     fn the_palette_runs_from_the_first_stop_to_the_last() {
-        assert_eq!(colour(1), [66, 133, 214]);
-        assert_eq!(colour(LEVELS - 1), [240, 138, 44]);
+        assert_eq!(colour(1), [94, 201, 98]);
+        assert_eq!(colour(LEVELS - 1), [68, 1, 84]);
     }
 
     #[test]

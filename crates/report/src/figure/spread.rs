@@ -1,75 +1,80 @@
 //! Replicates side by side: what every run of a kernel measured, on one axis for
 //! all cells and kernels.
 
-use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
+use punctual_core::schema::Run;
 use punctual_core::units::human_ns;
 
-use super::deadline::{all, deadline_label};
+use super::deadline::{colour, lines, missed};
+use super::drawing::{Drawing, Label, Pen};
 use super::entry::{Entry, Material, Place};
-use super::frame::{Frame, n};
-use super::latency::{Axis, Range};
-use super::svg::{Figure, shortened};
+use super::frame;
+use super::frame::{BELOW, Frame, LINE, Lines};
+use super::latency::Axis;
+use super::sheet::Figure;
+use super::theme::Colour;
+use super::typeface::{self, LARGEST};
 use crate::replicates::Kernels;
 use crate::words;
 
-/// Height of a cell's name.
-const HEAD: f64 = 30.0;
 /// Height of a kernel: its name above its points.
 const ROW: f64 = 42.0;
-/// Height of the labels of the deadlines.
-const DEADLINES: f64 = 24.0;
+/// Room in a row between a name and the value on its right.
+const GAP: f64 = 24.0;
 
 pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
 
+const MEAN: Pen = Pen::line("mean", Colour::Data, 1.2).filled(Colour::Paper);
+const MEDIAN: Pen = Pen::line("median", Colour::Text, 2.0);
+const REACH: Pen = Pen::line("reach", Colour::Data, 1.0);
+
+fn dot(colour: Colour) -> Pen {
+    Pen { stroke: Some(Colour::Paper), width: 0.6, ..Pen::area("dot", colour) }
+}
+
 fn draw(material: &Material<'_>) -> Vec<Figure> {
     let kernels = material.kernels.into_iter();
-    kernels.filter_map(|kernels| figure(kernels, &material.range)).collect()
+    kernels.filter_map(|kernels| figure(kernels, material)).collect()
+}
+
+/// The probe of a cell that has samples.
+fn probe<'a>(kernels: &Kernels<'a>, cell: &MatchedCell) -> Option<&'a str> {
+    let mut rows = cell.rows.iter().filter(|row| row.samples > 0);
+    rows.find_map(|row| {
+        let cell = kernels.runs.get(row.run)?.run.cells.get(row.cell)?;
+        Some(cell.latency()?.probe.as_str())
+    })
 }
 
 /// The figure; none if no cell has samples.
-fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
-    let cells: Vec<&MatchedCell> =
-        kernels.comparison.cells.iter().filter(|cell| kernels.has_samples(cell)).collect();
-    if cells.is_empty() {
+fn figure(kernels: &Kernels<'_>, material: &Material<'_>) -> Option<Figure> {
+    let mut groups: Vec<(&str, Vec<&MatchedCell>)> = Vec::new();
+    for cell in kernels.comparison.cells.iter().filter(|cell| kernels.has_samples(cell)) {
+        let Some(probe) = probe(kernels, cell) else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == probe) {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((probe, vec![cell])),
+        }
+    }
+    if groups.is_empty() {
         return None;
     }
-    let deadlines = all(kernels.runs.iter().map(|loaded| &loaded.run));
-    let cell_height = HEAD + ROW * kernels.names.len() as f64;
-    let above = DEADLINES * deadlines.len() as f64;
-    let mut frame = Frame::standard(above + cell_height * cells.len() as f64 + 8.0);
-    // There is no name of a vertical axis above.
-    frame.top -= 22.0;
-    frame.bottom -= 22.0;
-    frame.left = 34.0;
-    let axis = range.log_axis(frame.left, frame.right);
-    let legend = frame.bottom + 68.0;
-    let body = html! {
-        @if let Some(band) = axis.early() { (frame.band(band, (frame.top, frame.bottom))) }
-        (frame.x_axis(&axis.ticks(6), "latency, logarithmic"))
-        @for (i, ns) in deadlines.iter().enumerate() {
-            (frame.vertical(axis.map(*ns), "deadline", &deadline_label(*ns), i as f64))
-        }
-        @for (i, cell) in cells.iter().enumerate() {
-            @let top = frame.top + above + cell_height * i as f64;
-            text class="halo name" x=(n(frame.left + 6.0)) y=(n(top + 20.0)) { (shortened(&words::key_name(&cell.key), 60)) }
-            @for (k, (spread, name)) in cell.spreads.iter().zip(&kernels.names).enumerate() {
-                (kernel(cell, spread, kernels, name, &axis, frame, top + HEAD + ROW * k as f64))
-            }
-        }
-        (frame.border())
-        (legend_of(frame.left + 6.0, legend))
-    };
+    let mut drawing = Drawing::default();
+    let mut bottom = 0.0;
+    for (probe, cells) in &groups {
+        bottom = panel(&mut drawing, kernels, material, probe, cells, bottom);
+    }
+    let runs = kernels.runs.iter().map(|loaded| &loaded.run);
+    let late = runs.flat_map(|run| run.cells.iter().map(move |cell| (run, cell.max_ns())));
+    let late = late.into_iter().any(|(run, max)| max.is_some_and(|ns| missed(run, ns as f64)));
+    bottom = legend(&mut drawing, bottom + LINE, late);
+    let cells = groups.iter().flat_map(|(_, cells)| cells);
     let texts: Vec<_> = cells
-        .iter()
         .flat_map(|cell| {
             cell.spreads.iter().zip(&kernels.names).map(|(spread, name)| {
                 let max = words::span(words::ends(spread.max_ns));
-                format!(
-                    "{}, {name}: max {max} over {}",
-                    words::key_name(&cell.key),
-                    words::runs(spread.runs)
-                )
+                let (cell, runs) = (words::key_name(&cell.key), words::runs(spread.runs));
+                format!("{cell}, {name}: max {max} over {runs}")
             })
         })
         .collect();
@@ -80,67 +85,138 @@ fn figure(kernels: &Kernels<'_>, range: &Range) -> Option<Figure> {
             "The maximum and the average of every run on a logarithmic latency axis. {}.",
             texts.join("; ")
         ),
-        height: legend + 10.0,
-        body,
+        height: bottom,
+        drawing,
     })
 }
 
-fn kernel(
-    cell: &MatchedCell,
-    spread: &Spread,
+/// The cells of a probe below `above`; returns where they end.
+fn panel(
+    to: &mut Drawing,
     kernels: &Kernels<'_>,
-    name: &str,
-    axis: &Axis,
+    material: &Material<'_>,
+    probe: &str,
+    cells: &[&MatchedCell],
+    above: f64,
+) -> f64 {
+    let axis = material.ranges.of_probe(probe).axis(frame::LEFT, frame::RIGHT);
+    let lines = Lines::of(lines(kernels.runs.iter().map(|loaded| &loaded.run), &axis));
+    let width = frame::RIGHT - frame::LEFT - 12.0;
+    let head =
+        |cell: &MatchedCell| typeface::wrapped(&words::key_name(&cell.key), width, LARGEST, 3);
+    let heads: Vec<_> = cells.iter().map(|cell| head(cell)).collect();
+    let height =
+        |head: &[String]| LINE * head.len() as f64 + 6.0 + ROW * kernels.names.len() as f64;
+    let all: f64 = heads.iter().map(|head| height(head)).sum();
+    let frame = Frame::standard(all + 8.0, &lines).moved(above);
+    axis.draw(to, frame, 6, "latency, logarithmic");
+    if !material.ranges.is_single() {
+        to.text(Label::new(words::clean(probe), 4.0, above + 16.0).bold());
+    }
+    let mut parts = Vec::new();
+    let mut top = frame.top;
+    for head in &heads {
+        let rows = top + LINE * head.len() as f64 + 6.0;
+        let row = |k: usize| rows + ROW * k as f64;
+        parts.extend((0..kernels.names.len()).map(|k| (row(k) + 18.0, row(k) + ROW)));
+        top += height(head);
+    }
+    frame.verticals_within(to, &lines, &parts);
+    top = frame.top;
+    for (cell, head) in cells.iter().zip(&heads) {
+        for (number, line) in head.iter().enumerate() {
+            let y = top + LINE * (number as f64 + 1.0) - 2.0;
+            to.text(Label::new(line, frame.left + 6.0, y).bold());
+        }
+        let rows = top + LINE * head.len() as f64 + 6.0;
+        for (k, (spread, name)) in cell.spreads.iter().zip(&kernels.names).enumerate() {
+            let row = KernelRow { cell, spread, kernels, name, axis: &axis, frame };
+            row.draw(to, rows + ROW * k as f64);
+        }
+        top += height(head);
+    }
+    frame.border(to);
+    frame.bottom + BELOW
+}
+
+/// A kernel in a cell.
+struct KernelRow<'a> {
+    cell: &'a MatchedCell,
+    spread: &'a Spread,
+    kernels: &'a Kernels<'a>,
+    name: &'a str,
+    axis: &'a Axis,
     frame: Frame,
-    top: f64,
-) -> Markup {
-    let middle = top + 27.0;
-    let members = kernels.comparison.groups.get(spread.group).map(|group| &group.runs);
-    let rows = || {
+}
+
+impl KernelRow<'_> {
+    fn run(&self, number: usize) -> Option<&Run> {
+        self.kernels.runs.get(number).map(|loaded| &loaded.run)
+    }
+
+    /// The colour of a maximum of a run.
+    fn colour(&self, run: usize, max: i64, on_time: Colour) -> Colour {
+        self.run(run).map_or(on_time, |run| colour(run, max as f64, on_time))
+    }
+
+    fn draw(&self, to: &mut Drawing, top: f64) {
+        let Self { cell, spread, kernels, name, axis, frame } = self;
+        let members = kernels.comparison.groups.get(spread.group).map(|group| &group.runs);
         let mine = cell.rows.iter().filter(|row| members.is_some_and(|m| m.contains(&row.run)));
-        mine.filter(|row| row.samples > 0).enumerate()
-    };
-    // Equal values are drawn above each other: otherwise they could not be counted.
-    let height = |i: usize| middle + [0.0, -4.0, 4.0, -2.0, 2.0][i % 5];
-    let x = |ns: f64| n(axis.map(ns));
-    let title = |run: usize| format!("{name}, run {}", words::letter(run));
-    html! {
-        text class="halo soft" x=(n(frame.left + 6.0)) y=(n(top + 12.0)) { (shortened(name, 30)) }
-        @if spread.runs == 0 {
-            text class="halo soft" x=(n(frame.right - 6.0)) y=(n(top + 12.0)) text-anchor="end" { "no samples" }
+        let rows: Vec<_> = mine.filter(|row| row.samples > 0).collect();
+        let late = rows.iter().any(|row| {
+            let colour = row.max_ns.map(|max| self.colour(row.run, max, Colour::Text));
+            colour == Some(Colour::Late)
+        });
+        let value = match spread.max_ns {
+            Some(max) if spread.runs > 0 => format!("max {}", words::span(words::ends(Some(max)))),
+            _ => "no samples".to_owned(),
+        };
+        let room = frame.right - frame.left - 12.0 - GAP - typeface::room(&value, LARGEST, true);
+        let y = top + 14.0;
+        to.text(Label::new(typeface::cut(name, room), frame.left + 6.0, y).soft());
+        let colour = if late { Colour::Late } else { Colour::Text };
+        to.text(Label::new(value, frame.right - 6.0, y).end().bold().colour(colour));
+        let middle = top + 29.0;
+        // Equal values are drawn above each other: otherwise they could not be counted.
+        let height = |i: usize| middle + [0.0, -4.0, 4.0, -2.0, 2.0][i % 5];
+        if let Some(max) = spread.max_ns {
+            let (from, end) = (axis.map(max.lowest as f64), axis.map(max.highest as f64));
+            to.line((from, middle), (end, middle), REACH);
         }
-        @if let Some(max) = spread.max_ns {
-            text class="halo maxtext" x=(n(frame.right - 6.0)) y=(n(top + 12.0)) text-anchor="end" {
-                "max " (words::span(words::ends(Some(max))))
+        for (i, row) in rows.iter().enumerate() {
+            let title = format!("{name}, run {}", words::letter(row.run));
+            if let Some(avg) = row.avg_ns {
+                let note = format!("{title}: average {}", words::mean_ns(avg));
+                to.circle((axis.map(avg), height(i)), 2.4, MEAN, Some(note));
             }
-            path class="reach" d=(format!("M{} {}H{}", x(max.lowest as f64), n(middle), x(max.highest as f64))) {}
-        }
-        @for (i, row) in rows() {
-            @if let Some(avg) = row.avg_ns {
-                circle class="mean" cx=(x(avg)) cy=(n(height(i))) r="2.4" {
-                    title { (title(row.run)) ": average " (words::mean_ns(avg)) }
-                }
-            }
-            @if let Some(max) = row.max_ns {
-                circle class="dot" cx=(x(max as f64)) cy=(n(height(i))) r="3.6" {
-                    title { (title(row.run)) ": max " (human_ns(max)) }
-                }
+            if let Some(max) = row.max_ns {
+                let note = format!("{title}: max {}", human_ns(max));
+                let paint = dot(self.colour(row.run, max, Colour::Data));
+                to.circle((axis.map(max as f64), height(i)), 3.6, paint, Some(note));
             }
         }
-        @if let Some(max) = spread.max_ns {
-            path class="median" d=(format!("M{} {}v18", x(max.median), n(middle - 9.0))) {}
+        if let Some(max) = spread.max_ns {
+            let x = axis.map(max.median);
+            to.line((x, middle - 9.0), (x, middle + 9.0), MEDIAN);
         }
     }
 }
 
-fn legend_of(left: f64, y: f64) -> Markup {
-    let middle = n(y - 4.0);
-    html! {
-        circle class="dot" cx=(n(left + 4.0)) cy=(middle) r="3.6" {}
-        text class="soft" x=(n(left + 14.0)) y=(n(y)) { "max of a run" }
-        path class="median" d=(format!("M{} {}v18", n(left + 164.0), n(y - 13.0))) {}
-        text class="soft" x=(n(left + 172.0)) y=(n(y)) { "median of the maxima" }
-        circle class="mean" cx=(n(left + 404.0)) cy=(middle) r="2.4" {}
-        text class="soft" x=(n(left + 414.0)) y=(n(y)) { "average of a run" }
+/// What the marks are, at a height; returns where it ends.
+fn legend(to: &mut Drawing, y: f64, late: bool) -> f64 {
+    let middle = y - 5.0;
+    let mut x = frame::LEFT;
+    let mut entry = |to: &mut Drawing, text: &str, mark: &dyn Fn(&mut Drawing, f64)| {
+        mark(to, x + 4.0);
+        to.text(Label::new(text, x + 14.0, y).soft());
+        x += 14.0 + typeface::room(text, LARGEST, false) + 16.0;
+    };
+    entry(to, "max of a run", &|to, x| to.circle((x, middle), 3.6, dot(Colour::Data), None));
+    if late {
+        entry(to, "too late", &|to, x| to.circle((x, middle), 3.6, dot(Colour::Late), None));
     }
+    entry(to, "their median", &|to, x| to.line((x, middle - 9.0), (x, middle + 9.0), MEDIAN));
+    entry(to, "average of a run", &|to, x| to.circle((x, middle), 2.4, MEAN, None));
+    y + 12.0
 }

@@ -1,18 +1,20 @@
 //! The whole run of a cell: seconds by latency, the number of samples as
 //! colour, the maximum of every column as a line, the worst samples as points.
 
-use maud::{Markup, html};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
-use super::deadline::{deadline, deadline_label};
+use super::deadline::{colour, deadline, deadline_label, missed};
 use super::density::Columns;
+use super::drawing::{Drawing, Image, Label, Pen, Point};
 use super::entry::{Entry, Material, Place};
-use super::frame::{Frame, LEFT, count_label, n};
+use super::frame::{BELOW, DEADLINE, Frame, LEFT, LINE, Lines, Ticks, count_label, spaced};
 use super::latency::{Axis, Range};
-use super::raster::{LEVELS, colour, data_uri};
-use super::scale::{Scale, Tick};
-use super::svg::{Figure, described, file_name};
-use super::work;
+use super::raster::{LEVELS, ramp};
+use super::scale::Scale;
+use super::sheet::Figure;
+use super::theme::Colour;
+use super::typeface::{self, LARGEST};
+use super::{name, work};
 use crate::data::primaries;
 use crate::describe::worst_samples;
 use crate::subject::Subject;
@@ -27,8 +29,10 @@ const POINTS: usize = 32;
 
 pub const ENTRY: Entry = Entry { place: Place::Timelines, draw };
 
+const MAXIMA: Pen = Pen::line("maxline", Colour::Text, 1.3);
+
 fn draw(material: &Material<'_>) -> Vec<Figure> {
-    material.single.iter().filter_map(|subject| figure(subject, &material.range)).collect()
+    material.single.iter().filter_map(|one| figure(one, &material.range(one))).collect()
 }
 
 /// The timeline of a cell; none if no block was recorded.
@@ -37,40 +41,51 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     if primaries(data).all(|series| series.blocks.is_empty()) {
         return None;
     }
-    let frame = Frame::standard(220.0);
-    let axis = range.log_axis(frame.bottom, frame.top);
+    let frame = Frame::standard(220.0, &Lines::default());
+    let axis = range.axis(frame.bottom, frame.top);
     let columns = Columns::of(data, cell.duration_ns.div_ceil(SECOND_NS), COLUMNS);
     let length = columns.seconds * columns.list.len() as u64;
     let time = Scale::exact(0.0, length as f64, frame.left, frame.right);
-    let strips = work::strips(cell, data, frame.bottom + 10.0, &time, columns.seconds);
-    let below = Frame { bottom: frame.bottom + 10.0 + strips.height, ..frame };
-    let below = if strips.height > 0.0 { below } else { frame };
-    let body = html! {
-        @if let Some(band) = axis.early() { (frame.band((frame.left, frame.right), band)) }
-        (below.x_axis(&time_ticks(&time), "time since the start of the cell"))
-        (frame.y_axis(&axis.ticks(6), "latency"))
-        @if let Some(note) = &subject.note { (frame.note(note)) }
-        (image(&columns, &axis, frame))
-        path class="maxline" d=(maxima(&columns, &axis, &time)) {
-            title { "maximum of every " (columns.seconds) " s" }
-        }
-        @for (latency, at, cpu) in worst_samples(cell, data, POINTS) {
-            circle class="point" cx=(n(time.map(at as f64 / SECOND_NS as f64))) cy=(n(axis.map(latency as f64))) r="2.6" {
-                title { (human_ns(latency)) " at " (words::instant(at)) ", CPU " (cpu) }
-            }
-        }
-        @if let Some(ns) = deadline(subject.run) {
-            (frame.horizontal(axis.map(ns), "deadline", &deadline_label(ns)))
-        }
-        (frame.border())
-        (strips.body)
-        (legend(columns.most(), below.bottom + 66.0))
-    };
-    let max = subject.latency.stats.max.map_or_else(|| "none".to_owned(), human_ns);
+    let mut drawing = Drawing::default();
+    let mut strips = Drawing::default();
+    let bottom = work::strips(&mut strips, subject, frame.bottom, &time, columns.seconds);
+    let below = Frame { bottom, ..frame };
+    if let Some((low, high)) = axis.band() {
+        frame.band(&mut drawing, [frame.left, high, frame.right, low]);
+    }
+    below.x_axis(&mut drawing, &spaced(time_ticks(&time), &[]), "time since the start of the cell");
+    frame.y_axis(&mut drawing, &axis.ticks(6), "latency");
+    if let Some(note) = &subject.note {
+        frame.note(&mut drawing, note, "latency");
+    }
+    let Frame { left, right, top, .. } = frame;
+    let levels = columns.pixels(&axis, top, frame.bottom, ROWS, columns.most());
+    let width = columns.list.len();
+    drawing.image(Image { levels, width, left, top, right, bottom: frame.bottom });
+    let note = format!("maximum of every {} s", columns.seconds);
+    drawing.lines(maxima(&columns, &axis, &time), MAXIMA, Some(note));
+    for (latency, at, cpu) in worst_samples(cell, data, POINTS) {
+        let place = (time.map(at as f64 / SECOND_NS as f64), axis.map(latency as f64));
+        let note = format!("{} at {}, CPU {cpu}", human_ns(latency), words::instant(at));
+        let paint = point(colour(subject.run, latency as f64, Colour::Text));
+        drawing.circle(place, 2.6, paint, Some(note));
+    }
+    let deadline = deadline(subject.run);
+    if let Some(ns) = deadline {
+        let y = axis.map(ns);
+        drawing.line((left, y), (right, y), DEADLINE);
+    }
+    frame.border(&mut drawing);
+    drawing.shapes.extend(strips.shapes);
+    let max = subject.latency.stats.max;
+    let late = max.is_some_and(|ns| missed(subject.run, ns as f64));
+    let deadline = deadline.map(|ns| (ns, late));
+    let height = legend(&mut drawing, columns.most(), deadline, below.bottom + BELOW);
+    let max = max.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
-        name: file_name("timeline", subject),
+        name: name::of_cell("timeline", subject),
         title: format!("Timeline · {}", subject.label),
-        description: described(
+        description: name::described(
             subject,
             format!(
                 "{} samples over {}, {} s in a column; the maximum of each column is a line, the {POINTS} \
@@ -80,47 +95,39 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
                 columns.seconds,
             ),
         ),
-        height: below.bottom + 86.0,
-        body,
+        height,
+        drawing,
     })
 }
 
-fn image(columns: &Columns, axis: &Axis, frame: Frame) -> Markup {
-    let pixels = columns.pixels(axis, frame.top, frame.bottom, ROWS, columns.most());
-    let width = u32::try_from(columns.list.len()).unwrap_or(u32::MAX);
-    html! {
-        @match data_uri(&pixels, width) {
-            Ok(uri) => image href=(uri) x=(n(frame.left)) y=(n(frame.top))
-                width=(n(frame.right - frame.left)) height=(n(frame.bottom - frame.top))
-                preserveAspectRatio="none" style="image-rendering:pixelated" {},
-            Err(error) => text x=(n(frame.left + 8.0)) y=(n(frame.top + 40.0)) { "no image: " (error) },
-        }
-    }
+fn point(colour: Colour) -> Pen {
+    Pen::line("point", colour, 1.3).filled(Colour::Paper)
 }
 
 /// The maximum of every column as steps, with a gap wherever there is no sample.
-fn maxima(columns: &Columns, axis: &Axis, time: &Scale) -> String {
-    let mut path = String::new();
+fn maxima(columns: &Columns, axis: &Axis, time: &Scale) -> Vec<Vec<Point>> {
+    let mut lines: Vec<Vec<Point>> = Vec::new();
     let mut drawing = false;
     let mut x = 0;
     for column in &columns.list {
         let (from, to) = (time.map(x as f64), time.map((x + columns.seconds) as f64));
         if let Some((_, max)) = column.extremes {
-            let y = n(axis.map(max as f64));
-            if drawing {
-                path.push_str(&format!("V{y}H{}", n(to)));
-            } else {
-                path.push_str(&format!("M{} {y}H{}", n(from), n(to)));
+            let y = axis.map(max as f64);
+            if !drawing {
+                lines.push(Vec::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                line.extend([(from, y), (to, y)]);
             }
         }
         drawing = column.extremes.is_some();
         x += columns.seconds;
     }
-    path
+    lines
 }
 
 /// Ticks of a time axis: round numbers of seconds, minutes, hours or days.
-fn time_ticks(time: &Scale) -> Vec<(f64, Option<String>)> {
+fn time_ticks(time: &Scale) -> Ticks {
     const STEPS: [f64; 22] = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0,
         1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0, 172_800.0,
@@ -148,25 +155,37 @@ fn time_label(seconds: f64, step: f64) -> String {
     format!("{} {name}", text.trim_end_matches(".0"))
 }
 
-/// The colour scale, from one sample to the most in one place.
-fn legend(most: u64, y: f64) -> Markup {
-    let (left, width) = (LEFT, 200.0);
-    let step = width / f64::from(LEVELS - 1);
-    let scale = Scale::exact(0.0, 1.0, left, left + width);
-    let count = Tick { value: most as f64, labelled: true };
-    html! {
-        @for level in 1..LEVELS {
-            @let [r, g, b] = colour(level);
-            rect x=(n(scale.map(f64::from(level - 1) / f64::from(LEVELS - 1)))) y=(n(y - 10.0))
-                width=(n(step + 0.3)) height="12" fill=(format!("#{r:02x}{g:02x}{b:02x}")) {}
-        }
-        text class="soft" x=(n(left - 6.0)) y=(n(y)) text-anchor="end" { "1" }
-        text class="soft" x=(n(left + width + 6.0)) y=(n(y)) { (count_label(count.value)) " samples" }
-        path class="maxline" d=(format!("M{} {}h26", n(left + 360.0), n(y - 4.0))) {}
-        text class="soft" x=(n(left + 394.0)) y=(n(y)) { "max" }
-        circle class="point" cx=(n(left + 470.0)) cy=(n(y - 4.0)) r="3" {}
-        text class="soft" x=(n(left + 482.0)) y=(n(y)) { "worst samples" }
+/// The colour scale, from one sample to the most in one place, and what else is drawn: the
+/// deadline, and whether something missed it. Returns where it ends.
+fn legend(to: &mut Drawing, most: u64, deadline: Option<(f64, bool)>, above: f64) -> f64 {
+    const RAMP: f64 = 120.0;
+    let y = above + LINE;
+    let middle = y - 5.0;
+    let step = RAMP / f64::from(LEVELS - 1);
+    for level in 1..LEVELS {
+        let left = LEFT + step * f64::from(level - 1);
+        to.rects(&[[left, y - 13.0, left + step + 0.3, y + 1.0]], ramp(level));
     }
+    to.text(Label::new("1", LEFT - 6.0, y).end().soft());
+    let text = format!("{} samples", count_label(most as f64));
+    to.text(Label::new(&text, LEFT + RAMP + 6.0, y).soft());
+    let mut x = LEFT + RAMP + 6.0 + typeface::room(&text, LARGEST, false) + 20.0;
+    to.line((x, middle), (x + 24.0, middle), MAXIMA);
+    to.text(Label::new("max", x + 30.0, y).soft());
+    x += 30.0 + typeface::room("max", LARGEST, false) + 20.0;
+    to.circle((x, middle), 3.0, point(Colour::Text), None);
+    to.text(Label::new("worst samples", x + 10.0, y).soft());
+    let Some((ns, late)) = deadline else { return y + 10.0 };
+    let y = y + LINE;
+    to.line((LEFT, y - 5.0), (LEFT + 34.0, y - 5.0), DEADLINE);
+    let text = deadline_label(ns);
+    to.text(Label::new(&text, LEFT + 42.0, y).colour(Colour::Deadline).bold());
+    if late {
+        let x = LEFT + 42.0 + typeface::room(&text, LARGEST, true) + 24.0;
+        to.circle((x, y - 5.0), 3.0, point(Colour::Late), None);
+        to.text(Label::new("later than that", x + 10.0, y).soft());
+    }
+    y + 10.0
 }
 
 #[cfg(test)]

@@ -3,48 +3,59 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
-use punctual_core::run::CellData;
 use punctual_core::schema::Cell;
+use punctual_core::units::SECOND_NS;
 
-use super::frame::n;
+use super::drawing::{Drawing, Label, Pen, Point};
 use super::scale::Scale;
-use super::svg::shortened;
+use super::theme::Colour;
+use super::typeface;
+use crate::subject::Subject;
 use crate::words;
 
 const STRIP: f64 = 34.0;
-const LABEL: f64 = 22.0;
+const LABEL: f64 = 28.0;
 /// Strips of at most this many parts; a load has rarely more.
 const PARTS: usize = 6;
+/// Distance of the lines of a hatched area.
+const HATCH: f64 = 6.0;
 
-/// All strips of a cell and the height that they take.
-pub struct Strips {
-    pub body: Markup,
-    pub height: f64,
-}
-
-/// One strip for each part of the load that was recorded, from `top` down.
-/// `seconds` is the width of a column of the timeline.
-pub fn strips(cell: &Cell, data: &CellData, top: f64, time: &Scale, seconds: u64) -> Strips {
+/// One strip for each part of the load that was recorded, below `above`; returns where they end.
+/// `seconds` is the width of a column of the timeline. An idle cell has no strip.
+pub fn strips(
+    to: &mut Drawing,
+    subject: &Subject<'_>,
+    above: f64,
+    time: &Scale,
+    seconds: u64,
+) -> f64 {
+    let Subject { cell, data, .. } = subject;
+    if cell.load == "none" {
+        return above;
+    }
     let mut parts: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
     // A second after the end of the axis is damage; it would add a column.
-    let within = data.work.iter().filter(|(second, _, _)| *second as f64 <= time.high());
+    let within = data.work.iter().filter(|(second, _, _)| (*second as f64) < time.high());
     for (second, part, totals) in within {
         let total = totals.first().copied().unwrap_or(0);
         parts.entry(*part).or_default().push((*second, total));
     }
-    let list: Vec<_> = parts
-        .into_iter()
-        .take(PARTS)
-        .map(|(part, totals)| (label(cell, part), rates(&totals, seconds)))
-        .collect();
-    let height = (STRIP + LABEL) * list.len() as f64;
-    let body = html! {
-        @for (i, (label, columns)) in list.iter().enumerate() {
-            (strip(label, columns, top + (STRIP + LABEL) * i as f64, time, seconds))
-        }
-    };
-    Strips { body, height }
+    let mut top = above;
+    for (part, mut totals) in parts.into_iter().take(PARTS) {
+        totals.extend(rest(cell, part, &totals));
+        strip(to, &label(cell, part), &rates(&totals, seconds), top, time, seconds);
+        top += LABEL + STRIP;
+    }
+    top
+}
+
+/// What a part of the load did after its last record: it is recorded once a second, so the last
+/// second is not. None if the cell was cut short: nobody knows.
+fn rest(cell: &Cell, part: u32, totals: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let last = cell.duration_ns.div_ceil(SECOND_NS).checked_sub(1)?;
+    let (second, before) = totals.last()?;
+    let total = cell.load_work.get(part as usize)?.counters.first()?.total;
+    (*second < last && total >= *before).then_some((last, total))
 }
 
 fn label(cell: &Cell, part: u32) -> String {
@@ -87,13 +98,14 @@ fn rates(totals: &[(u64, u64)], seconds: u64) -> BTreeMap<u64, Rate> {
 }
 
 fn strip(
+    to: &mut Drawing,
     label: &str,
     columns: &BTreeMap<u64, Rate>,
     top: f64,
     time: &Scale,
     seconds: u64,
-) -> Markup {
-    let (from, to) = (time.map(time.low()), time.map(time.high()));
+) {
+    let (left, right) = (time.map(time.low()), time.map(time.high()));
     let (upper, lower) = (top + LABEL, top + LABEL + STRIP);
     let mean = |rate: &Rate| {
         if rate.seconds > 0.0 { rate.sum / rate.seconds } else { 0.0 }
@@ -101,29 +113,46 @@ fn strip(
     let most = columns.values().map(mean).fold(0.0, f64::max);
     let rate = Scale::exact(0.0, if most > 0.0 { most } else { 1.0 }, lower, upper);
     let place = |column: u64| time.map((column * seconds) as f64);
-    let mut path = String::new();
-    for (column, value) in columns {
-        let (x0, x1) = (n(place(*column)), n(place(column + 1)));
-        path.push_str(&format!(
-            "M{x0} {}V{}H{x1}V{}Z",
-            n(lower),
-            n(rate.map(mean(value))),
-            n(lower)
-        ));
-    }
     let holes: Vec<u64> = columns.iter().filter(|(_, rate)| rate.hole).map(|(c, _)| *c).collect();
-    html! {
-        text class="soft" x=(n(from)) y=(n(upper - 6.0)) {
-            (shortened(label, 30)) ", at most " (words::rate("", most).trim_end_matches("/s").trim_end())
-            @if !holes.is_empty() { tspan class="maxtext" { " · red: no work" } }
-        }
-        rect class="band" x=(n(from)) y=(n(upper)) width=(n(to - from)) height=(n(STRIP)) {}
-        path class="work" d=(path) {}
-        @for column in &holes {
-            @let x = place(*column);
-            rect class="hole" x=(n(x)) y=(n(upper)) width=(n((place(column + 1) - x).max(1.5))) height=(n(STRIP)) {}
-        }
+    let most = words::rate("", most);
+    let mut text = format!(", at most {}", most.trim_end_matches("/s").trim_end());
+    if !holes.is_empty() {
+        text.push_str(" · hatched: no work");
     }
+    let room = typeface::room(&text, typeface::LARGEST, false) + 6.0;
+    let name = typeface::cut(label, right - left - room);
+    to.text(Label::new(format!("{name}{text}"), left, upper - 6.0).soft());
+    to.rects(&[[left, upper, right, lower]], Pen::area("band", Colour::Panel));
+    let rect = |(column, value): (&u64, &Rate)| {
+        [place(*column), rate.map(mean(value)), place(column + 1), lower]
+    };
+    let rects: Vec<_> = columns.iter().map(rect).collect();
+    to.rects(&rects, Pen::area("work", Colour::Minor));
+    let hatched: Vec<_> = holes
+        .iter()
+        .flat_map(|column| {
+            let from = place(*column);
+            hatch(from, place(column + 1).max(from + 1.5), upper, lower)
+        })
+        .collect();
+    to.lines(hatched, Pen::line("hole", Colour::Text, 0.8), None);
+}
+
+/// Slanted lines in an area, and its left and right edges.
+fn hatch(left: f64, right: f64, top: f64, bottom: f64) -> Vec<Vec<Point>> {
+    let height = bottom - top;
+    let mut lines = vec![vec![(left, top), (left, bottom)], vec![(right, top), (right, bottom)]];
+    // Lines of neighbours continue each other: they start at multiples of their distance.
+    let mut start = ((left - height) / HATCH).ceil() * HATCH;
+    while start < right {
+        // From (start, bottom) upward to the right.
+        let (from, to) = (start.max(left), (start + height).min(right));
+        if from < to {
+            lines.push(vec![(from, bottom - (from - start)), (to, bottom - (to - start))]);
+        }
+        start += HATCH;
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -140,6 +169,15 @@ mod tests {
         // Nothing was done in second 0 (the counter starts at 0) nor in second 50.
         assert_eq!(holes, [0, 5]);
         assert_eq!(columns[&3].sum, 100.0);
+    }
+
+    #[test]
+    fn hatching_stays_within_its_area() {
+        let lines = hatch(100.0, 131.0, 50.0, 84.0);
+        assert!(lines.len() > 6);
+        for (x, y) in lines.concat() {
+            assert!((100.0..=131.0).contains(&x) && (50.0..=84.0).contains(&y), "{x} {y}");
+        }
     }
 
     #[test]

@@ -11,12 +11,15 @@ pub struct Captions {
     pub timelines: &'static str,
 }
 
+const THREADS: &str = "A line is the histogram of one thread; the box has their maxima, the worst \
+    one bold.";
+
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
         its end. Missed periods are counted with their actual delay.",
-    histograms: "Every bar is the true number of samples in its width. On a logarithmic axis, \
-        latencies of zero and below are in the band \"early\".",
+    histograms: "Every bar is the true number of samples in its width. Latencies of zero and \
+        below are in the band \"early\".",
     timelines: "Colour is the number of samples per column and latency bin, logarithmic. Below: the \
         load's work, which shows any gaps.",
 };
@@ -28,7 +31,7 @@ pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {
             @if list().next().is_some() {
                 h3 { (name) }
                 p class="about" { (about) }
-                div class=(class) { @for figure in list() { figure { (figure.inline()) } } }
+                div class=(class) { @for figure in list() { figure { figcaption { (figure.title) } (figure.inline()) } } }
             }
         }
     };
@@ -36,9 +39,10 @@ pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {
         @if !figures.is_empty() {
             section {
                 h2 { "Figures" }
-                p class="about" { "One latency axis for all cells and kernels; it covers every sample." }
+                p class="about" { "One latency axis for all cells and kernels of a probe; it covers every sample, and begins where all but 0.1 % of them are. The few below are in a band at its start." }
                 (group(Place::Overview, "All cells", captions.overview, "stack"))
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
+                (group(Place::Threads, "Threads", THREADS, "grid"))
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
             }
         }

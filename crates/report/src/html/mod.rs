@@ -48,7 +48,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (words::clean(&title)) }
-                style { (PreEscaped(figure::STYLE)) (PreEscaped(STYLE)) }
+                style { (PreEscaped(figure::style())) (PreEscaped(STYLE)) }
             }
             body {
                 header {

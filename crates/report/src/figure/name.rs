@@ -1,0 +1,29 @@
+//! Names of the files of figures.
+
+use crate::subject::Subject;
+
+/// A file name for a figure of one cell: unique by its numbers, readable by its words.
+pub fn of_cell(kind: &str, subject: &Subject<'_>) -> String {
+    let (run, cell) = subject.at;
+    let words = format!("{}-{}", subject.latency.probe, subject.cell.load);
+    format!("{kind}-{run}-{cell:02}-{}", plain(&words))
+}
+
+/// A file name for a figure of one probe.
+pub fn of_probe(kind: &str, probe: &str) -> String {
+    format!("{kind}-{}", plain(probe))
+}
+
+fn plain(words: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = words.chars().map(letter).take(40).collect();
+    name.trim_end_matches('-').to_owned()
+}
+
+/// A description with the subject's note.
+pub fn described(subject: &Subject<'_>, text: String) -> String {
+    match &subject.note {
+        Some(note) => format!("{text} Shown: {note}."),
+        None => text,
+    }
+}

@@ -1,0 +1,414 @@
+//! The figures of made-up runs: complete, legible, and in one form for every program.
+
+mod common;
+
+use common::{CellSpec, MS, Shape, latency, primaries};
+use punctual_core::preemption::Model;
+use punctual_core::run::LoadedRun;
+use punctual_report::figure::{Figure, WIDTH};
+use punctual_report::figures;
+
+/// The colour of what missed its deadline, in files.
+const RED: &str = "#c4290f";
+
+fn two() -> [LoadedRun; 2] {
+    [
+        common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
+        common::standard("6.1.0-56-amd64", "voluntary", 9.0),
+    ]
+}
+
+fn shape(base: f64, tail: f64) -> Shape {
+    Shape { base, spread: base / 10.0, rare: 60, tail }
+}
+
+/// A run of one cell.
+fn one(probe: &'static str, load: &'static str, threads: u32, deadline: Option<u64>) -> LoadedRun {
+    let spec = CellSpec {
+        probe,
+        load,
+        seconds: 3,
+        interval: MS,
+        threads,
+        shape: shape(16_000.0, 9_000.0),
+        stall: None,
+    };
+    common::run("6.1.0-56-rt-amd64", "rt", deadline, &[spec])
+}
+
+/// Runs of every kind that a report can show.
+fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
+    let mut early = common::standard("6.1.0", "rt", 1.0);
+    for series in primaries(&mut early.cells) {
+        let mut all = punctual_core::histogram::SignedHistogram::new();
+        all.merge(series.histogram.as_ref().unwrap());
+        all.record(-12_000);
+        all.record(3);
+        series.histogram = Some(all.sparse());
+    }
+    let many: Vec<_> = (0..9).map(|i| one(PROBES[i], LOADS[i], 1, Some(100 * MS))).collect();
+    let mut deadlines = two().to_vec();
+    deadlines[0].run.verdict.deadline_ns = Some(190_000);
+    vec![
+        ("one", vec![common::standard("6.1.0-56-rt-amd64", "rt", 1.0)]),
+        ("two", two().to_vec()),
+        ("deadlines", deadlines),
+        ("early", vec![early]),
+        ("many", many),
+        ("kernels", common::experiment(4, 4)),
+        ("all kinds", vec![common::all_kinds("6.1.0", "rt", 1.0)]),
+        ("64 threads", vec![one("wakeup", "paper", 64, Some(30_000))]),
+        ("90 threads", vec![one("wakeup", "none", 90, Some(30_000))]),
+        ("a day", vec![common::day(1_000)]),
+    ]
+}
+
+const PROBES: [&str; 9] = ["wakeup"; 9];
+const LOADS: [&str; 9] = [
+    "none",
+    "hackbench",
+    "process:jobs=1,tree=2,depth=3",
+    "process:jobs=1,tree=2,depth=4",
+    "copy+blockio:size=512",
+    "paper+flood",
+    "cmd:a program with a name that is much longer than any line of a figure can be",
+    "fork",
+    "untar",
+];
+
+fn elements<'a>(document: &'a roxmltree::Document<'a>, name: &str) -> Vec<roxmltree::Node<'a, 'a>> {
+    let nodes = document.descendants();
+    nodes.filter(|n| n.has_tag_name(("http://www.w3.org/2000/svg", name))).collect()
+}
+
+fn of_class(svg: &str, class: &str) -> usize {
+    let document = roxmltree::Document::parse(svg).unwrap();
+    document.descendants().filter(|node| node.attribute("class") == Some(class)).count()
+}
+
+fn named<'a>(figures: &'a [Figure], start: &str) -> &'a Figure {
+    figures.iter().find(|one| one.name.starts_with(start)).unwrap_or_else(|| panic!("no {start}"))
+}
+
+#[test]
+fn every_figure_is_valid_and_drawn() {
+    let figures = figures(&two());
+    // Ranges, a distribution for each of 2 probes, a histogram and a timeline for each of 2 x 4
+    // cells, and the threads of 2 x 3 of them.
+    assert_eq!(figures.len(), 1 + 2 + 16 + 6);
+    for figure in &figures {
+        let (name, svg) = (&figure.name, figure.svg());
+        let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for element in ["title", "desc"] {
+            assert!(!elements(&document, element).is_empty(), "{name} has no {element}");
+        }
+        let (element, least) = match name.split('-').next() {
+            Some("bars") => ("circle", 2 * 8),
+            Some("ccdf") => ("path", 2 * 2),
+            Some("histogram" | "threads") => ("path", 5),
+            Some("timeline") => ("image", 1),
+            _ => panic!("{name} is not known"),
+        };
+        assert!(elements(&document, element).len() >= least, "{name}: too few {element}");
+        for node in document.descendants().filter(|n| n.has_attribute("d")) {
+            let d = node.attribute("d").unwrap();
+            assert!(!d.is_empty() && !d.contains("NaN") && !d.contains("inf"), "{name}: {d}");
+        }
+    }
+}
+
+/// What authors use knows no custom properties, media queries or style sheets.
+#[test]
+fn a_file_has_its_colours_and_sizes_written_out() {
+    for figure in every_kind().iter().flat_map(|(_, runs)| figures(runs)) {
+        let (name, svg) = (&figure.name, figure.svg());
+        for foreign in ["var(", "@media", "<style", "style=", "url(", "em\"", "%\""] {
+            assert!(!svg.contains(foreign), "{name}: {foreign}");
+        }
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let root = document.root_element();
+        let size = |name: &str| root.attribute(name).unwrap().parse::<f64>().unwrap();
+        assert!((size("width") - WIDTH).abs() < 0.1 && size("height") > figure.height(), "{name}");
+        for node in document.descendants().filter(|n| n.has_attribute("fill")) {
+            let fill = node.attribute("fill").unwrap();
+            assert!(fill == "none" || fill.starts_with('#'), "{name}: {fill}");
+        }
+        for element in ["path", "circle", "text"] {
+            let bare = elements(&document, element).into_iter().find(|n| !n.has_attribute("fill"));
+            assert!(bare.is_none(), "{name}: {bare:?}");
+        }
+    }
+}
+
+#[test]
+fn no_two_texts_collide_and_none_is_cut_off() {
+    for (runs, figure) in every_kind()
+        .iter()
+        .flat_map(|(kind, runs)| figures(runs).into_iter().map(move |figure| (*kind, figure)))
+    {
+        let (name, texts) = (&figure.name, figure.texts());
+        assert!(texts.len() > 3, "{runs}, {name}");
+        for (number, one) in texts.iter().enumerate() {
+            let [left, top, right, bottom] = one.area;
+            let inside = left >= -0.5 && right <= WIDTH + 0.5 && top >= -0.5;
+            assert!(inside && bottom <= figure.height() + 0.5, "{runs}, {name}: {one:?}");
+            for other in &texts[..number] {
+                let [l, t, r, b] = other.area;
+                let apart = right <= l || r <= left || bottom <= t || b <= top;
+                assert!(apart, "{runs}, {name}: {one:?} on {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn titles_and_names_are_whole_wherever_they_have_room() {
+    let runs: Vec<_> = every_kind().into_iter().filter(|(kind, _)| *kind == "many").collect();
+    let figures = figures(&runs[0].1);
+    for load in ["depth=3", "depth=4"] {
+        // The title of a file is in one line or several.
+        let histogram = figures
+            .iter()
+            .find(|one| one.name.starts_with("histogram") && one.title.contains(load))
+            .unwrap();
+        assert!(
+            histogram.svg().contains(&format!("{load}</text>")) || histogram.svg().contains(load)
+        );
+        for kind in ["bars", "ccdf"] {
+            let texts = named(&figures, kind).texts();
+            assert!(texts.iter().any(|text| text.text.contains(load)), "{kind} lacks {load}");
+        }
+    }
+}
+
+fn ticks(figure: &Figure) -> Vec<String> {
+    let svg = figure.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let ticks = document.descendants().filter(|n| n.attribute("class") == Some("tick"));
+    ticks.map(|n| format!("{:?} {:?}", n.attribute("x"), n.text())).collect()
+}
+
+#[test]
+fn every_cell_of_a_probe_has_the_same_axis_and_begins_where_its_data_do() {
+    let figures = figures(&two());
+    let of = |probe: &str| -> Vec<Vec<String>> {
+        let mine = figures.iter().filter(|one| {
+            (one.name.starts_with("histogram") || one.name.starts_with("threads"))
+                && one.title.contains(probe)
+        });
+        mine.map(ticks).collect()
+    };
+    for probe in ["wakeup", "clock"] {
+        let all = of(probe);
+        assert!(all.len() >= 2 && all[0].len() >= 3, "{all:?}");
+        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{all:?}");
+        // Figures below each other have the same latency at the same place.
+        let ccdf = ticks(named(&figures, &format!("ccdf-{probe}")));
+        assert_eq!(ccdf, all[0]);
+    }
+    // A reading of the clock takes 21 ns, a wake-up 14 us: neither stretches the other's axis.
+    assert!(of("wakeup")[0].iter().any(|tick| tick.contains("10 us")));
+    assert!(!of("wakeup")[0].iter().any(|tick| tick.contains("ns")));
+    assert!(of("clock")[0].iter().any(|tick| tick.contains("20 ns")));
+}
+
+#[test]
+fn a_few_early_samples_do_not_stretch_the_axis() {
+    let kinds = every_kind();
+    let (_, runs) = kinds.iter().find(|(kind, _)| *kind == "early").unwrap();
+    let labels = ticks(named(&figures(runs), "histogram-0-00"));
+    assert!(labels[0].contains("< 10 us"), "{labels:?}");
+    assert!(!labels.iter().any(|label| label.contains("ns")), "{labels:?}");
+}
+
+#[test]
+fn red_is_what_missed_its_deadline() {
+    let on_time = one("wakeup", "hackbench", 2, Some(10 * MS));
+    for figure in figures(&[on_time, common::standard("6.1", "rt", 1.0)]) {
+        assert!(!figure.svg().contains(RED), "{} is red without a miss", figure.name);
+    }
+    let late = one("wakeup", "hackbench", 2, Some(30_000));
+    for figure in figures(&[late]).iter().filter(|one| !one.name.starts_with("ccdf")) {
+        assert!(figure.svg().contains(RED), "{} is not red", figure.name);
+    }
+    let measured = one("wakeup", "hackbench", 2, None);
+    for figure in figures(&[measured]) {
+        assert!(!figure.svg().contains(RED), "{} is red without a deadline", figure.name);
+    }
+}
+
+#[test]
+fn an_idle_cell_has_no_strip_of_work() {
+    let idle = figures(&[one("wakeup", "none", 1, None)]);
+    let busy = figures(&[one("wakeup", "hackbench", 1, None)]);
+    let strips = |figures: &[Figure]| of_class(&named(figures, "timeline").svg(), "work");
+    assert_eq!((strips(&idle), strips(&busy)), (0, 1));
+    assert!(named(&idle, "timeline").title.contains("idle"));
+}
+
+#[test]
+fn strips_of_work_reach_the_end_of_the_cell() {
+    let mut run = one("wakeup", "hackbench", 1, None);
+    // As in a real run, whose last second is not recorded.
+    let last = run.cells[0].work.iter().map(|(second, _, _)| *second).max().unwrap();
+    run.cells[0].work.retain(|(second, _, _)| *second < last);
+    let end = |run: &LoadedRun| {
+        let svg = named(&figures(std::slice::from_ref(run)), "timeline").svg();
+        let strip = svg.split("class=\"work\"").nth(1).unwrap();
+        let d = strip.split(" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let places = d
+            .split(['M', 'H', 'V', 'Z', 'L'])
+            .filter_map(|part| part.split(' ').next()?.parse::<f64>().ok());
+        (places.fold(0.0, f64::max), svg.contains("hatched"))
+    };
+    let whole = (680.0, false);
+    assert_eq!(end(&run), whole);
+    // What was done in it is in the sum; without a sum it is not known.
+    run.run.cells[0].load_work[0].counters.clear();
+    assert!(end(&run).0 < 600.0);
+}
+
+#[test]
+fn every_thread_has_a_line_and_its_maximum() {
+    for threads in [2_u32, 9, 64] {
+        let run = one("wakeup", "paper", threads, Some(30_000));
+        let figures = figures(std::slice::from_ref(&run));
+        let figure = named(&figures, "threads");
+        let svg = figure.svg();
+        let number = usize::try_from(threads).unwrap();
+        // A line in the plot and a piece of it in the box.
+        assert_eq!(of_class(&svg, "thread"), 2 * number, "{threads}");
+        assert_eq!(of_class(&svg, "maximum"), number, "{threads}");
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let all = &run.run.cells[0].latency().unwrap().threads;
+        let worst = all.iter().max_by_key(|thread| thread.stats.max).unwrap();
+        let max = punctual_core::units::human_ns(worst.stats.max.unwrap());
+        let bold: Vec<_> = elements(&document, "text")
+            .into_iter()
+            .filter(|n| n.attribute("class") == Some("maximum") && n.has_attribute("font-weight"))
+            .filter_map(|n| n.text())
+            .collect();
+        assert_eq!(bold, [format!("CPU {}  {max}", worst.placement.cpu.unwrap())]);
+    }
+}
+
+#[test]
+fn the_maxima_of_very_many_threads_are_side_by_side() {
+    let run = one("wakeup", "paper", 65, Some(30_000));
+    let figures = figures(std::slice::from_ref(&run));
+    let svg = named(&figures, "threads").svg();
+    assert_eq!(of_class(&svg, "dot"), 65);
+    assert_eq!(of_class(&svg, "thread"), 0);
+}
+
+#[test]
+fn a_cell_of_one_thread_has_no_figure_of_threads() {
+    let figures = figures(&[one("wakeup", "paper", 1, None)]);
+    assert!(figures.iter().all(|one| !one.name.starts_with("threads")));
+}
+
+/// PDF and PNG, as far as can be seen without a program that draws them.
+#[test]
+fn paper_has_forms_of_its_own() {
+    let runs = two();
+    let figures = figures(&runs);
+    for figure in [named(&figures, "bars"), named(&figures, "timeline-1-02")] {
+        let pdf = figure.pdf().unwrap();
+        assert!(pdf.starts_with(b"%PDF-1.4\n") && pdf.ends_with(b"%%EOF\n"));
+        assert_eq!(pdf, figure.pdf().unwrap(), "equal figures give equal bytes");
+        let text = String::from_utf8_lossy(&pdf);
+        assert_eq!(text.matches("/FontFile2").count(), 2, "the typefaces are embedded");
+        // Every object is where the table says.
+        let table = text.rfind("\nxref\n").is_some();
+        assert!(table);
+        let start: usize =
+            text.rsplit("startxref\n").next().unwrap().lines().next().unwrap().parse().unwrap();
+        assert!(pdf[start..].starts_with(b"xref\n"));
+        let rows = String::from_utf8_lossy(&pdf[start..]).into_owned();
+        let places = rows.lines().filter(|line| line.ends_with(" n "));
+        for (number, row) in places.enumerate() {
+            let at: usize = row[..10].parse().unwrap();
+            assert!(pdf[at..].starts_with(format!("{} 0 obj", number + 1).as_bytes()), "{row}");
+        }
+        let png = figure.png().unwrap();
+        let size = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+        assert!(png.starts_with(b"\x89PNG") && size(16) == 1_440 && size(20) > 400);
+    }
+}
+
+#[test]
+fn replicates_are_drawn_by_kernel() {
+    let runs = common::experiment(4, 4);
+    let figures = figures(&runs);
+    let of = |kind: &str| figures.iter().filter(|one| one.name.starts_with(kind)).count();
+    // Two cells: a distribution for each, a histogram and a timeline for each kernel too.
+    assert_eq!(["spread", "ccdf", "histogram", "timeline", "bars"].map(of), [1, 2, 8, 8, 0]);
+    let svg = named(&figures, "spread").svg();
+    // Every run of every cell has its maximum and its average, and the legend has one; that of
+    // late ones too.
+    let classes = ["dot", "mean", "median"].map(|class| of_class(&svg, class));
+    assert_eq!(classes, [2 * 16 + 2, 2 * 16 + 1, 2 * 4 + 1]);
+    assert!(svg.contains("deadline 200 us"));
+    for figure in &figures {
+        let (name, svg) = (&figure.name, figure.svg());
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+        if name.starts_with("ccdf") {
+            assert_eq!(of_class(&svg, "curve"), 2 * 4, "{name}: a curve and its legend each");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_has_the_samples_of_all_its_runs() {
+    let runs = common::experiment(4, 4);
+    let rt = runs.iter().filter(|run| run.run.kernel.preemption == Model::Rt);
+    let cells: Vec<_> = rt.map(|run| &run.run.cells[1]).collect();
+    let max = cells.iter().map(|cell| cell.max_ns().unwrap()).max().unwrap();
+    let worst = cells.iter().position(|cell| cell.max_ns() == Some(max)).unwrap();
+    let figures = figures(&runs);
+    let histogram = named(&figures, "histogram-3-01").svg();
+    assert!(histogram.contains("16,000 samples from"));
+    assert!(histogram.contains(&format!("max {}", punctual_core::units::human_ns(max))));
+    let timeline = named(&figures, "timeline-3-01").svg();
+    assert!(timeline.contains("(worst of 4 runs)") && timeline.contains("4,000 samples over"));
+    assert!(timeline.contains(&format!("20261120T170003Z-lab-rt-r{worst}")));
+}
+
+#[test]
+fn extreme_latencies_stay_on_the_axes() {
+    for (low, high) in
+        [(-1, 0), (0, 0), (1, 1), (i64::MIN, i64::MAX), (-5_000, -4_000), (i64::MAX, i64::MAX)]
+    {
+        let mut run = common::standard("6.1.0", "rt", 1.0);
+        for series in primaries(&mut run.cells) {
+            let mut histogram = punctual_core::histogram::SignedHistogram::new();
+            histogram.record(low);
+            histogram.record(high);
+            series.histogram = Some(histogram.sparse());
+            for block in &mut series.blocks {
+                block.coarse = vec![(punctual_core::block::coarse_bin(low), 1)];
+                (block.moments.min, block.moments.max) = (low, high);
+            }
+        }
+        for cell in &mut run.run.cells {
+            let stats = &mut latency(cell).stats;
+            (stats.min, stats.max, stats.avg) = (Some(low), Some(high), Some(low as f64));
+        }
+        let mut replicates = vec![run.clone(), run.clone(), run.clone()];
+        for (number, run) in replicates.iter_mut().enumerate() {
+            run.run.run_id.push_str(&number.to_string());
+        }
+        for figure in figures(&[run]).into_iter().chain(figures(&replicates)) {
+            let (name, svg) = (&figure.name, figure.svg());
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name} of {low} and {high}");
+            let document = roxmltree::Document::parse(&svg).unwrap();
+            for x in document
+                .descendants()
+                .filter_map(|n| n.attribute("x").or(n.attribute("cx")))
+                .filter_map(|x| x.parse::<f64>().ok())
+            {
+                assert!((0.0..=720.0).contains(&x), "{name} of {low} and {high}: {x}");
+            }
+        }
+    }
+}
