@@ -215,15 +215,16 @@ impl Sim {
         if self.stall_every > 0 && self.count.is_multiple_of(self.stall_every) {
             return self.stall;
         }
-        if self.in_order {
-            return self.table[((self.count - 1) % self.table.len() as u64) as usize];
-        }
         if self.random {
             // xorshift64 (Marsaglia 2003); its high bits choose.
             self.state ^= self.state << 13;
             self.state ^= self.state >> 7;
             self.state ^= self.state << 17;
-            return self.table[(self.state >> 52) as usize];
+            let place = (u128::from(self.state) * self.table.len() as u128) >> 64;
+            return self.table[place as usize];
+        }
+        if self.in_order {
+            return self.table[((self.count - 1) % self.table.len() as u64) as usize];
         }
         self.table[(self.count.wrapping_mul(STRIDE) % TABLE as u64) as usize]
     }
@@ -299,6 +300,17 @@ mod tests {
             [-10_000, -10_000, 980_000, -10_000]
         );
         assert!(list("10us*0").is_err() && list("").is_err());
+    }
+
+    #[test]
+    fn a_list_in_random_order_holds_its_values_at_random_places() {
+        let spec = "sim:dist=list,values=10us*9/1ms,order=random";
+        let random = samples(spec, 1_000);
+        let rare = |values: &[i64]| values.iter().filter(|ns| **ns == 1_000_000).count();
+        assert!((50..200).contains(&rare(&random)), "{}", rare(&random));
+        let in_order = samples("sim:dist=list,values=10us*9/1ms", 1_000);
+        assert_eq!(rare(&in_order), 100);
+        assert_ne!(random, in_order);
     }
 
     #[test]
