@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::groups::build_id;
 use super::matching::Match;
 use crate::schema::{Cell, Latency, Run};
 use crate::units::exact_duration;
@@ -45,6 +46,10 @@ const FIELDS: &[Field] = &[
     ("kernel version", Bearing::Subject, |r| r.kernel.version.clone()),
     ("preemption model", Bearing::Subject, |r| r.kernel.preemption.to_string()),
     ("kernel configuration", Bearing::Subject, |r| or_none(r.kernel.config_sha256.as_deref())),
+    ("kernel build ID", Bearing::Subject, |r| or_none(build_id(r))),
+    ("kernel image", Bearing::Subject, |r| {
+        or_none(r.board.lab.as_ref().map(|lab| lab.kernel_sha256.as_str()))
+    }),
     ("kernel command line", Bearing::Subject, |r| r.kernel.command_line.clone()),
     ("board", Bearing::Confounder, |r| r.board.fingerprint.clone()),
     ("kind of board", Bearing::Confounder, |r| r.board.kind.name().to_owned()),

@@ -96,24 +96,40 @@ pub struct First {
     pub what: String,
 }
 
+impl Exact {
+    /// Nothing was compared, for these reasons.
+    #[must_use]
+    pub fn refused(reasons: Vec<String>, notes: Vec<String>) -> Self {
+        Self {
+            outcome: Sameness::Refused { refused: reasons },
+            cells: 0,
+            cells_identical: 0,
+            bytes: 0,
+            bytes_identical: 0,
+            notes,
+        }
+    }
+}
+
 /// Compares what two runs measured: the files of their cells, the entries of
 /// the cells in `run.json`, and the interrupts meanwhile if both have them.
 /// Refuses runs that are not expected to be the same.
 #[must_use]
 pub fn compare(a: Candidate<'_>, b: Candidate<'_>) -> Exact {
+    let mut notes: Vec<String> = [a, b].into_iter().flat_map(notes).collect();
+    let refused = refusals(a, b);
+    if !refused.is_empty() {
+        return Exact::refused(refused, notes);
+    }
+    notes.extend(interrupts_of_one(a, b));
     let mut exact = Exact {
         outcome: Sameness::Identical,
         cells: 0,
         cells_identical: 0,
         bytes: 0,
         bytes_identical: 0,
-        notes: [a, b].into_iter().flat_map(notes).collect(),
+        notes,
     };
-    let refused = refusals(a, b);
-    if !refused.is_empty() {
-        exact.outcome = Sameness::Refused { refused };
-        return exact;
-    }
     let mut found = Vec::new();
     for number in 0..a.run.cells.len().max(b.run.cells.len()) {
         let before = found.len();
@@ -182,9 +198,52 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     let command_line = |side: Candidate<'_>| side.run.kernel.command_line.clone();
     found.extend(unlike("kernel.command_line", &command_line(a), &command_line(b)));
     found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
+    // The hash is what a file claims; the plan is what it holds.
+    found.extend(json_difference("plan", a.json.get("plan"), b.json.get("plan")));
+    for setting in SETTINGS {
+        let of =
+            |side: Candidate<'_>| side.json.pointer(&format!("/facts/engine/{setting}")).cloned();
+        found.extend(json_difference(
+            &format!("facts.engine.{setting}"),
+            of(a).as_ref(),
+            of(b).as_ref(),
+        ));
+    }
     let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
+    found.extend([a, b].into_iter().filter_map(nothing_in));
     found
+}
+
+/// Settings of the engine besides the plan, in `facts.engine`.
+const SETTINGS: [&str; 4] = ["break_ns", "threshold_ns", "dma_latency_us", "sync"];
+
+/// Why there is nothing to compare in a run: two runs that measured nothing are equal, and
+/// prove nothing.
+fn nothing_in(side: Candidate<'_>) -> Option<String> {
+    let cells = &side.run.cells;
+    if !cells.iter().any(Cell::is_measured) {
+        return Some(format!("{} measured nothing: there is nothing to compare", side.name));
+    }
+    let latencies = cells.iter().any(|cell| cell.samples() > 0);
+    let bytes: usize = side.files.iter().map(Files::bytes).sum();
+    (latencies && bytes == 0).then(|| {
+        format!(
+            "{} has samples but no records of them: its cells' files are missing or empty",
+            side.name
+        )
+    })
+}
+
+/// That the interrupts of one run were not recorded.
+fn interrupts_of_one(a: Candidate<'_>, b: Candidate<'_>) -> Option<String> {
+    let missing = |side: &Candidate<'_>| {
+        side.json.pointer("/facts/interrupts_during").is_none_or(Value::is_null)
+    };
+    (missing(&a) != missing(&b)).then(|| {
+        let without = if missing(&a) { a.name } else { b.name };
+        format!("{without} has no record of its interrupts: they are not compared")
+    })
 }
 
 fn counted(side: Candidate<'_>) -> Option<&Lab> {

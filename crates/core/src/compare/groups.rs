@@ -16,23 +16,54 @@ pub struct KernelRuns {
     pub runs: Vec<usize>,
 }
 
-/// The runs by kernel (release, version, preemption model and command line), in
-/// the order of their first runs. A run that was given twice counts once; if its name
-/// does not show that, a sentence says so.
+/// What tells kernels apart, by the kernel's own account: its name, and then hashes of its
+/// configuration and image, since reproducible builds of different trees have equal names.
+/// The board belongs to it: replicates are of one kernel on one board.
+struct Identity<'a> {
+    named: [&'a str; 4],
+    preemption: Model,
+    /// Hashes; none where a run could not read it, which tells nothing apart.
+    hashes: [Option<&'a str>; 3],
+}
+
+impl<'a> Identity<'a> {
+    fn of(run: &'a Run) -> Self {
+        let Run { kernel, board, .. } = run;
+        Self {
+            named: [&kernel.release, &kernel.version, &kernel.command_line, &board.fingerprint],
+            preemption: kernel.preemption,
+            hashes: [
+                kernel.config_sha256.as_deref(),
+                build_id(run),
+                board.lab.as_ref().map(|lab| lab.kernel_sha256.as_str()),
+            ],
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        let hashes = self.hashes.iter().zip(other.hashes);
+        self.named == other.named
+            && self.preemption == other.preemption
+            && hashes.clone().all(|(a, b)| a.is_none() || b.is_none() || *a == b)
+    }
+}
+
+/// The GNU build ID of the run's kernel, if it was recorded.
+pub(super) fn build_id(run: &Run) -> Option<&str> {
+    run.facts.get("kernel")?.get("build_id")?.as_str()
+}
+
+/// The runs by kernel (release, version, preemption model, command line, configuration,
+/// image and board), in the order of their first runs. A run that was given twice counts
+/// once; if its name does not show that, a sentence says so.
 pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
-    let identity = |run: &Run| {
-        let kernel = &run.kernel;
-        (
-            kernel.release.clone(),
-            kernel.version.clone(),
-            kernel.preemption,
-            kernel.command_line.clone(),
-        )
-    };
     let mut groups: Vec<KernelRuns> = Vec::new();
     let mut notes = Vec::new();
     for (number, run) in runs.iter().enumerate() {
-        let known = groups.iter_mut().find(|group| identity(runs[group.runs[0]]) == identity(run));
+        let known = groups.iter_mut().find(|group| {
+            let members = group.runs.iter().map(|member| Identity::of(runs[*member]));
+            members.into_iter().all(|member| member.is(&Identity::of(run)))
+        });
         let Some(group) = known else {
             groups.push(KernelRuns {
                 kernel: run.kernel.release.clone(),

@@ -65,7 +65,8 @@ pub struct Estimate {
     pub runs: [usize; 2],
     /// Hodges-Lehmann estimate: the median of the ratios of all pairs of runs.
     pub ratio: Option<f64>,
-    /// Wilcoxon (rank sum) interval of the ratio, exact; none if there are too few
+    /// Wilcoxon (rank sum) interval of the ratio, without approximation, valid if the
+    /// kernels' runs differ by a factor only; none if there are too few
     /// runs for one.
     pub interval: Option<[f64; 2]>,
     /// Upper bound of the ratio by the same method, one-sided.
@@ -73,7 +74,7 @@ pub struct Estimate {
     /// Percentile bootstrap over runs of the ratio of geometric means: a second
     /// opinion, too narrow for few runs.
     pub bootstrap: Option<[f64; 2]>,
-    /// Two-sided exact p of the rank sum test; ties count as no evidence.
+    /// Two-sided p, without approximation, of the rank sum test; ties count as no evidence.
     pub p: Option<f64>,
     /// The same, adjusted over all cells and kernels for each quantity (Holm).
     pub p_adjusted: Option<f64>,

@@ -246,3 +246,41 @@ fn a_comparison_is_json() {
     assert_eq!(spread["max_ns"]["highest"], 2_000);
     assert_eq!(spread["ratio"]["max"], 2.0);
 }
+
+#[test]
+fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
+    type Change = fn(&mut Run);
+    let changes: [(&str, Change); 4] = [
+        ("kernel configuration", |run| run.kernel.config_sha256 = Some("bb".to_owned())),
+        ("kernel build ID", |run| {
+            run.facts.insert("kernel".to_owned(), serde_json::json!({"build_id": "bb"}));
+        }),
+        ("kernel image", |run| {
+            run.board.lab = Some(Lab { kernel_sha256: "bb".to_owned(), ..Lab::default() });
+        }),
+        ("board", |run| run.board.fingerprint = "another".to_owned()),
+    ];
+    let known = |id: &str| {
+        let mut run = run(id, "rt", vec![cell("w", 1, 2)]);
+        run.kernel.config_sha256 = Some("aa".to_owned());
+        run.facts.insert("kernel".to_owned(), serde_json::json!({"build_id": "aa"}));
+        run.board.lab = Some(Lab { kernel_sha256: "aa".to_owned(), ..Lab::default() });
+        run
+    };
+    let groups = |runs: &[Run]| -> Vec<usize> {
+        let records: Vec<&Run> = runs.iter().collect();
+        groups::by_kernel(&records).0.iter().map(|group| group.runs.len()).collect()
+    };
+    for (what, change) in changes {
+        let mut runs = ["a", "b", "c", "d"].map(known);
+        assert_eq!(groups(&runs), [4], "{what}");
+        runs[2..].iter_mut().for_each(change);
+        assert_eq!(groups(&runs), [2, 2], "{what}");
+        let records: Vec<&Run> = runs.iter().collect();
+        let differences = differences::between(&records, &[]);
+        assert!(differences.iter().any(|difference| difference.what == what), "{what}");
+    }
+    let mut unread = ["a", "b"].map(known);
+    unread[1].kernel.config_sha256 = None;
+    assert_eq!(groups(&unread), [2], "what could not be read tells nothing apart");
+}

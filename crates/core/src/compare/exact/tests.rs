@@ -210,7 +210,47 @@ fn interrupts_are_compared_where_both_have_them() {
     assert_eq!(text, "facts.interrupts_during.7.total: 40 against 41 [run.json]");
     assert_eq!(exact.cells_identical, 2);
     let without = Fixture::changed(|other| other.facts = Value::Null);
-    assert_eq!(Fixture::new().against(&without).outcome, Sameness::Identical);
+    let exact = Fixture::new().against(&without);
+    assert_eq!(exact.outcome, Sameness::Identical);
+    assert_eq!(exact.notes, ["B has no record of its interrupts: they are not compared"]);
+}
+
+#[test]
+fn runs_that_measured_nothing_are_refused() {
+    let refused = |change: fn(&mut Fixture)| match Fixture::changed(change)
+        .against(&Fixture::changed(change))
+        .outcome
+    {
+        Sameness::Refused { refused } => refused,
+        other => panic!("{other:?}"),
+    };
+    let skipped = refused(|run| {
+        for cell in &mut run.run.cells {
+            *cell = Cell { state: crate::schema::CellState::Skipped, ..cell.clone() };
+            cell.latency_mut().unwrap().stats = crate::schema::Stats::default();
+        }
+    });
+    assert_eq!(skipped[0], "A measured nothing: there is nothing to compare");
+    assert_eq!(skipped.len(), 2);
+    let emptied = refused(|run| run.files = vec![Files::default(); 2]);
+    assert!(emptied[0].starts_with("A has samples but no records of them"), "{emptied:?}");
+}
+
+#[test]
+fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
+    let refused = |change: fn(&mut Fixture)| match Fixture::new()
+        .against(&Fixture::changed(change))
+        .outcome
+    {
+        Sameness::Refused { refused } => refused,
+        other => panic!("{other:?}"),
+    };
+    let plan = refused(|other| other.run.plan.warmup_ns += 1);
+    assert!(plan[0].starts_with("plan.warmup"), "{plan:?}");
+    let engine = refused(|other| {
+        other.run.facts.insert("engine".to_owned(), serde_json::json!({"break_ns": 7}));
+    });
+    assert_eq!(engine, ["facts.engine.break_ns: nothing against 7"]);
 }
 
 #[test]

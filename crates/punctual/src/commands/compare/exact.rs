@@ -144,6 +144,12 @@ impl Pair {
 }
 
 fn compared(a: &Path, b: &Path) -> anyhow::Result<Exact> {
+    if let (Ok(real_a), Ok(real_b)) = (a.canonicalize(), b.canonicalize())
+        && real_a == real_b
+    {
+        let same = format!("{} and {} are one directory: name two runs", a.display(), b.display());
+        return Ok(Exact::refused(vec![same], Vec::new()));
+    }
     let (raw_a, raw_b) = (store::read_raw(a)?, store::read_raw(b)?);
     let (name_a, name_b) = (a.display().to_string(), b.display().to_string());
     Ok(compare(recorded(&name_a, &raw_a), recorded(&name_b, &raw_b)))
