@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use punctual_core::compare::compare;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::Run;
-use punctual_core::verdict::judge_run;
+use punctual_core::verdict::{Rule, judge_run};
 use punctual_report::{Options, html, text};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     let written = serde_json::to_vec(&run).unwrap();
     let again: Run = serde_json::from_slice(&written).unwrap();
     assert_eq!(serde_json::to_vec(&again).unwrap(), written);
-    run.verdict = judge_run(&run.cells);
+    let rule = Rule::of(&run.plan, &run.board);
+    run.verdict = judge_run(run.state, &run.cells, &rule);
     let cells = run.cells.iter().map(|_| CellData::default()).collect();
     let runs = [LoadedRun { run, cells, damage: Vec::new(), label: None }];
     let both = [runs[0].clone(), runs[0].clone()];

@@ -159,7 +159,7 @@ fn runs_are_called_as_they_were_given() {
     assert_eq!(compared["runs"][1]["label"], "after");
     let row = &compared["cells"][0]["rows"][1];
     assert!(row["ratio"]["p99"].is_number() && row["ratio"]["max"].is_null(), "{row}");
-    let why = compared["caveats"][0].as_str().unwrap();
+    let why = compared["caveats"][1].as_str().unwrap();
     assert!(why.contains("the largest and the smallest sample are not"), "{why}");
     assert_eq!(scratch.punctual("report set/before set/after -o r.html").status.code(), Some(0));
     let page = std::fs::read_to_string(scratch.path("r.html")).unwrap();
@@ -188,4 +188,37 @@ fn a_report_is_opened_on_request_and_its_address_printed() {
     assert_eq!(output.status.code(), Some(0));
     assert!(stderr(&output).contains("--open: xdg-open: "), "{}", stderr(&output));
     assert!(scratch.path("y.html").exists());
+}
+
+#[test]
+fn a_simulated_run_is_labelled_wherever_it_is_shown() {
+    let scratch = Scratch::new("labelled");
+    let output = scratch.punctual("run sim -D 30 --deadline 25us --out r --json --no-report");
+    let run = json(&output);
+    assert_eq!(run["origin"], "simulated");
+    assert_eq!(run["cells"][0]["simulated"], true);
+    let ids: Vec<_> = run["conditions"].as_array().unwrap().iter().map(|c| &c["id"]).collect();
+    assert_eq!(ids, ["simulated"], "the machine's conditions are no conditions of it");
+    let groups: Vec<_> = run["facts"].as_object().unwrap().keys().collect();
+    assert_eq!(groups, ["engine"]);
+    assert!(run["cells"][0]["cpu_utilisation"].is_null());
+
+    let text = |line: &str| {
+        let output = scratch.punctual(line);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = text("show r");
+    assert!(shown.contains("PASS (SIMULATED)"), "{shown}");
+    assert!(shown.lines().next().unwrap().contains("SIMULATED"), "{shown}");
+    assert!(!shown.contains("virtual machine") && !shown.contains("load average"), "{shown}");
+    assert_eq!(scratch.punctual("report r -o r.html").status.code(), Some(0));
+    let page = std::fs::read_to_string(scratch.path("r.html")).unwrap();
+    assert!(page.contains("<span>SIMULATED</span>"));
+    scratch.punctual("run sim -D 30 --out other --no-report");
+    assert!(text("compare r other").contains("SIMULATED: the latencies of these runs are made up"));
+    let mixed = json(&scratch.punctual("run sim clock -D 200ms --out mixed --json --no-report"));
+    assert_eq!(mixed["origin"], "native");
+    assert!(text("show mixed").contains("in part SIMULATED"));
+    scratch.punctual("run sim -D 30 --no-report");
+    assert!(text("list runs").contains("MEASURED (SIMULATED)"));
 }

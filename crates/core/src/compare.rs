@@ -41,7 +41,8 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let costs: Vec<_> = matched.iter().filter_map(cost::matched).collect();
     let differences = differences::between(&records, &matched);
     let (replicates, notes) = replicates::estimate(&records, &groups, &matched);
-    let mut said: Vec<String> = durations::unmatched(runs).collect();
+    let mut said = caveats::simulated(&records);
+    said.extend(durations::unmatched(runs));
     said.extend(notes);
     said.extend(repeated);
     said.extend(caveats::confounded(&differences));
@@ -69,6 +70,7 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         kernel: run.kernel.release.clone(),
         preemption: run.kernel.preemption,
         state: run.state,
+        origin: run.origin,
         outcome: run.verdict.outcome,
     }
 }

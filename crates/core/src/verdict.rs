@@ -6,13 +6,16 @@
 //! is later than the deadline (L1), and hold for the load that was tested.
 
 mod cell;
+mod head;
 mod load;
 mod rule;
+mod run;
 mod sentences;
 mod thread;
 
-pub use cell::{judge_cell, judge_run};
+pub use cell::judge_cell;
 pub use rule::Rule;
+pub use run::judge_run;
 pub use thread::{Evidence, judge_thread, judge_threads};
 
 #[cfg(test)]

@@ -6,8 +6,19 @@ use super::cost::MatchedCost;
 use super::differences::{Bearing, Difference};
 use super::result::MatchedCell;
 use crate::run::LoadedRun;
-use crate::schema::RunState;
+use crate::schema::{Cell, Run, RunState};
 use crate::units::grouped;
+
+/// Runs whose latencies are made up say nothing about kernels.
+pub(super) fn simulated(runs: &[&Run]) -> Vec<String> {
+    let simulated: Vec<&&Run> =
+        runs.iter().filter(|run| run.cells.iter().any(Cell::is_simulated)).collect();
+    if simulated.len() == runs.len() && !runs.is_empty() {
+        return vec!["SIMULATED: the latencies of these runs are made up".to_owned()];
+    }
+    let text = |run: &&&Run| format!("SIMULATED: latencies of {} are made up", run.run_id);
+    simulated.iter().map(text).collect()
+}
 
 pub(super) fn confounded(differences: &[Difference]) -> Option<String> {
     let mut what: Vec<&str> = Vec::new();

@@ -10,7 +10,7 @@ use super::replicates::Replicates;
 use super::row::Row;
 use super::spread::Spread;
 use crate::preemption::Model;
-use crate::schema::{Outcome, RunState};
+use crate::schema::{Origin, Outcome, RunState};
 
 /// Two or more runs, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,6 +57,8 @@ pub struct RunLabel {
     pub preemption: Model,
     /// Whether the run ended, and how.
     pub state: RunState,
+    /// Whether it was measured, imported or simulated.
+    pub origin: Origin,
     /// Its outcome.
     pub outcome: Outcome,
 }

@@ -127,6 +127,12 @@ impl Cell {
         self.samples() > 0 || self.cost().is_some_and(|cost| cost.value.is_some())
     }
 
+    /// Whether its samples are made up rather than measured.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.latency().is_some_and(|latency| latency.simulated)
+    }
+
     /// Counters that show that something went wrong.
     pub fn bad_counters(&self) -> impl Iterator<Item = &Counter> {
         self.counters.iter().filter(|counter| counter.bad && counter.total > 0)

@@ -16,6 +16,9 @@ pub struct Latency {
     pub probe: String,
     /// Every parameter as it took effect, defaults included.
     pub params: BTreeMap<String, String>,
+    /// Whether its samples are made up rather than measured.
+    #[serde(default)]
+    pub simulated: bool,
     /// The quantity of the primary series, always in nanoseconds.
     pub primary: Quantity,
     /// The period between releases, ns; `None` if the probe has none.

@@ -20,7 +20,7 @@ pub struct Run {
     pub run_id: String,
     /// State of the run.
     pub state: RunState,
-    /// Whether it was measured by punctual or imported from another tool's output.
+    /// Whether it was measured by punctual, imported from another tool's output, or simulated.
     pub origin: Origin,
     /// Name of the group of runs that belong together, such as replicates of one experiment.
     #[serde(default)]
@@ -99,6 +99,8 @@ pub enum Origin {
     Native,
     /// Converted from another tool's output.
     Imported,
+    /// Made up by punctual: no cell measured anything of the machine.
+    Simulated,
 }
 
 /// The measuring program.

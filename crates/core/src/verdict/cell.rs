@@ -1,55 +1,84 @@
-//! The judgement of a cell by its threads, and of a run by its cells.
+//! The judgement of a cell by its threads.
 
+use super::head;
 use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
-use crate::schema::{Cell, CellState, Counter, Outcome, Thread, Verdict};
-use crate::units::grouped;
+use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Thread, Verdict};
+use crate::units::{grouped, human_ns};
 
-/// Judges a cell by its threads' verdicts: the outcome, bound and reasons of the
-/// worst, the exceedances of all. SKIPPED if a prerequisite was missing;
-/// INCONCLUSIVE if there is a deadline and nothing was measured, or if a counter says that
-/// something went wrong or the load did not hold, and nothing else says worse; costs are not judged. A cell that was
-/// cut short is judged on what it measured, and says so.
+/// Judges a cell by its threads' verdicts: the outcome and bound of the worst, the
+/// exceedances of all. SKIPPED if a prerequisite was missing; BREAK if a sample was above the
+/// break value and no deadline was missed; INCONCLUSIVE if there is a deadline and nothing was
+/// measured, or if something is said against the cell and nothing else says worse: a counter,
+/// that its load did not hold,
+/// or that it did not reach its end. Costs are not judged.
+///
+/// The first reason is the largest latency, the next one the count over all threads.
 #[must_use]
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
+    let (verdict, why) = reasons(cell, rule);
+    let judged = cell.state != CellState::Skipped && !rule.plumbing;
+    let head = judged.then(|| head::of_cell(cell, &verdict)).flatten();
+    let mut because: Vec<String> = head.into_iter().collect();
+    if judged {
+        because.extend(head::counts([cell], rule));
+    }
+    head::add(&mut because, why);
+    Verdict { because, ..verdict }
+}
+
+/// The verdict of a cell without its first sentences, and the reasons behind it.
+pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     let reason = cell.reason.as_deref().unwrap_or("no reason was recorded");
     if cell.state == CellState::Skipped {
-        return rule.verdict(Outcome::Skipped, vec![format!("skipped: {reason}")]);
+        return (rule.verdict(Outcome::Skipped, Vec::new()), vec![reason.to_owned()]);
     }
     let Some(latency) = cell.latency() else {
-        return rule.verdict(Outcome::None, went_wrong(cell).collect());
+        return (rule.verdict(Outcome::None, Vec::new()), went_wrong(cell).collect());
     };
     let threads = || latency.threads.iter();
-    let Some((worst, thread)) = worst(threads().map(|t| (&t.verdict, t.stats.max, t))) else {
+    let Some(thread) = worst(threads()) else {
         return not_measured(cell, rule);
     };
-    let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
-    let mut against: Vec<String> = went_wrong(cell).collect();
+    let worst = &thread.verdict;
+    let mut against: Vec<String> = went_wrong(cell).chain(cut_short(cell)).collect();
     if worst.outcome != Outcome::None {
         against.extend(did_not_hold(cell));
     }
+    let broke = latency.broke.as_ref();
     let outcome = match worst.outcome {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
         outcome => outcome,
     };
-    let broke = latency.broke.as_ref();
     let outcome = broke.map_or(outcome, |_| outcome.max(Outcome::Break));
     // That a deadline was missed comes before why more may have gone unseen.
-    let mut because = match outcome {
-        Outcome::Break | Outcome::Fail => [&worst.because[..], &against].concat(),
-        _ => [&against, &worst.because[..]].concat(),
-    };
-    if let Some(broke) = broke {
-        let at = if outcome == Outcome::Break { 0 } else { 1.min(because.len()) };
-        because.insert(at, sentences::broke(broke));
-    }
+    // A BREAK by the largest sample is told by the first sentence.
+    let told = |broke: &Broke| outcome == Outcome::Break && Some(broke.latency_ns) == cell.max_ns();
+    let mut why: Vec<String> =
+        broke.filter(|broke| !told(broke)).map(sentences::broke).into_iter().collect();
+    why.extend(if outcome == Outcome::Fail {
+        [&worst.because[..], &against].concat()
+    } else {
+        [&against, &worst.because[..]].concat()
+    });
+    let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
     if judged > 1 && !rule.plumbing {
-        because.push(format!("the worst of {judged} threads: {}", name(thread)));
+        why.push(format!("the worst of {judged} threads: {}", name(thread)));
     }
-    because.extend(cut_short(cell));
+    why.extend(late_warm_up(latency, rule));
     let exceedances = threads().fold(0, |sum: u64, t| sum.saturating_add(t.verdict.exceedances));
-    Verdict { outcome, exceedances, because, ..worst.clone() }
+    (Verdict { outcome, exceedances, because: Vec::new(), ..worst.clone() }, why)
+}
+
+/// The thread with the worst verdict. Of equal verdicts the one with the largest sample is
+/// taken, so that its reasons are those of the maximum; then the first.
+fn worst<'a>(threads: impl Iterator<Item = &'a Thread>) -> Option<&'a Thread> {
+    let rank = |thread: &Thread| {
+        let verdict = &thread.verdict;
+        (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), thread.stats.max)
+    };
+    threads.reduce(|a, b| if rank(b) > rank(a) { b } else { a })
 }
 
 /// What the cell's counters say against it, one sentence each.
@@ -59,18 +88,19 @@ fn went_wrong(cell: &Cell) -> impl Iterator<Item = String> {
     })
 }
 
-fn not_measured(cell: &Cell, rule: &Rule) -> Verdict {
-    if rule.deadline_ns.is_none() {
-        return rule.verdict(Outcome::None, Vec::new());
-    }
+fn not_measured(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     let why = match (&cell.reason, cell.state) {
         (Some(reason), _) => reason.as_str(),
         (None, CellState::Pending) => "the run ended before this cell",
         (None, _) => "no samples",
     };
+    let outcome = match rule.deadline_ns {
+        None => Outcome::None,
+        Some(_) => Outcome::Inconclusive,
+    };
     let plumbing = rule.plumbing.then(|| PLUMBING.to_owned());
     let because = plumbing.into_iter().chain([format!("not measured: {why}")]).collect();
-    rule.verdict(Outcome::Inconclusive, because)
+    (rule.verdict(outcome, Vec::new()), because)
 }
 
 fn cut_short(cell: &Cell) -> Option<String> {
@@ -85,49 +115,18 @@ fn cut_short(cell: &Cell) -> Option<String> {
     Some(format!("the cell was {how}{reason}: judged on what was measured"))
 }
 
-/// Judges a run by its cells' verdicts, in the order FAIL, BREAK,
-/// INCONCLUSIVE, SKIPPED, PASS: the outcome, bound and reasons of the worst, the exceedances
-/// of all, and how many judgements it is the worst of.
-#[must_use]
-pub fn judge_run(cells: &[Cell]) -> Verdict {
-    let Some((worst, cell)) = worst(cells.iter().map(|cell| (&cell.verdict, cell.max_ns(), cell)))
-    else {
-        return Verdict::default();
-    };
-    let bounds = cells.iter().flat_map(Cell::threads);
-    let bounds = bounds.filter(|thread| thread.verdict.upper_bound.is_some()).count();
-    let mut because = worst.because.clone();
-    if worst.outcome != Outcome::None && cells.len() > 1 {
-        because.push(format!("the worst of {} cells: {}", cells.len(), cell.key));
-    }
-    if bounds > 1 {
-        because.push(format!(
-            "{bounds} tests (one per thread and cell), each at {}; not corrected for multiple \
-             comparisons",
-            sentences::confidence(worst.confidence)
-        ));
-    }
-    let skipped = cells.iter().filter(|c| c.state == CellState::Skipped).count();
-    if skipped > 0 && worst.outcome != Outcome::Skipped {
-        because.push(format!("{skipped} of {} cells skipped", cells.len()));
-    }
-    Verdict {
-        exceedances: cells
-            .iter()
-            .fold(0, |sum: u64, cell| sum.saturating_add(cell.verdict.exceedances)),
-        because,
-        ..worst.clone()
-    }
-}
-
-/// The worst verdict and whose it is. Of equal verdicts the one with the largest sample is
-/// taken, so that its reasons name the maximum of all; then the first.
-fn worst<'a, T>(
-    all: impl Iterator<Item = (&'a Verdict, Option<i64>, T)>,
-) -> Option<(&'a Verdict, T)> {
-    let rank = |v: &Verdict, max: Option<i64>| (v.outcome, v.upper_bound.unwrap_or(1.0), max);
-    all.reduce(|a, b| if rank(b.0, b.1) > rank(a.0, a.1) { b } else { a })
-        .map(|(verdict, _, whose)| (verdict, whose))
+/// The warm-up is part of no number, but a latency seen there was seen.
+fn late_warm_up(latency: &Latency, rule: &Rule) -> Option<String> {
+    let max = latency.warmup_max_ns?;
+    let deadline = rule.deadline_ns.filter(|_| !rule.plumbing)?;
+    (u64::try_from(max).is_ok_and(|max| max > deadline)).then(|| {
+        format!(
+            "the warm-up, which does not count, had {} > deadline {}: a longer --warmup, or a \
+             longer run, shows whether this comes again",
+            human_ns(max),
+            sentences::deadline(deadline)
+        )
+    })
 }
 
 fn name(thread: &Thread) -> String {

@@ -48,15 +48,6 @@ impl Rule {
         Self { deterministic: counted, plumbing: !counted, ..self }
     }
 
-    /// The rule for each of `judgements` so that all of them are right together at
-    /// the requested confidence (Bonferroni).
-    #[must_use]
-    pub fn for_all_of(self, judgements: u64) -> Self {
-        #[allow(clippy::cast_precision_loss, reason = "judgements are few")]
-        let count = judgements.max(1) as f64;
-        Self { confidence: 1.0 - (1.0 - self.confidence) / count, ..self }
-    }
-
     /// A judgement by this rule, of nothing yet.
     pub(super) fn verdict(&self, outcome: Outcome, because: Vec<String>) -> Verdict {
         Verdict {

@@ -11,17 +11,66 @@ pub(super) fn deadline(ns: u64) -> String {
     format!("{} {}", &exact[..unit], &exact[unit..])
 }
 
+/// An instant of a cell: `at 10.033 s`.
+pub(super) fn at(ns: u64) -> String {
+    format!("at {}", human_ns(i64::try_from(ns).unwrap_or(i64::MAX)))
+}
+
 /// The sample above the break value.
 pub(super) fn broke(broke: &Broke) -> String {
     let cpu = broke.cpu.map_or_else(String::new, |cpu| format!(", CPU {cpu}"));
-    let at =
-        broke.at_ns.map_or_else(String::new, |at| format!(", at {}", human_ns(at.cast_signed())));
+    let at = broke.at_ns.map_or_else(String::new, |ns| format!(", {}", at(ns)));
     format!(
         "{} > break value {} (thread {}{cpu}{at})",
         human_ns(broke.latency_ns),
         deadline(broke.limit_ns),
         broke.thread
     )
+}
+
+/// How many of how many were late, over one thread or several.
+pub(super) fn late(k: u64, n: u64, nouns: &str, deadline_ns: u64) -> String {
+    let deadline = deadline(deadline_ns);
+    match k {
+        0 => format!("none of {} {nouns} was later than {deadline}", grouped(n)),
+        1 => format!("1 of {} {nouns} was later than {deadline}", grouped(n)),
+        _ => format!("{} of {} {nouns} were later than {deadline}", grouped(k), grouped(n)),
+    }
+}
+
+/// What the count of late ones supports. The bound is one of independent events, so that its
+/// premise is part of the sentence.
+pub(super) fn bound(upper: f64, nouns: &str, level: f64) -> String {
+    format!(
+        "if late {nouns} come singly, {} late ({} confidence)",
+        at_most(upper),
+        confidence(level)
+    )
+}
+
+/// Why a soft deadline was failed.
+pub(super) fn intolerable(tolerated: f64, level: f64) -> String {
+    format!(
+        "this is more than the tolerated {} ({} confidence)",
+        probability(tolerated),
+        confidence(level)
+    )
+}
+
+/// An upper bound of a share, never smaller than it is: `at most 1 in 10,016 is`.
+fn at_most(bound: f64) -> String {
+    match one_in(bound) {
+        Some(n) => format!("at most 1 in {} is", grouped(n)),
+        None => format!("at most {:.1} % are", (bound * 1e3).ceil() / 10.0),
+    }
+}
+
+/// The n of "1 in n", rounded down; none if half or more exceed.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn one_in(bound: f64) -> Option<u64> {
+    // Exactly 1/n must not become n - 1.
+    let n = (1.0 / bound * (1.0 + 4.0 * f64::EPSILON)).floor();
+    (n >= 2.0).then_some(n as u64)
 }
 
 /// A time in the unit that people would use for it: `20.0 s`, `34.7 days`.
@@ -42,22 +91,6 @@ pub(super) fn stretch(ns: u128) -> String {
     format!("{:.1} {name}", ns as f64 / (unit * u128::from(SECOND_NS)) as f64)
 }
 
-/// An upper bound of a share, never smaller than it is: `at most 1 in 10,016`.
-pub(super) fn at_most(bound: f64) -> String {
-    match one_in(bound) {
-        Some(n) => format!("at most 1 in {}", grouped(n)),
-        None => format!("at most {:.1} %", (bound * 1e3).ceil() / 10.0),
-    }
-}
-
-/// The n of "1 in n", rounded down; none if half or more exceed.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn one_in(bound: f64) -> Option<u64> {
-    // Exactly 1/n must not become n - 1.
-    let n = (1.0 / bound * (1.0 + 4.0 * f64::EPSILON)).floor();
-    (n >= 2.0).then_some(n as u64)
-}
-
 /// A probability in the shortest form: `1e-4`, `0.05`.
 pub(super) fn probability(p: f64) -> String {
     if p < 1e-2 { format!("{p:e}") } else { p.to_string() }
@@ -70,8 +103,8 @@ pub(super) fn confidence(c: f64) -> String {
     format!("{percent} %")
 }
 
-/// How much longer to run until `k` exceedances in total leave an upper bound of
-/// at most `target`.
+/// How long a run must be for `k` late ones in total to leave an upper bound of at most
+/// `target`. Runs cannot be continued or added up, so this is the whole length.
 pub(super) fn needs(
     target: f64,
     k: u64,
@@ -80,48 +113,36 @@ pub(super) fn needs(
     nouns: &str,
     level: f64,
 ) -> String {
-    let asked = format!("not enough evidence for P <= {}", probability(target));
     let Some(needed) = samples_needed(target, k, level) else {
-        return format!("{asked}: no practical number of releases is enough");
+        return format!(
+            "too little evidence: no practical number of {nouns} shows P <= {}",
+            probability(target)
+        );
     };
-    let more = needed.saturating_sub(scheduled);
-    let longer = match interval_ns {
-        Some(interval) => {
-            let time = stretch(u128::from(more) * u128::from(interval));
-            format!("{time} more at this interval")
-        }
-        None => format!("{} more", grouped(more)),
+    let option = interval_ns.and_then(|interval| needed.checked_mul(interval));
+    let option = match option {
+        Some(ns) => format!("-D {}", exact_duration(round_up(ns))),
+        None => format!("-l {needed}"),
     };
-    let what = if interval_ns.is_some() { "releases" } else { nouns };
     let calm = if k > 0 { ", if no more are late" } else { "" };
-    format!("{asked}: needs {} {what}, {longer}{calm}", grouped(needed))
+    format!(
+        "too little evidence: {} {nouns} are needed for P <= {}, {} were measured; run with \
+         {option}{calm}",
+        grouped(needed),
+        probability(target),
+        grouped(scheduled)
+    )
 }
 
-/// What the maximum is worth (L0): as many releases again exceed it with
-/// probability n / (n + n), if they are exchangeable with the past ones.
-pub(super) fn maximum(
-    max_ns: i64,
-    scheduled: u64,
-    interval_ns: Option<u64>,
-    nouns: &str,
-) -> String {
-    let max = human_ns(max_ns);
-    match interval_ns {
-        Some(interval) => {
-            let time = stretch(u128::from(scheduled) * u128::from(interval));
-            format!(
-                "a maximum seen in {time} ({max}) has a 50 % chance of being exceeded in the next \
-                 {time}"
-            )
-        }
-        None => {
-            let n = grouped(scheduled);
-            format!(
-                "a maximum seen in {n} {nouns} ({max}) has a 50 % chance of being exceeded in the \
-                 next {n}"
-            )
-        }
-    }
+/// A duration rounded up to what people would ask for: seconds, or minutes from ten minutes,
+/// or hours from ten hours.
+fn round_up(ns: u64) -> u64 {
+    let unit = match ns / SECOND_NS {
+        0..600 => 1,
+        600..36_000 => 60,
+        _ => 3_600,
+    };
+    ns.div_ceil(unit * SECOND_NS).saturating_mul(unit * SECOND_NS)
 }
 
 #[cfg(test)]
@@ -133,41 +154,40 @@ mod tests {
     fn numbers_read_as_people_say_them() {
         assert_eq!(deadline(200_000), "200 us");
         assert_eq!(deadline(1_500_000), "1500 us");
-        assert_eq!(stretch(20_000_000_000), "20.0 s");
-        assert_eq!(stretch(2_995_732_273_000_000), "34.7 days");
-        assert_eq!(stretch(12 * 3_600 * 1_000_000_000), "12.0 h");
-        assert_eq!(stretch(20_000_000), "20.000 ms");
         assert_eq!(probability(1e-4), "1e-4");
         assert_eq!(probability(0.05), "0.05");
         assert_eq!(confidence(0.95), "95 %");
         assert_eq!(confidence(0.999), "99.9 %");
-        assert_eq!(at_most(1e-4), "at most 1 in 10,000");
-        assert_eq!(at_most(0.7), "at most 70.0 %");
-        assert_eq!(at_most(1.0), "at most 100.0 %");
+        assert_eq!(at_most(1e-4), "at most 1 in 10,000 is");
+        assert_eq!(at_most(0.7), "at most 70.0 % are");
+        assert_eq!(at_most(1.0), "at most 100.0 % are");
     }
 
     #[test]
-    fn what_is_missing_is_said_in_releases_and_time() {
+    fn what_is_missing_is_said_as_the_option_that_is_long_enough() {
+        let needs = |target, k, scheduled, interval| {
+            needs(target, k, scheduled, interval, "activations", 0.95)
+        };
         assert_eq!(
-            needs(1e-4, 0, 9_956, Some(1_000_000), "hand-overs", 0.95),
-            "not enough evidence for P <= 1e-4: needs 29,956 releases, 20.0 s more at this interval"
+            needs(1e-4, 0, 9_956, Some(1_000_000)),
+            "too little evidence: 29,956 activations are needed for P <= 1e-4, 9,956 were \
+             measured; run with -D 30s"
         );
+        assert!(needs(1e-6, 0, 0, Some(1_000_000)).ends_with("run with -D 50min"));
+        assert!(needs(1e-9, 0, 0, Some(1_000_000)).ends_with("run with -D 833h"));
         assert_eq!(
-            needs(1e-9, 0, 0, Some(1_000_000), "hand-overs", 0.95),
-            "not enough evidence for P <= 1e-9: needs 2,995,732,273 releases, 34.7 days more at this interval"
-        );
-        assert_eq!(
-            needs(1e-2, 3, 500, None, "hand-overs", 0.95),
-            "not enough evidence for P <= 0.01: needs 773 hand-overs, 273 more, if no more are late"
+            needs(1e-2, 3, 500, None),
+            "too little evidence: 773 activations are needed for P <= 0.01, 500 were measured; \
+             run with -l 773, if no more are late"
         );
     }
 
     #[test]
-    fn a_maximum_says_how_long_it_took_to_find() {
-        assert_eq!(
-            maximum(104_100, 30_000, Some(1_000_000), "hand-overs"),
-            "a maximum seen in 30.0 s (104.1 us) has a 50 % chance of being exceeded in the next 30.0 s"
-        );
+    fn a_duration_is_rounded_up_and_never_down() {
+        for (seconds, rounded) in [(0, 0), (1, 1), (599, 599), (601, 660), (36_001, 39_600)] {
+            assert_eq!(round_up(seconds * SECOND_NS), rounded * SECOND_NS);
+        }
+        assert_eq!(round_up(29_956_000_000), 30 * SECOND_NS);
     }
 
     proptest! {

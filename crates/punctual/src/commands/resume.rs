@@ -14,7 +14,7 @@ use crate::store;
 pub fn request(name: &str) -> anyhow::Result<(Plan, Options)> {
     let dir = store::find_one(name)?;
     let run = store::load(&dir)?.run;
-    let here = run.origin == Origin::Native && run.board.kind == BoardKind::Local;
+    let here = run.origin != Origin::Imported && run.board.kind == BoardKind::Local;
     ensure!(here, "{}: only a run that `punctual run` has begun can be continued", dir.display());
     let plan = run.plan.clone();
     Ok((plan, Options { out: Some(dir), ..options(run) }))

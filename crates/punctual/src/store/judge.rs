@@ -3,7 +3,7 @@
 use punctual_core::block::{Block, coarse_range};
 use punctual_core::plan::Plan;
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
-use punctual_core::schema::{Cell, CellState, Run, Thread};
+use punctual_core::schema::{Cell, Run, Thread};
 use punctual_core::stats::{behind_of, exceedances};
 use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
@@ -22,14 +22,13 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
         }
         cell.verdict = judge_cell(cell, &rule);
     }
-    judge_cells(&mut loaded.run);
+    judge_cells(&mut loaded.run, &rule);
     loaded.run.plan = plan;
 }
 
-/// Judges a run by its cells, except those that never started.
-pub fn judge_cells(run: &mut Run) {
-    let started = run.cells.iter().filter(|cell| cell.state != CellState::Pending);
-    run.verdict = judge_run(&started.cloned().collect::<Vec<_>>());
+/// Judges a run by its cells.
+pub fn judge_cells(run: &mut Run, rule: &Rule) {
+    run.verdict = judge_run(run.state, &run.cells, rule);
 }
 
 /// Counts what exceeded the deadline again; returns the threads for which it cannot.

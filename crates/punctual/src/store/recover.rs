@@ -33,7 +33,7 @@ pub fn rebuild(loaded: &mut LoadedRun) {
             cell.reason = Some(format!("{what} before the cell's {first}"));
         }
     }
-    super::judge::judge_cells(&mut loaded.run);
+    super::judge::judge_cells(&mut loaded.run, &rule);
 }
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {

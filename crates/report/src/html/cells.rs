@@ -50,9 +50,12 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
     let worst = worst_samples(cell, data, WORST);
     html! {
         @if let Some(absence) = words::absence(cell) { p { (absence) } }
+        @if let Some(first) = cell.verdict.because.first() {
+            p class=(class(cell.verdict.outcome)) { strong { (words::outcome(cell.verdict.outcome)) } " " (words::clean(first)) }
+        }
         p { (circumstances(cell).join(" · ")) }
         ul {
-            @for reason in &cell.verdict.because { li { (words::outcome(cell.verdict.outcome)) ": " (words::clean(reason)) } }
+            @for reason in cell.verdict.because.iter().skip(1) { li { (words::clean(reason)) } }
             @for part in words::parts(cell) {
                 li { "load " (words::work(part)) @if !part.containment.is_empty() { ", held by " (words::clean(&part.containment)) } }
             }

@@ -33,7 +33,8 @@ const WORDS: [(&str, &str); 9] = [
     (
         "verdict",
         "FAIL: an activation was later than the deadline. PASS: none was, and the bound on how often one may be is low enough. \
-        INCONCLUSIVE: none was, but too few were measured. Bounds are one-sided and hold only under the tested load.",
+        BREAK: a sample was above the break value, which ended the run. INCONCLUSIVE: none was late, but too few were measured, or something speaks against the run. \
+        MEASURED: no deadline was given, so nothing is judged. A bound assumes that late activations come singly. It holds only under the tested load.",
     ),
     (
         "warm-up",

@@ -91,17 +91,12 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
                     @if outcome != Outcome::None { ": " (counts.join(", ")) }
                 }
                 @if let Some(ns) = run.verdict.deadline_ns { span { "deadline " (words::duration(ns)) } }
-                @if !run.privileged { span { "not real-time" } }
-                @if run.is_virtual { span { "virtual machine" } }
+                @for label in words::labels(run) { span { (label) } }
             }
             p class="head" { (words::headline(run).join(" · ")) }
-            @if run.verdict.because.is_empty() && run.verdict.deadline_ns.is_none() {
-                p { "Nothing is judged without a deadline." }
-            }
             p { "The worst run, " (run_name(kernels, worst)) ":" }
             ul {
                 @for reason in &run.verdict.because { li { (words::clean(reason)) } }
-                @if let Some(worst) = words::worst(run) { li { (worst) } }
                 @for (number, member) in members {
                     @for note in words::run_notes(member) { li { (run_name(kernels, number)) ": " (note) } }
                 }

@@ -13,18 +13,13 @@ pub fn verdict(loaded: &LoadedRun) -> Markup {
     html! {
         section class=(format!("verdict {}", class(verdict.outcome))) aria-label="verdict" {
             p class="outcome" {
-                strong { (words::outcome(verdict.outcome)) }
-                @if let Some(ns) = verdict.deadline_ns { span { "deadline " (words::duration(ns)) } }
-                @if !run.privileged { span { "not real-time" } }
-                @if run.is_virtual { span { "virtual machine" } }
+                strong { (words::run_outcome(run)) }
+                @if let Some(first) = verdict.because.first() { " " (words::clean(first)) }
+                @for label in words::labels(run) { span { (label) } }
             }
             p class="head" { (words::headline(run).join(" · ")) }
-            @if verdict.because.is_empty() && verdict.deadline_ns.is_none() {
-                p { "Nothing is judged without a deadline." }
-            }
             ul {
-                @for reason in &verdict.because { li { (words::clean(reason)) } }
-                @if let Some(worst) = words::worst(run) { li { (worst) } }
+                @for reason in verdict.because.iter().skip(1) { li { (words::clean(reason)) } }
                 @for note in words::run_notes(loaded) { li { (note) } }
             }
         }

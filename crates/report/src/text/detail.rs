@@ -85,9 +85,9 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
     let name = words::outcome(verdict.outcome);
     let mut first = format!("  {}  ", paint.apply(name, of_outcome(verdict.outcome)));
     for reason in &verdict.because {
-        let indent = name.len() + 4;
+        let indent = if first.trim().is_empty() { 4 } else { name.len() + 4 };
         push_wrapped(&mut out, &words::clean(reason), &first, indent, width);
-        first = " ".repeat(indent);
+        first = " ".repeat(4);
     }
     out
 }

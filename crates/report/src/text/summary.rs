@@ -133,25 +133,22 @@ fn numbers(mut row: Vec<(String, Style)>, stats: &Stats, unit: Unit) -> Vec<(Str
 
 pub(super) fn verdict(run: &Run, width: usize, paint: Paint) -> String {
     let verdict = &run.verdict;
-    let mut name = words::outcome(verdict.outcome).to_owned();
-    if !run.privileged {
-        name.push_str(" (not real-time)");
+    let mut name = words::run_outcome(run).to_owned();
+    let labels = words::labels(run);
+    if !labels.is_empty() {
+        name.push_str(&format!(" ({})", labels.join(", ")));
     }
     let first = format!("{}  ", paint.apply(&name, of_outcome(verdict.outcome)));
     let indent = name.width() + 2;
     let mut out = String::new();
     let mut reasons = verdict.because.iter().map(|r| words::clean(r).into_owned());
-    let reason = reasons.next().unwrap_or_else(|| {
-        if verdict.deadline_ns.is_none() {
-            "nothing is judged without a deadline".to_owned()
-        } else {
-            "no reason recorded".to_owned()
-        }
+    let reason = reasons.next().unwrap_or_else(|| match verdict.deadline_ns {
+        None => "no deadline given".to_owned(),
+        Some(_) => "no reason recorded".to_owned(),
     });
     push_wrapped(&mut out, &reason, &first, indent, width);
-    let blank = " ".repeat(indent);
-    for reason in reasons.chain(words::worst(run)) {
-        push_wrapped(&mut out, &reason, &blank, indent, width);
+    for reason in reasons {
+        push_wrapped(&mut out, &reason, "  ", 2, width);
     }
     out
 }

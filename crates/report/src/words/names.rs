@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use punctual_core::compare::{Comparison, KernelRuns};
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Outcome, Placement, Role, Run, Series, Thread};
+use punctual_core::schema::{Cell, Origin, Outcome, Placement, Role, Run, Series, Thread};
 
 use super::clean;
 
@@ -71,6 +71,10 @@ pub fn preemption_name(model: Model) -> &'static str {
 /// Board, kernel, CPUs, clock source and whatever else belongs in the headline.
 #[must_use]
 pub fn headline(run: &Run) -> Vec<String> {
+    if run.origin == Origin::Simulated {
+        let board = clean(&run.board.name).into_owned();
+        return vec![board, "SIMULATED: nothing of this machine was measured".to_owned()];
+    }
     let mut parts = vec![
         clean(&run.board.name).into_owned(),
         format!("Linux {} {}", clean(&run.kernel.release), preemption_name(run.kernel.preemption)),
@@ -160,11 +164,39 @@ pub fn outcomes(comparison: &Comparison, group: &KernelRuns) -> Vec<(Outcome, St
     counts.into_iter().rev().map(text).collect()
 }
 
+/// The outcome of a run as it is printed.
+#[must_use]
+pub fn run_outcome(run: &Run) -> &'static str {
+    match run.verdict.outcome {
+        Outcome::None if !run.cells.iter().any(Cell::is_measured) => "NOT MEASURED",
+        of => outcome(of),
+    }
+}
+
+/// What every verdict and headline of a run says of it.
+#[must_use]
+pub fn labels(run: &Run) -> Vec<&'static str> {
+    let mut labels = Vec::new();
+    if run.origin == Origin::Simulated {
+        return vec!["SIMULATED"];
+    }
+    if run.cells.iter().any(Cell::is_simulated) {
+        labels.push("in part SIMULATED");
+    }
+    if !run.privileged {
+        labels.push("not real-time");
+    }
+    if run.is_virtual {
+        labels.push("virtual machine");
+    }
+    labels
+}
+
 /// The outcome as it is printed. Without a deadline nothing was judged.
 #[must_use]
 pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::None => "NO DEADLINE",
+        Outcome::None => "MEASURED",
         Outcome::Pass => "PASS",
         Outcome::Skipped => "SKIPPED",
         Outcome::Inconclusive => "INCONCLUSIVE",

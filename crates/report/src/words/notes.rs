@@ -1,12 +1,11 @@
 //! Notes on runs, cells and loads besides their numbers.
 
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, Run, RunState};
+use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, RunState};
 use punctual_core::units::{grouped, human_ns};
 
 use super::clean;
-use super::names::{cpu_name, load_name, probe_name};
-use super::numbers::{instant, rate};
+use super::numbers::rate;
 
 /// How to read the tables of replicates.
 pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
@@ -167,24 +166,4 @@ pub fn work(part: &LoadWork) -> String {
         text.push_str(&format!(" ({})", clean(trouble)));
     }
     text
-}
-
-/// Where and when the largest latency of a run was seen.
-#[must_use]
-pub fn worst(run: &Run) -> Option<String> {
-    let (cell, max) = run
-        .cells
-        .iter()
-        .filter_map(|cell| cell.max_ns().map(|max| (cell, max)))
-        .max_by_key(|(_, max)| *max)?;
-    let mut text =
-        format!("worst {}: {} under {}", human_ns(max), probe_name(cell), load_name(&cell.load));
-    let thread = cell.threads().iter().find(|t| t.stats.max == Some(max));
-    if let Some(thread) = thread {
-        text.push_str(&format!(", CPU {}", cpu_name(thread)));
-        if let Some(at) = thread.max_at_ns {
-            text.push_str(&format!(", {} after the start of the cell", instant(at)));
-        }
-    }
-    Some(text)
 }

@@ -12,7 +12,7 @@ use super::cost::CostBody;
 use super::environment::Environment;
 use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
-use super::outcome::{failed, note, note_break, note_load, note_others, write};
+use super::outcome::{failed, note, note_break, note_load, note_others, note_warm_up, write};
 use super::prepared::{Measures, Prepared};
 use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
@@ -43,6 +43,7 @@ pub(super) fn run(
     if let Some(latency) = cell.latency_mut() {
         judge_threads(latency, &environment.rule);
     }
+    note_warm_up(cell, environment.rule.deadline_ns);
     cell.verdict = judge_cell(cell, &environment.rule);
     Ok(())
 }
@@ -96,6 +97,7 @@ fn measure(
     }
     cell.ended = Some(super::time_base());
     cell.load_work = load.stop();
+    let shares = shares.filter(|_| !cell.is_simulated());
     cell.cpu_utilisation = shares.map(|share| f64::from(share.busy) / 1e3);
     cell.cpu_own = own_cpus.map(|own| (own / cpus).min(1.0));
     cell.steal = shares.map(|share| f64::from(share.steal) / 1e3);

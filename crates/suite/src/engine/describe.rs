@@ -1,12 +1,13 @@
 //! The record of the run before its first cell: board, kernel, conditions, facts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use punctual_core::hash::sha256;
 use punctual_core::layout;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{
-    BoardKind, Condition, Origin, Outcome, Run, RunState, SCHEMA, Verdict,
+    BoardKind, Cell, Condition, Origin, Outcome, Run, RunState, SCHEMA, Verdict,
 };
 use punctual_core::units::utc;
 use punctual_sys::clock::ClockCost;
@@ -25,6 +26,9 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if options.virtual_board.is_some() {
         board.kind = BoardKind::Virtual;
     }
+    let cells: Vec<Cell> =
+        checked.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect();
+    let simulated = cells.iter().all(Cell::is_simulated);
     let plan_hash = sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
     Run {
@@ -37,7 +41,7 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
             random_bits()
         ),
         state: RunState::Running,
-        origin: Origin::Native,
+        origin: if simulated { Origin::Simulated } else { Origin::Native },
         group: options.group.clone(),
         replicate: options.replicate,
         phase_ns: options.phase_ns,
@@ -52,8 +56,9 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
         ended: None,
         continued: Vec::new(),
         conditions: Vec::new(),
-        facts: facts.groups(),
-        cells: checked.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect(),
+        // What delays this machine delays no simulated run.
+        facts: if simulated { BTreeMap::new() } else { facts.groups() },
+        cells,
         verdict: Verdict {
             outcome: Outcome::None,
             confidence: plan.confidence,
@@ -68,6 +73,15 @@ pub(super) fn default_dir(run: &Run) -> PathBuf {
     // The name of the board is free text.
     let name = name.replace(|c: char| c == '/' || c.is_control(), "-");
     layout::unused(Path::new(layout::RUNS), &name, Path::exists)
+}
+
+/// The only condition of a run that measures nothing of the machine.
+pub(super) fn simulated() -> Condition {
+    Condition {
+        id: "simulated".to_owned(),
+        text: "SIMULATED: the latencies are made up; nothing of this machine was measured"
+            .to_owned(),
+    }
 }
 
 pub(super) fn conditions(

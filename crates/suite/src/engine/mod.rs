@@ -5,9 +5,9 @@
 
 use anyhow::{Context, anyhow};
 use punctual_core::plan::Plan;
-use punctual_core::schema::{Cell, CellState, Run, RunState, TimeBase};
+use punctual_core::schema::{Cell, CellState, Origin, Run, RunState, TimeBase};
 use punctual_core::units::{SECOND_NS, exact_duration};
-use punctual_core::verdict::{Rule, judge_run};
+use punctual_core::verdict::{Rule, judge_cell, judge_run};
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
@@ -38,7 +38,7 @@ pub use api::{Finished, Observer, Options, Progress, ThreadProgress, UsageError}
 pub use prepared::{canonical, long_enough_ns};
 pub use run_dir::{Draft, RunDir, SyncPolicy};
 
-use describe::{add_facts, conditions, default_dir, describe, insert};
+use describe::{add_facts, conditions, default_dir, describe, insert, simulated};
 use environment::Environment;
 use prepared::Prepared;
 use privileges::Privileges;
@@ -91,12 +91,14 @@ pub fn run(
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
     let takes = room::check(room::needed(&prepared), &dir).map_err(wrong)?;
     let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
-    let mut run = Run {
-        privileged: privileges.all(),
-        conditions: conditions(&facts, &privileges, options, dma_latency.as_ref().err()),
-        ..described
+    let conditions = if described.origin == Origin::Simulated {
+        vec![simulated()]
+    } else {
+        let mut found = conditions(&facts, &privileges, options, dma_latency.as_ref().err());
+        found.extend(beside::condition(&FactsRoot::live().path("proc")));
+        found
     };
-    run.conditions.extend(beside::condition(&FactsRoot::live().path("proc")));
+    let mut run = Run { privileged: privileges.all(), conditions, ..described };
     add_facts(&mut run, &clock_cost, &privileges, options);
     let (mut run, mut store) = match &options.continued {
         None => (run, RunDir::create(&dir).map_err(wrong)?),
@@ -106,7 +108,9 @@ pub fn run(
         }
     };
     let interrupts = Interrupts::read(&FactsRoot::live());
-    insert(&mut run, "interrupts_before", &interrupts);
+    if run.origin != Origin::Simulated {
+        insert(&mut run, "interrupts_before", &interrupts);
+    }
 
     let plan_ns = plan.cells.iter().fold(0, |sum: u64, cell| {
         sum.saturating_add(cell.duration_ns).saturating_add(plan.warmup_ns)
@@ -176,6 +180,7 @@ fn run_cells(
         if let Err(error) = done {
             run.cells[number].state = CellState::Failed;
             run.cells[number].reason = Some(error.to_string());
+            run.cells[number].verdict = judge_cell(&run.cells[number], &environment.rule);
             run.state = RunState::Failed;
         }
         before_ns = before_ns.saturating_add(cell_ns(number));
@@ -191,7 +196,7 @@ fn run_cells(
         if over || Some(number) == last {
             finish(run, environment);
         } else {
-            run.verdict = judge_run(&run.cells[..=number]);
+            run.verdict = judge_run(run.state, &run.cells, &environment.rule);
         }
         not_written = environment.store.write_run(run).err();
         if over {
@@ -217,12 +222,12 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
     if environment.hash_at_end {
         run.tool.sha256 = crate::facts::hash_of_executable().unwrap_or_default();
     }
-    let after = Interrupts::read(&FactsRoot::live());
-    insert(run, "interrupts_during", &environment.interrupts.until(&after));
-    insert(run, "interrupts_after", &after);
-    let judged: Vec<Cell> =
-        run.cells.iter().filter(|cell| cell.state != CellState::Pending).cloned().collect();
-    run.verdict = judge_run(&judged);
+    if run.origin != Origin::Simulated {
+        let after = Interrupts::read(&FactsRoot::live());
+        insert(run, "interrupts_during", &environment.interrupts.until(&after));
+        insert(run, "interrupts_after", &after);
+    }
+    run.verdict = judge_run(run.state, &run.cells, &environment.rule);
 }
 
 /// Reads all clocks in a row.

@@ -6,6 +6,7 @@ use punctual_core::schema::{
     Broke, Cell, CellState, Condition, Helper, LoadWork, Placement, Thread,
 };
 use punctual_core::stats::{Behind, Counts, Measured, Recorded, assemble};
+use punctual_core::units::human_ns;
 
 use super::collector::Track;
 use super::prepared::ProbeCell;
@@ -229,6 +230,20 @@ pub(super) fn note_break(cell: &mut Cell, limit_ns: i64) {
         cpu: thread.placement.cpu,
         at_ns: thread.max_at_ns,
     });
+}
+
+/// Notes that the warm-up, which is part of no number, was later than the deadline.
+pub(super) fn note_warm_up(cell: &mut Cell, deadline_ns: Option<u64>) {
+    let Some(max) = cell.latency().and_then(|latency| latency.warmup_max_ns) else { return };
+    let late = |deadline: u64| u64::try_from(max).is_ok_and(|max| max > deadline);
+    if deadline_ns.is_some_and(late) {
+        let max = human_ns(max);
+        note(
+            cell,
+            "warmup-later-than-deadline",
+            format!("the warm-up had {max}, later than the deadline: no result contains it"),
+        );
+    }
 }
 
 /// Adds a note to one cell.

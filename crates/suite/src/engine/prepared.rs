@@ -224,6 +224,7 @@ fn latency(entry: &ProbeEntry) -> Latency {
     });
     Latency {
         probe: entry.name.to_owned(),
+        simulated: entry.pace == Pace::Simulated,
         primary: Quantity {
             name: entry.primary.name.to_owned(),
             meaning: entry.primary.meaning.to_owned(),

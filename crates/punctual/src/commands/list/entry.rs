@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::schema::Origin;
 use punctual_core::units::human_ns;
 use punctual_report::words;
 use punctual_suite::harness::spec::LoadSpec;
@@ -125,9 +126,12 @@ pub(super) fn of_run(path: &Path) -> Entry {
             let worst = run.cells.iter().filter_map(punctual_core::schema::Cell::max_ns).max();
             let worst =
                 worst.map_or("no samples".to_owned(), |max| format!("max {}", human_ns(max)));
+            let outcome = match run.origin {
+                Origin::Simulated => format!("{} (SIMULATED)", words::run_outcome(&run)),
+                Origin::Native | Origin::Imported => words::run_outcome(&run).to_owned(),
+            };
             format!(
-                "{}  {worst}  {cells} {}  plan {}",
-                words::outcome(run.verdict.outcome),
+                "{outcome}  {worst}  {cells} {}  plan {}",
                 if cells == 1 { "cell" } else { "cells" },
                 words::clean(&run.plan.name),
             )

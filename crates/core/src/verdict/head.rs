@@ -1,0 +1,107 @@
+//! The first sentences of a verdict: the largest latency, where and when it was seen, and how
+//! many were late.
+
+use super::rule::Rule;
+use super::sentences;
+use crate::schema::{Cell, Outcome, Verdict};
+use crate::units::human_ns;
+
+/// The first sentence on a cell: its largest latency, with CPU and time. None without samples.
+pub(super) fn of_cell(cell: &Cell, verdict: &Verdict) -> Option<String> {
+    let place = place(cell);
+    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+    Some(first(cell, &place, verdict, cell.max_ns()?))
+}
+
+/// The first sentence on a run: the largest latency of all cells, with cell, CPU and time. None
+/// without samples.
+pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict) -> Option<String> {
+    // Of equal maxima that of a break is named, else the first.
+    let rank = |(cell, max): &(&Cell, i64)| (*max, cell.latency().map(|l| l.broke.is_some()));
+    let (cell, max) = cells
+        .iter()
+        .filter_map(|cell| Some((*cell, cell.max_ns()?)))
+        .reduce(|a, b| if rank(&b) > rank(&a) { b } else { a })?;
+    let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
+    words.extend(place(cell));
+    Some(first(cell, &format!(" ({})", words.join(", ")), verdict, max))
+}
+
+/// How many were late, over all threads of some cells. None without a deadline or samples.
+pub(super) fn counts<'a>(cells: impl IntoIterator<Item = &'a Cell>, rule: &Rule) -> Option<String> {
+    let deadline_ns = rule.deadline_ns.filter(|_| !rule.plumbing)?;
+    let mut nouns: Option<&str> = None;
+    let (mut late, mut scheduled) = (0_u64, 0_u64);
+    for latency in cells.into_iter().filter_map(Cell::latency) {
+        if latency.threads.iter().all(|thread| thread.stats.scheduled == 0) {
+            continue;
+        }
+        let own = latency.primary.nouns.as_str();
+        nouns = Some(if nouns.is_none_or(|known| known == own) { own } else { "releases" });
+        for thread in &latency.threads {
+            late = late.saturating_add(thread.verdict.exceedances);
+            scheduled = scheduled.saturating_add(thread.stats.scheduled);
+        }
+    }
+    Some(sentences::late(late, scheduled, nouns?, deadline_ns))
+}
+
+/// Adds the reasons that no sentence tells yet.
+pub(super) fn add(because: &mut Vec<String>, reasons: Vec<String>) {
+    for reason in reasons {
+        let told = |said: &String| *said == reason || said.ends_with(&format!("; {reason}"));
+        if !because.iter().any(told) {
+            because.push(reason);
+        }
+    }
+}
+
+fn first(cell: &Cell, place: &str, verdict: &Verdict, max_ns: i64) -> String {
+    let max = human_ns(max_ns);
+    let broke = cell.latency().and_then(|latency| latency.broke.as_ref());
+    if let Some(broke) = broke.filter(|_| verdict.outcome == Outcome::Break) {
+        return format!("max {max} > break value {}{place}", sentences::deadline(broke.limit_ns));
+    }
+    let Some(deadline_ns) = verdict.deadline_ns else {
+        return format!("max {max}, no deadline given{place}");
+    };
+    let late = u64::try_from(max_ns).is_ok_and(|max| max > deadline_ns);
+    let against = if late { ">" } else { "<=" };
+    let text = format!("max {max} {against} deadline {}{place}", sentences::deadline(deadline_ns));
+    match (verdict.outcome, verdict.upper_bound, cell.latency()) {
+        (Outcome::Pass, Some(upper), Some(latency)) => {
+            let bound = sentences::bound(upper, &latency.primary.nouns, verdict.confidence);
+            format!("{text}; {bound}")
+        }
+        _ => text,
+    }
+}
+
+/// CPU and time of the largest latency of a cell.
+fn place(cell: &Cell) -> Vec<String> {
+    let max = cell.max_ns();
+    let Some(thread) = cell.threads().iter().find(|thread| thread.stats.max == max) else {
+        return Vec::new();
+    };
+    let cpu = thread.placement.cpu.map(|cpu| format!("CPU {cpu}"));
+    let among = (!thread.placement.affinity.is_empty())
+        .then(|| format!("CPU {} (any)", thread.placement.affinity));
+    let at = thread.max_at_ns.map(sentences::at);
+    cpu.or(among).into_iter().chain(at).collect()
+}
+
+/// The probe with its parameters.
+fn probe(cell: &Cell) -> &str {
+    let probe = cell.key.split(" @ ").next().unwrap_or_default();
+    if probe.is_empty() { cell.name() } else { probe }
+}
+
+/// The load as people call it.
+pub(super) fn load(cell: &Cell) -> &str {
+    if cell.load == "none" { "idle" } else { &cell.load }
+}
+
+/// A cell in a few words.
+pub(super) fn cell_name(cell: &Cell) -> String {
+    format!("{}, {}", probe(cell), load(cell))
+}

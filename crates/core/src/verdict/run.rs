@@ -1,0 +1,120 @@
+//! The judgement of a run by its cells.
+
+use super::cell::reasons;
+use super::head;
+use super::rule::{PLUMBING, Rule};
+use super::sentences;
+use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
+
+/// Judges a run by its cells, in the order FAIL, BREAK, INCONCLUSIVE, SKIPPED, PASS: the
+/// outcome and bound of the worst, the exceedances of all. A run that did not reach the end
+/// of its plan is never a PASS: what is missing may be what would have failed.
+///
+/// The first reason is the largest latency of the run, the next one the count over all
+/// threads; the reasons of the worst cell follow.
+#[must_use]
+pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
+    let started: Vec<&Cell> =
+        cells.iter().filter(|cell| cell.state != CellState::Pending).collect();
+    let judged = started.iter().map(|cell| (*cell, reasons(cell, rule)));
+    let rank = |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| {
+        (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), cell.max_ns())
+    };
+    // Of equal verdicts the one with the largest sample counts; then the first.
+    let worst = judged.reduce(|a, b| if rank(&b) > rank(&a) { b } else { a });
+    let Some((cell, (worst, why))) = worst else {
+        return nothing(state, cells, rule);
+    };
+    let unfinished = unfinished(state, cells);
+    let outcome = match worst.outcome {
+        Outcome::Pass if unfinished.is_some() => Outcome::Inconclusive,
+        outcome => outcome,
+    };
+    let exceedances =
+        started.iter().fold(0, |sum: u64, cell| sum.saturating_add(exceedances(cell)));
+    let verdict = Verdict { outcome, exceedances, because: Vec::new(), ..worst };
+    let mut because = Vec::new();
+    if rule.plumbing && rule.deadline_ns.is_some() {
+        because.push(PLUMBING.to_owned());
+    } else {
+        because.extend(head::of_run(&started, &verdict));
+        because.extend(head::counts(started.iter().copied(), rule));
+    }
+    if matches!(outcome, Outcome::Inconclusive | Outcome::Skipped) {
+        because.extend(unfinished);
+    }
+    head::add(&mut because, why);
+    if outcome != Outcome::None && started.len() > 1 {
+        because.push(format!("the worst of {} cells: {}", started.len(), head::cell_name(cell)));
+    }
+    because.extend(several(&started, &verdict, rule));
+    let skipped = cells.iter().filter(|cell| cell.state == CellState::Skipped).count();
+    if skipped > 0 && outcome != Outcome::Skipped {
+        because.push(format!("{skipped} of {} cells skipped", cells.len()));
+    }
+    because.extend(repeat(state, &started, rule));
+    Verdict { because, ..verdict }
+}
+
+fn exceedances(cell: &Cell) -> u64 {
+    let threads = cell.threads().iter();
+    threads.fold(0, |sum, thread| sum.saturating_add(thread.verdict.exceedances))
+}
+
+/// A run without a cell that started.
+fn nothing(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
+    match rule.deadline_ns {
+        Some(_) if !cells.is_empty() => {
+            rule.verdict(Outcome::Inconclusive, unfinished(state, cells).into_iter().collect())
+        }
+        _ => rule.verdict(Outcome::None, Vec::new()),
+    }
+}
+
+/// That a run did not reach the end of its plan.
+fn unfinished(state: RunState, cells: &[Cell]) -> Option<String> {
+    let how = match state {
+        RunState::Complete => return None,
+        RunState::Running => "the run did not reach its end",
+        RunState::Interrupted => "the run was interrupted",
+        RunState::Failed => "an error ended the run",
+    };
+    let pending = cells.iter().filter(|cell| cell.state == CellState::Pending).count();
+    Some(match pending {
+        0 => how.to_owned(),
+        _ => format!("{how}: {pending} of {} cells were not started", cells.len()),
+    })
+}
+
+/// What several judgements mean for the confidence. A PASS needs each of them to pass, which
+/// is an intersection-union test: its level is that of one. Of many thousand threads with a
+/// soft deadline, one may fail by chance.
+fn several(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
+    let threads = cells.iter().flat_map(|cell| cell.threads());
+    let bounds = threads.filter(|thread| thread.verdict.upper_bound.is_some()).count();
+    let level = sentences::confidence(rule.confidence);
+    match verdict.outcome {
+        _ if bounds < 2 => None,
+        Outcome::Pass => Some(format!(
+            "each of {bounds} judgements (one a thread and cell) passed, so {level} holds for all \
+             of them together"
+        )),
+        Outcome::Fail if rule.tolerate.is_some() => Some(format!(
+            "one of {bounds} judgements (one a thread and cell), each at {level}: not corrected \
+             for their number"
+        )),
+        _ => None,
+    }
+}
+
+/// What the maximum is worth (L0). The maximum of all threads and cells is exceeded in a repeat
+/// of all of them with an even chance, if runs are exchangeable; that of one thread is not. A
+/// warm-up with a larger latency shows that they are not.
+fn repeat(state: RunState, cells: &[&Cell], rule: &Rule) -> Option<String> {
+    let max = cells.iter().filter_map(|cell| cell.max_ns()).max()?;
+    let warmup = cells.iter().filter_map(|cell| cell.latency()?.warmup_max_ns).max();
+    let by_chance = !rule.deterministic && !rule.plumbing;
+    (by_chance && state == RunState::Complete && warmup.is_none_or(|warmup| warmup <= max)).then(
+        || "if nothing changes, the same run again exceeds this max with a 50 % chance".to_owned(),
+    )
+}
