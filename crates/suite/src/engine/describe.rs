@@ -88,10 +88,12 @@ pub(super) fn conditions(
     facts: &Facts,
     privileges: &Privileges,
     options: &Options,
+    spins: bool,
     dma_error: Option<&std::io::Error>,
 ) -> Vec<Condition> {
     let measurement = Measurement {
         privileged: privileges.real_time.is_none(),
+        spins,
         memory_locked: privileges.memory.is_none(),
         dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
     };

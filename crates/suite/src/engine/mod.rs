@@ -94,7 +94,9 @@ pub fn run(
     let conditions = if described.origin == Origin::Simulated {
         vec![simulated()]
     } else {
-        let mut found = conditions(&facts, &privileges, options, dma_latency.as_ref().err());
+        let spins = prepared.iter().any(Prepared::spins);
+        let dma_error = dma_latency.as_ref().err();
+        let mut found = conditions(&facts, &privileges, options, spins, dma_error);
         found.extend(beside::condition(&FactsRoot::live().path("proc")));
         found
     };

@@ -128,6 +128,15 @@ impl Prepared {
         always.iter().copied().chain(values.needs()).collect()
     }
 
+    /// Whether a thread that measures keeps its CPU busy all the time.
+    pub(super) fn spins(&self) -> bool {
+        match &self.measures {
+            Measures::Probe(cell) => cell.entry.pace == Pace::BackToBack,
+            Measures::Cost(_) => true,
+            Measures::Later(_) => false,
+        }
+    }
+
     /// The record of the cell before it runs.
     pub(super) fn pending(&self, number: usize) -> Cell {
         let what = match &self.measures {

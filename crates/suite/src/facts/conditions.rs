@@ -15,6 +15,9 @@ use super::snapshot::Facts;
 pub struct Measurement {
     /// Whether the probe threads have a real-time policy.
     pub privileged: bool,
+    /// Whether a thread that measures keeps its CPU busy all the time, as throttling concerns
+    /// only those.
+    pub spins: bool,
     /// Whether the memory of the measuring process is locked.
     pub memory_locked: bool,
     /// Exit latency that `/dev/cpu_dma_latency` is held at, us; `None` if it is not held.
@@ -51,17 +54,17 @@ const RULES: &[(&str, Rule)] = &[
     ("virtual-machine", virtual_machine),
     ("container", container),
     ("memory-not-locked", memory_not_locked),
-    ("rt-throttling", rt_throttling),
-    ("fair-server", fair_server),
-    ("rt-group-sched", rt_group_sched),
+    ("load-average", load_average),
     ("clock-source", clock_source),
     ("no-high-res-timers", no_high_res_timers),
     ("frequency-scaling", frequency_scaling),
     ("idle-states", idle_states),
-    ("idle-poll", idle_poll),
     ("debug-kernel", debug_kernel),
     ("tracing", tracing),
-    ("load-average", load_average),
+    ("rt-group-sched", rt_group_sched),
+    ("rt-throttling", rt_throttling),
+    ("fair-server", fair_server),
+    ("idle-poll", idle_poll),
     ("swap-used", swap_used),
     ("smt", smt),
     ("offline-cpus", offline_cpus),
@@ -100,15 +103,39 @@ pub fn virtual_board(board: &VirtualBoard) -> Condition {
     Condition { id: "counted-instructions".to_owned(), text }
 }
 
-/// Judges the facts. An unknown fact yields no condition.
+/// Judges the facts. An unknown fact yields no condition. What concerns only threads that spin
+/// is one short condition, the last, if none does.
 #[must_use]
 pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
-    RULES
-        .iter()
-        .filter_map(|(id, rule)| {
-            Some(Condition { id: (*id).to_owned(), text: rule(facts, measurement)? })
-        })
-        .collect()
+    let found = RULES.iter().filter_map(|(id, rule)| {
+        Some(Condition { id: (*id).to_owned(), text: rule(facts, measurement)? })
+    });
+    let mut found: Vec<Condition> = found.collect();
+    if !measurement.spins {
+        let spinning =
+            found.extract_if(.., |condition| SPINNING.iter().any(|(id, _)| *id == condition.id));
+        let ids: Vec<String> = spinning.map(|condition| condition.id).collect();
+        found.extend(not_spinning(&ids));
+    }
+    found
+}
+
+/// Conditions that delay only threads that spin, in a few words with the remedy.
+const SPINNING: [(&str, &str); 2] = [
+    ("rt-throttling", "RT throttling (sysctl kernel.sched_rt_runtime_us=-1 turns it off)"),
+    ("fair-server", "the fair server (debugfs: 0 in sched/fair_server/cpu*/runtime turns it off)"),
+];
+
+fn not_spinning(ids: &[String]) -> Option<Condition> {
+    let words = SPINNING.iter().filter(|(id, _)| ids.iter().any(|found| found == id));
+    let words: Vec<&str> = words.map(|(_, words)| *words).collect();
+    (!words.is_empty()).then(|| Condition {
+        id: "spinning-threads".to_owned(),
+        text: format!(
+            "RT threads that spin are stopped at times by {}; no thread that measures here spins",
+            words.join(" and ")
+        ),
+    })
 }
 
 fn unprivileged(_: &Facts, measurement: &Measurement) -> Option<String> {

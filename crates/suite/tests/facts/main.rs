@@ -14,7 +14,7 @@ use punctual_suite::facts::{
 
 /// A measurement that is set up as it should be.
 const GOOD: Measurement =
-    Measurement { privileged: true, memory_locked: true, dma_latency_us: Some(0) };
+    Measurement { privileged: true, spins: true, memory_locked: true, dma_latency_us: Some(0) };
 
 fn ids(facts: &Facts, measurement: &Measurement) -> Vec<String> {
     let found = conditions(facts, measurement).into_iter();
@@ -53,8 +53,12 @@ fn firecracker_guest() {
     assert_eq!(facts.kernel.config_sha256, None);
     assert_eq!(
         ids(&facts, &GOOD),
-        ["virtual-machine", "rt-throttling", "fair-server", "rt-group-sched"]
+        ["virtual-machine", "rt-group-sched", "rt-throttling", "fair-server"]
     );
+    let waits = Measurement { spins: false, ..GOOD };
+    assert_eq!(ids(&facts, &waits), ["virtual-machine", "rt-group-sched", "spinning-threads"]);
+    let said = text(&facts, &waits, "spinning-threads");
+    assert!(said.contains("kernel.sched_rt_runtime_us=-1") && said.contains("fair_server"));
 }
 
 #[test]
@@ -107,15 +111,16 @@ fn raspberry_pi() {
     assert_eq!(facts.limits.rt_priority.as_deref(), Some("95"));
     assert_eq!(facts.limits.cap_sys_nice, Some(false));
     assert!(!facts.is_virtual());
-    let user = Measurement { privileged: false, memory_locked: false, dma_latency_us: None };
+    let user =
+        Measurement { privileged: false, spins: true, memory_locked: false, dma_latency_us: None };
     assert_eq!(
         ids(&facts, &user),
         [
             "unprivileged",
             "memory-not-locked",
-            "rt-throttling",
-            "frequency-scaling",
             "load-average",
+            "frequency-scaling",
+            "rt-throttling",
             "swap-used",
             "nohz-full-ignored",
         ]
@@ -142,12 +147,12 @@ fn desktop_without_smt() {
     assert_eq!(
         ids(&facts, &free),
         [
-            "fair-server",
             "clock-source",
             "frequency-scaling",
             "idle-states",
             "debug-kernel",
             "tracing",
+            "fair-server",
             "offline-cpus",
             "tainted",
         ]
