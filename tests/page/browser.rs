@@ -36,6 +36,8 @@ pub struct Sheet {
     pub content_width: u32,
     pub height: u32,
     pub figures: Vec<Area>,
+    /// Tables of which a part is out of sight, by their first words.
+    pub hidden: Vec<String>,
 }
 
 impl<'a> Browser<'a> {
@@ -91,8 +93,11 @@ impl<'a> Browser<'a> {
                  const {{x, y, width, height}} = figure.getBoundingClientRect();\
                  return {{x, y, width, height}};\
                }});\
+               const tables = [...page.querySelectorAll('.scroll')];\
+               const hidden = tables.filter(table => table.scrollWidth > table.clientWidth)\
+                 .map(table => table.textContent.slice(0, 80));\
                told.textContent = JSON.stringify(\
-                 {{width: root.scrollWidth, height: root.scrollHeight, areas}});\
+                 {{width: root.scrollWidth, height: root.scrollHeight, areas, hidden}});\
              }}</script>"
         );
         fs::write(&frame, text).unwrap();
@@ -121,6 +126,7 @@ impl<'a> Browser<'a> {
             width,
             content_width: number(&told["width"]),
             height: number(&told["height"]),
+            hidden: told["hidden"].as_array().unwrap().iter().map(ToString::to_string).collect(),
             figures: told["areas"].as_array().unwrap().iter().map(area).collect(),
         }
     }

@@ -110,6 +110,10 @@ fn every_figure_is_drawn_narrow_and_wide_light_and_dark() {
     // A page that is too wide, with an empty figure.
     let bad = place.path.join("bad.html");
     fs::write(&bad, "<figure></figure><div style=\"width:600px\">x</div>").unwrap();
+    let wide = place.path.join("wide.html");
+    fs::write(&wide, "<div class=scroll style=overflow-x:auto><p style=width:2000px>x</div>")
+        .unwrap();
+    assert_eq!(browser.measure(&wide, WIDE).hidden.len(), 1);
     let sheet = browser.measure(&bad, NARROW);
     assert!(sheet.content_width > NARROW, "{sheet:?}");
     let empty = browser.draw(&bad, &sheet, false).look(&sheet.figures[0]);
@@ -119,6 +123,9 @@ fn every_figure_is_drawn_narrow_and_wide_light_and_dark() {
         for width in [NARROW, WIDE] {
             let sheet = browser.measure(page, width);
             assert_eq!(sheet.content_width, width, "nothing to be scrolled sideways");
+            if width == WIDE {
+                assert_eq!(sheet.hidden, Vec::<String>::new(), "no column is out of sight");
+            }
             let mut grounds = Vec::new();
             for dark in [false, true] {
                 let picture = browser.draw(page, &sheet, dark);
