@@ -145,7 +145,7 @@ const READ: &[(&str, Spoil)] = &[
         run["conditions"] = (0..SIZE / 40).map(of).collect();
     }),
     ("facts without end", |run, _| {
-        run["facts"]["cpu"] = Value::Array(vec![json!(0); SIZE / 4]);
+        run["facts"]["cpu"] = Value::Array(vec![json!(0); SIZE / 8]);
     }),
     ("reasons, counters and series of many cells", |run, _| {
         cells(run, 1_000, |number, cell| {

@@ -16,8 +16,8 @@ pub const MAX_SERIES: u32 = 16;
 
 /// The most series, over all threads of all cells, that records may name in addition to the
 /// threads of `run.json`, which come there when a cell has ended: those of a cell of 4,096
-/// threads that was cut short.
-const MAX_UNLISTED: usize = 1 << 16;
+/// threads with four series that was cut short.
+const MAX_UNLISTED: usize = 1 << 14;
 
 /// The most bins that the missed releases of cells without a histogram of them may be expanded
 /// into, beyond [`FREE_STEPS`] for each late sample: 12,000 stalls of 1 s at 10 kHz.
@@ -26,11 +26,11 @@ const MAX_STEPS: u64 = 1 << 24;
 /// As many bins per late sample as are not counted.
 const FREE_STEPS: u64 = 16;
 
-/// The largest `run.json` that is read, bytes: 4,096 threads in 12 cells take as much.
+/// The largest `run.json` that is read, bytes.
 pub const MAX_RUN_JSON: u64 = 64 << 20;
 
-/// The most values in a `run.json`.
-const MAX_VALUES: usize = 4_000_000;
+/// The most values in a `run.json`: ten cells of 4,096 threads have as many.
+const MAX_VALUES: usize = 2_000_000;
 
 /// The largest file of a cell that is read, bytes: a month of eight threads takes as much.
 pub const MAX_CELL_FILE: u64 = 1 << 30;
@@ -131,10 +131,10 @@ mod tests {
         let threads =
             || CellData { threads: vec![ThreadData::default(); 4_096], ..CellData::default() };
         let admitted = (0..100).take_while(|_| budget.admit(&cell, &mut threads()).is_none());
-        assert_eq!(admitted.count(), 16);
+        assert_eq!(admitted.count(), 4);
         let mut data = threads();
         let said = budget.admit(&cell, &mut data).unwrap();
-        assert!(said.contains("65,536 series") && data.threads.is_empty(), "{said}");
+        assert!(said.contains("16,384 series") && data.threads.is_empty(), "{said}");
         // Those that run.json lists are in proportion to it.
         let mut listed = cell;
         listed.latency_mut().unwrap().threads = vec![Thread::default(); 4_096];
