@@ -22,7 +22,7 @@ ALONE := $(filter-out $(ANYTIME),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo qemu build guests dist test check msrv unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
+.PHONY: run demo qemu tools build guests dist test check msrv unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -37,12 +37,16 @@ qemu:
 	then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends qemu-system-x86 >/dev/null; \
 	else echo "install QEMU first (on Debian: sudo apt-get install --no-install-recommends qemu-system-x86)"; exit 1; fi
 
-build:
+# A C toolchain that links, and Rust that is new enough: else says what to install.
+tools:
+	@./packaging/check-tools
+
+build: tools
 	$(STATIC) cargo build --release --target $(TARGET) -p punctual
 
 # The binaries for virtual boards of other architectures, together with that of this one.
 # If rustup cannot have their target, what needs them says so.
-guests:
+guests: tools
 	if rustup target add $(GUESTS) >/dev/null 2>&1; then targets="$(TARGET) $(GUESTS)"; \
 	else targets=$(TARGET); fi; $(STATIC) $(STAGE) release \
 	cargo build --release $$(printf ' --target %s' $$targets) -p punctual
@@ -54,7 +58,7 @@ dist: guests
 # tested that minds no neighbour.
 test:
 	rm -f target/stages
-	$(MAKE) deps
+	$(MAKE) deps tools
 	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
 	$(MAKE) --jobs=1 $(ALONE:%=test-%)
 
