@@ -1,4 +1,6 @@
-//! What the project depends on, held against deny.toml.
+//! What the project depends on, held against deny.toml, and the licences that go with the binary.
+
+mod third_party;
 
 use std::collections::BTreeSet;
 use std::fs;
