@@ -11,7 +11,7 @@ use crate::data::primaries;
 
 /// The columns of a timeline: equal numbers of seconds, in order.
 #[derive(Debug, Clone)]
-pub struct Columns {
+pub struct TimeColumns {
     /// Seconds in one column.
     pub seconds: u64,
     /// All columns; those without a sample are empty.
@@ -26,7 +26,7 @@ pub struct Column {
     counts: BTreeMap<CoarseBin, u64>,
 }
 
-impl Columns {
+impl TimeColumns {
     /// Sums the blocks of all threads up to at most `most` columns for `length`
     /// seconds. Extremes are kept, not averaged.
     pub fn of(data: &CellData, length: u64, most: u64) -> Self {
@@ -128,7 +128,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_maximum_is_lost(values in prop::collection::vec((0_u64..86_400, -100_i64..1_000_000_000), 1..200)) {
-            let columns = Columns::of(&data(&values), 86_400, 870);
+            let columns = TimeColumns::of(&data(&values), 86_400, 870);
             prop_assert!(columns.list.len() <= 870);
             for (second, value) in &values {
                 let column = &columns.list[usize::try_from(second / columns.seconds).unwrap()];

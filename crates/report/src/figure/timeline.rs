@@ -4,7 +4,7 @@
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
 use super::deadline::{colour, deadline, deadline_label, missed};
-use super::density::Columns;
+use super::density::TimeColumns;
 use super::drawing::{Drawing, Image, Label, Pen, Point};
 use super::entry::{Entry, Material, Place};
 use super::frame::{BELOW, DEADLINE, Frame, LEFT, LINE, Lines, Ticks, count_label, spaced};
@@ -20,7 +20,7 @@ use crate::describe::worst_samples;
 use crate::subject::Subject;
 use crate::words;
 
-/// Columns of the image: as many as the figure is wide, so none is lost when it is
+/// TimeColumns of the image: as many as the figure is wide, so none is lost when it is
 /// drawn.
 const COLUMNS: u64 = 600;
 const ROWS: usize = 200;
@@ -43,7 +43,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     }
     let frame = Frame::standard(220.0, &Lines::default());
     let axis = range.axis(frame.bottom, frame.top);
-    let columns = Columns::of(data, cell.duration_ns.div_ceil(SECOND_NS), COLUMNS);
+    let columns = TimeColumns::of(data, cell.duration_ns.div_ceil(SECOND_NS), COLUMNS);
     let length = columns.seconds * columns.list.len() as u64;
     let time = Scale::exact(0.0, length as f64, frame.left, frame.right);
     let mut drawing = Drawing::default();
@@ -105,7 +105,7 @@ fn point(colour: Colour) -> Pen {
 }
 
 /// The maximum of every column as steps, with a gap wherever there is no sample.
-fn maxima(columns: &Columns, axis: &Axis, time: &Scale) -> Vec<Vec<Point>> {
+fn maxima(columns: &TimeColumns, axis: &Axis, time: &Scale) -> Vec<Vec<Point>> {
     let mut lines: Vec<Vec<Point>> = Vec::new();
     let mut drawing = false;
     let mut x = 0;
