@@ -9,6 +9,7 @@
 mod assemble;
 mod behind;
 mod bounds;
+mod by_blocks;
 mod median;
 mod pauses;
 mod quantile;
@@ -21,6 +22,7 @@ pub use bounds::{
     ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
     exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
+pub use by_blocks::{measured_by_blocks, missed_by_late};
 pub use median::Median;
 pub use pauses::{Pace, Pauses};
 pub use quantile::{Distribution, Quantile};

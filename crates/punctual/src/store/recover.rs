@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::block::{BLOCK_NS, Late};
-use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
+use punctual_core::block::BLOCK_NS;
+use punctual_core::run::{CellData, LoadedRun, ThreadData};
 use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
-use punctual_core::stats::{Behind, Limits, Measured, Recorded, assemble, clusters};
+use punctual_core::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
 use punctual_core::verdict::{Rule, judge_cell, judge_threads};
 
 /// Rebuilds the cells that were under way, and judges the run by the result.
@@ -41,7 +41,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
     let limits = Limits::of_deadline(rule.deadline_ns);
     let mut later = Vec::new();
     for (number, thread) in data.threads.iter_mut().enumerate() {
-        let missed = rebuild_missed(thread.series_mut(0), cell.interval_ns(), &limits);
+        let missed = missed_by_late(thread.series_mut(0), cell.interval_ns(), &limits);
         if missed.is_none() {
             cell.conditions.push(late_incomplete(number));
         }
@@ -51,7 +51,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
         let measured =
             data.threads.iter().zip(&later).enumerate().map(|(number, (data, later))| {
                 let thread = latency.threads.get(number).cloned();
-                measured(thread.unwrap_or_else(|| unknown(number)), data, *later)
+                measured_by_blocks(thread.unwrap_or_else(|| unknown(number)), data, *later)
             });
         let measured = measured.collect();
         assemble(latency, measured);
@@ -70,33 +70,6 @@ fn unknown(number: usize) -> Thread {
     Thread { thread: u32::try_from(number).unwrap_or(u32::MAX), ..Thread::default() }
 }
 
-fn measured(thread: Thread, data: &ThreadData, later: u64) -> Measured<'_> {
-    let primary = data.primary();
-    Measured {
-        thread,
-        series: data.series.iter().map(Recorded::of).collect(),
-        exceedances: primary.moments().exceeded.saturating_add(later),
-        clusters: clusters(&primary.blocks),
-    }
-}
-
-/// Adds to a series what its missed releases would have seen; returns how many of them were
-/// later than the deadline, or `None` if that is not known.
-fn rebuild_missed(
-    series: &mut SeriesData,
-    interval_ns: Option<u64>,
-    limits: &Limits,
-) -> Option<u64> {
-    let missed = series.moments().missed;
-    let Some(interval) = interval_ns else {
-        return (missed == 0).then_some(0);
-    };
-    let late = within_blocks(&series.late, missed)?;
-    let behind = Behind::from_late(late, interval, limits);
-    series.behind = Some(behind.counts.sparse());
-    Some(behind.exceeded)
-}
-
 fn late_incomplete(thread: usize) -> Condition {
     Condition {
         id: "late-incomplete".to_owned(),
@@ -105,18 +78,6 @@ fn late_incomplete(thread: usize) -> Condition {
              missed, and not as later than the deadline"
         ),
     }
-}
-
-/// The late samples that belong to finished blocks: those of the unfinished last second reach
-/// the disk before their block. `None` if some were lost.
-fn within_blocks(late: &[Late], missed: u64) -> Option<&[Late]> {
-    let mut sum = 0_u64;
-    let mut count = 0;
-    while sum < missed {
-        sum = sum.saturating_add(late.get(count)?.missed);
-        count += 1;
-    }
-    (sum == missed).then(|| &late[..count])
 }
 
 /// The load's work between its first and last recorded second. A part without such records is
@@ -164,27 +125,4 @@ fn part_work(mut part: LoadWork, ends: &Ends<'_>) -> Option<LoadWork> {
     }
     part.trouble = Some("cut short: counted from its first second to the last".to_owned());
     Some(part)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn late(missed: u64) -> Late {
-        Late { thread: 0, series: 0, at: 0, latency: 1_000_000 * missed, missed }
-    }
-
-    #[test]
-    fn late_samples_of_an_unfinished_second_do_not_count() {
-        let all = [late(3), late(4), late(5)];
-        assert_eq!(within_blocks(&all, 7), Some(&all[..2]));
-        assert_eq!(within_blocks(&all, 0), Some(&all[..0]));
-        assert_eq!(within_blocks(&all, 12), Some(&all[..]));
-    }
-
-    #[test]
-    fn lost_late_samples_are_not_made_up() {
-        assert_eq!(within_blocks(&[late(3), late(4)], 5), None);
-        assert_eq!(within_blocks(&[], 5), None);
-    }
 }

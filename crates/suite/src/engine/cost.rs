@@ -14,7 +14,7 @@ use punctual_sys::signal::Nudge;
 
 use super::api::ThreadProgress;
 use super::body::{Body, Times};
-use super::outcome::failed;
+use super::outcome::{STUCK, failed};
 use super::prepared::CostCell;
 use super::run_dir::CellFiles;
 use super::thread::{Effective, NudgeAtEnd};
@@ -128,6 +128,10 @@ impl Body for CostBody {
     }
 
     fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
+        if !self.handle.is_finished() {
+            failed(cell, format!("the operation {STUCK}"));
+            return Vec::new();
+        }
         let ended =
             self.handle.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
         match (ended, &mut cell.what) {

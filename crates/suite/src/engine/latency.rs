@@ -5,6 +5,7 @@ use std::io;
 use punctual_core::format::Record;
 use punctual_core::interval::{Actor, Interval};
 use punctual_core::plan::Plan;
+use punctual_core::run::CellData;
 use punctual_core::schema::Cell;
 use punctual_core::stats::Limits;
 use punctual_sys::clock::monotonic_ns;
@@ -39,6 +40,8 @@ pub(super) struct LatencyBody<'a> {
     go: Go,
     times: Times,
     begun: bool,
+    /// Limits of the primary series.
+    limits: Limits,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
     warmup_max_ns: Option<i64>,
 }
@@ -130,6 +133,7 @@ impl<'a> LatencyBody<'a> {
             go,
             times,
             begun: false,
+            limits: start.limits,
             warmup_max_ns: None,
         })
     }
@@ -286,9 +290,16 @@ impl Body for LatencyBody<'_> {
         if let Err(error) = last {
             outcome::failed(cell, error.to_string());
         }
+        let mut on_disk = CellData::default();
+        if ends.iter().any(|fate| fate.end().is_none()) {
+            // Without the file there is a condition that says so.
+            on_disk.read(&files.read_back().unwrap_or_default());
+        }
         let left = Left {
             probe: this.probe,
             ends,
+            on_disk,
+            limits: this.limits,
             by_session,
             tracks: this.collector.tracks,
             helpers: this.helpers,

@@ -34,6 +34,8 @@ pub(super) struct MainThread<'e, 'o> {
     cell: &'e mut Cell,
     times: Times,
     second: u64,
+    /// When the threads were first found told to end.
+    told: Option<u64>,
     first: Option<Ticks>,
     last: Option<Ticks>,
     /// CPU time of this process when the measurement began, and the instant, ns.
@@ -51,6 +53,10 @@ const WARM_UP_GRACE_NS: u64 = 5_000_000;
 /// ns.
 const WAKE_AGAIN_NS: u64 = 10_000_000;
 
+/// How long threads may take to end after they were told to, ns. One that takes longer is
+/// stuck, and is left alone with what its blocks say.
+const STUCK_NS: u64 = 10 * SECOND_NS;
+
 /// Seconds without anything new before the watchdog ends the cell.
 fn patience(pause_ns: u64) -> u64 {
     30 + pause_ns.saturating_mul(3) / SECOND_NS
@@ -65,9 +71,18 @@ impl<'e, 'o> MainThread<'e, 'o> {
         cell: &'e mut Cell,
         times: Times,
     ) -> Self {
-        let (first, last, own_first) = (None, None, None);
-        let (done_before, watch) = (Vec::new(), None);
-        Self { environment, cell, times, second: 0, first, last, own_first, done_before, watch }
+        Self {
+            environment,
+            cell,
+            times,
+            second: 0,
+            told: None,
+            first: None,
+            last: None,
+            own_first: None,
+            done_before: Vec::new(),
+            watch: None,
+        }
     }
 
     pub(super) fn until_the_end(
@@ -87,7 +102,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.last = self.first;
         self.own_first = own_cpu_time().ok().map(|used| (used, monotonic_ns()));
         let mut quiet = 0;
-        while !body.ended() {
+        while !body.ended() && !self.is_stuck(body) {
             if self.wait(body, load, &mut ended, self.next_visit()) {
                 continue;
             }
@@ -109,6 +124,15 @@ impl<'e, 'o> MainThread<'e, 'o> {
             self.cell.conditions.extend(watch.end());
         }
         ended
+    }
+
+    /// Whether the threads were told to end and had their time to do so.
+    fn is_stuck(&mut self, body: &dyn Body) -> bool {
+        if !body.is_stopping() {
+            return false;
+        }
+        let now = monotonic_ns();
+        now.saturating_sub(*self.told.get_or_insert(now)) >= STUCK_NS
     }
 
     fn collect(&mut self, body: &mut dyn Body, files: &mut CellFiles, ended: &mut Ended) -> bool {

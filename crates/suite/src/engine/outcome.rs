@@ -2,24 +2,29 @@
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::{SignedSparse, Sparse};
-use punctual_core::schema::{
-    Broke, Cell, CellState, Condition, Helper, LoadWork, Placement, Thread,
+use punctual_core::run::{CellData, ThreadData};
+use punctual_core::schema::{Broke, Cell, CellState, Condition, Helper, LoadWork, Thread};
+use punctual_core::stats::{
+    Behind, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
 };
-use punctual_core::stats::{Behind, Counts, Measured, Recorded, assemble};
 use punctual_core::units::human_ns;
 
 use super::collector::Track;
 use super::prepared::ProbeCell;
 use super::run_dir::{CellFiles, RunDir};
-use super::thread::ThreadEnd;
+use super::thread::Fate;
 use crate::recorder::Recording;
 use crate::registry::probe::{By, Closed};
 
 /// What the threads, the session and the collector leave behind.
 pub(super) struct Left<'a> {
     pub(super) probe: &'a ProbeCell,
-    /// Results of the threads that measured, then of the helpers; `None` for one that panicked.
-    pub(super) ends: Vec<Option<ThreadEnd>>,
+    /// How the threads that measured have ended, then the helpers.
+    pub(super) ends: Vec<Fate>,
+    /// What is on disk of the cell, for threads that left nothing else; empty without such.
+    pub(super) on_disk: CellData,
+    /// Limits of the primary series.
+    pub(super) limits: Limits,
     /// What the session recorded, by thread.
     pub(super) by_session: Vec<Vec<Recording>>,
     pub(super) tracks: Vec<Track>,
@@ -58,18 +63,27 @@ impl Left<'_> {
             .collect();
         let all = behinds(recordings, self.tracks, self.probe.threads.interval_ns);
         let records = all.iter().flat_map(records_of).collect();
+        let interval_ns = Some(self.probe.threads.interval_ns).filter(|interval| *interval > 0);
+        let mut on_disk = self.on_disk.threads;
+        on_disk.resize_with(ends.len(), ThreadData::default);
         let mut measured = Vec::new();
-        for (number, end) in (0..).zip(&ends) {
-            measured.extend(end.as_ref().map(|end| self.probe.measured(number, end, &all)));
+        for ((number, fate), on_disk) in (0..).zip(&ends).zip(&mut on_disk) {
+            measured.push(if fate.end().is_some() {
+                self.probe.measured(number, fate, &all)
+            } else {
+                let later = missed_by_late(on_disk.series_mut(0), interval_ns, &self.limits);
+                measured_by_blocks(self.probe.thread(number, fate), on_disk, later.unwrap_or(0))
+            });
         }
         let names = (0..ends.len()).map(|number| format!("thread {number}"));
         let names: Vec<_> = names.chain(self.helpers.iter().cloned()).collect();
-        let helpers = self.helpers.into_iter().zip(&helper_ends).map(|(name, end)| Helper {
-            name,
-            placement: end.as_ref().map_or_else(Placement::default, placement),
-        });
+        let helpers = self
+            .helpers
+            .into_iter()
+            .zip(&helper_ends)
+            .map(|(name, end)| Helper { name, placement: end.placement() });
         if let Some(latency) = cell.latency_mut() {
-            let of_threads = ends.iter().flatten().filter_map(|end| end.warmup_max_ns).max();
+            let of_threads = ends.iter().filter_map(|fate| fate.end()?.warmup_max_ns).max();
             latency.warmup_max_ns = of_threads.max(self.warmup_max_ns);
             latency.helpers = helpers.collect();
             assemble(latency, measured);
@@ -77,7 +91,7 @@ impl Left<'_> {
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
         for (name, end) in names.iter().zip(ends.iter().chain(&helper_ends)) {
-            note_thread(cell, name, end.as_ref());
+            note_thread(cell, name, end);
         }
         if all.iter().any(|one| one.recording.late_lost) {
             note(
@@ -96,10 +110,13 @@ impl Left<'_> {
 fn of_thread(
     probe: &ProbeCell,
     number: u32,
-    end: &mut Option<ThreadEnd>,
+    fate: &mut Fate,
     by_session: Vec<Recording>,
 ) -> Vec<(u32, u32, Recording)> {
-    let by_thread = end.as_mut().map(|end| std::mem::take(&mut end.recordings)).unwrap_or_default();
+    let by_thread = match fate {
+        Fate::Ended(end) => std::mem::take(&mut end.recordings),
+        Fate::Panicked | Fate::Stuck(_) => Vec::new(),
+    };
     let numbers = |side: By| {
         (0..).zip(probe.entry.by()).filter(move |(_, by)| *by == side).map(|(series, _)| series)
     };
@@ -151,18 +168,25 @@ fn records_of(one: &Found) -> Vec<Record> {
 }
 
 impl ProbeCell {
-    fn measured<'a>(&self, number: u32, end: &ThreadEnd, all: &'a [Found]) -> Measured<'a> {
+    /// A thread without its statistics.
+    fn thread(&self, number: u32, fate: &Fate) -> Thread {
+        let planned = self.threads.threads.iter().find(|plan| plan.number == number);
+        Thread {
+            thread: number,
+            placement: fate.placement(),
+            offset_ns: planned.map_or(0, |plan| plan.offset_ns),
+            ..Thread::default()
+        }
+    }
+
+    fn measured<'a>(&self, number: u32, fate: &Fate, all: &'a [Found]) -> Measured<'a> {
         let mut own: Vec<_> = all.iter().filter(|one| one.thread == number).collect();
         own.sort_by_key(|one| one.series);
         let primary = own.iter().find(|one| one.series == 0);
-        let planned = self.threads.threads.iter().find(|plan| plan.number == number);
         Measured {
             thread: Thread {
-                thread: number,
-                placement: placement(end),
-                offset_ns: planned.map_or(0, |plan| plan.offset_ns),
                 outliers_left_out: primary.map_or(0, |one| one.recording.left_out),
-                ..Thread::default()
+                ..self.thread(number, fate)
             },
             exceedances: primary
                 .map_or(0, |one| one.recording.moments.exceeded + one.behind_exceeded),
@@ -178,14 +202,6 @@ fn recorded(one: &Found) -> Recorded<'_> {
         counts: Counts::Fine(&one.samples),
         behind: Some(&one.behind),
         from_bins: one.recording.late_lost,
-    }
-}
-
-fn placement(end: &ThreadEnd) -> Placement {
-    Placement {
-        changed: end.after.as_ref().and_then(|after| end.before.change(after)),
-        page_faults: Some(end.page_faults),
-        ..end.before.placement()
     }
 }
 
@@ -251,9 +267,24 @@ pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
     cell.conditions.push(Condition { id: id.to_owned(), text });
 }
 
-fn note_thread(cell: &mut Cell, name: &str, end: Option<&ThreadEnd>) {
-    let Some(end) = end else {
-        return failed(cell, format!("{name} panicked at its end; its blocks are kept"));
+/// What is said of a thread that is left alone because nothing ends it.
+pub(super) const STUCK: &str = "did not end within 10 s after it was told to: something keeps it \
+from running (a debugger, the kernel, a task of higher priority)";
+
+fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
+    let end = match fate {
+        Fate::Ended(end) => end,
+        Fate::Panicked => {
+            return failed(cell, format!("{name} panicked at its end; its blocks are kept"));
+        }
+        Fate::Stuck(before) => {
+            let cpus = &before.affinity;
+            let text = format!(
+                "{name} (CPU {cpus}) {STUCK}; it counts up to its last block, and its last \
+                 stall is in no number"
+            );
+            return failed(cell, text);
+        }
     };
     if let Some(error) = &end.error {
         failed(cell, format!("{name}: {error}"));

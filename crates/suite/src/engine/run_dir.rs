@@ -2,7 +2,7 @@
 //! replaced atomically (write to a temporary file, fsync, rename).
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -300,6 +300,16 @@ impl CellFiles {
 
     fn fail(&mut self, error: &io::Error) {
         self.failed.get_or_insert(at(&self.path.join(layout::BLOCKS), error).to_string());
+    }
+
+    /// What was written so far: all records of the cell's blocks file.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub fn read_back(&mut self) -> io::Result<Vec<u8>> {
+        self.flush(SyncPolicy::Cell);
+        let mut bytes = Vec::new();
+        self.folder.file(layout::BLOCKS)?.read_to_end(&mut bytes).map(|_| bytes)
     }
 
     /// Why blocks could not be written, if they could not.

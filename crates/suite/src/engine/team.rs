@@ -9,7 +9,9 @@ use punctual_sys::sched::Policy;
 use punctual_sys::signal::Nudge;
 use punctual_sys::thread::wake;
 
-use super::thread::{Duty, Gate, Ready, SetupError, ThreadEnd, ThreadSetup, start};
+use super::thread::{
+    Duty, Effective, Fate, Gate, Prepared, Ready, SetupError, ThreadEnd, ThreadSetup, start,
+};
 use super::threads::{ThreadPlan, ThreadsPlan};
 use crate::recorder::Shared;
 use crate::registry::probe::Stop;
@@ -19,6 +21,8 @@ pub(super) struct Team {
     pub(super) gate: Arc<Gate>,
     pub(super) stop: Arc<Stop>,
     handles: Vec<JoinHandle<Option<ThreadEnd>>>,
+    /// What each thread started with.
+    before: Vec<Effective>,
     warm: Arc<[AtomicBool]>,
 }
 
@@ -83,13 +87,17 @@ impl Team {
             }
         }
         drop(sender);
-        let rings = gather(&ready, handles.len());
-        match (failed, rings) {
-            (None, Ok(rings)) => Ok((Self { gate, stop, handles, warm }, rings)),
-            (failed, rings) => {
+        let prepared = gather(&ready, handles.len());
+        match (failed, prepared) {
+            (None, Ok(prepared)) => {
+                let (rings, before) =
+                    prepared.into_iter().map(|one| (one.rings, one.before)).unzip();
+                Ok((Self { gate, stop, handles, before, warm }, rings))
+            }
+            (failed, prepared) => {
                 gate.open(None);
                 handles.into_iter().for_each(|handle| drop(handle.join()));
-                Err(failed.or(rings.err()).unwrap_or_default())
+                Err(failed.or(prepared.err()).unwrap_or_default())
             }
         }
     }
@@ -112,24 +120,33 @@ impl Team {
         late.map(|(handle, _)| wake(handle)).count() > 0
     }
 
-    pub(super) fn join(self) -> Vec<Option<ThreadEnd>> {
-        self.handles.into_iter().map(|handle| handle.join().ok().flatten()).collect()
+    /// How each thread has ended. One that has not is left alone: nothing can end it but the
+    /// end of the process.
+    pub(super) fn join(self) -> Vec<Fate> {
+        let all = self.handles.into_iter().zip(self.before);
+        let fate = |(handle, before): (JoinHandle<Option<ThreadEnd>>, Effective)| {
+            if !handle.is_finished() {
+                return Fate::Stuck(before);
+            }
+            handle.join().ok().flatten().map_or(Fate::Panicked, Fate::Ended)
+        };
+        all.map(fate).collect()
     }
 }
 
-fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Rings, String> {
-    let mut rings = Vec::with_capacity(count);
+fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<Prepared>, String> {
+    let mut all = Vec::with_capacity(count);
     for (index, result) in ready.iter().take(count) {
         match result {
-            Ok(of_thread) => rings.push((index, of_thread)),
+            Ok(prepared) => all.push((index, prepared)),
             Err(error) => return Err(explain(index, &error)),
         }
     }
-    if rings.len() < count {
+    if all.len() < count {
         return Err("a thread ended while it was prepared".to_owned());
     }
-    rings.sort_by_key(|(index, _)| *index);
-    Ok(rings.into_iter().map(|(_, of_thread)| of_thread).collect())
+    all.sort_by_key(|(index, _)| *index);
+    Ok(all.into_iter().map(|(_, prepared)| prepared).collect())
 }
 
 fn explain(number: usize, error: &SetupError) -> String {

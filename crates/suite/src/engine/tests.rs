@@ -100,6 +100,12 @@ impl Place {
     }
 }
 
+/// How long a cell was measured, s.
+fn lasted_s(cell: &Cell) -> u64 {
+    let [from, to] = [&cell.started, &cell.ended].map(|at| at.as_ref().unwrap().monotonic_ns);
+    (to - from) / 1_000_000_000
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
@@ -178,17 +184,36 @@ fn a_thread_that_fails_or_panics_ends_the_cell_and_what_was_found_is_kept() {
         ("helper-panic", "accompanies thread 1: it panicked: as it was told"),
     ] {
         let place = Place::new(trouble);
-        let from = std::time::Instant::now();
         let run = place.exercise_for(20_000_000_000, &[("trouble", trouble)]);
         let cell = &run.cells[0];
         assert_eq!((cell.state, cell.reason.as_deref()), (CellState::Failed, Some(reason)));
-        assert!(from.elapsed().as_secs() < 10, "the other threads were not told to end");
+        assert!(lasted_s(cell) < 10, "the other threads were not told to end");
         let latency = cell.latency().unwrap();
         assert_eq!(latency.threads.len(), 2);
         if trouble != "helper-panic" {
             assert!(latency.threads[0].stats.samples > 10, "{latency:?}");
         }
     }
+}
+
+#[test]
+fn a_thread_that_does_not_end_is_left_and_what_the_others_found_is_kept() {
+    let place = Place::new("stuck");
+    let run = place.exercise_for(3_600_000_000_000, &[("trouble", "stuck")]);
+    let cell = &run.cells[0];
+    assert!(lasted_s(cell) < 60, "it waited for the thread");
+    assert_eq!((run.state, cell.state), (RunState::Failed, CellState::Failed));
+    let reason = cell.reason.as_deref().unwrap();
+    assert!(reason.contains("thread 0 (CPU") && reason.contains("did not end"), "{reason}");
+    assert_ne!(run.verdict.outcome, punctual_core::schema::Outcome::Pass);
+    let [stuck, other] = &cell.latency().unwrap().threads[..] else { panic!("two threads") };
+    // Of a stuck thread every whole second that was published counts.
+    let blocks: Vec<_> = place.data(cell).threads.iter().map(|t| t.primary().moments()).collect();
+    assert!(blocks[0].count > 300, "{blocks:?}");
+    assert_eq!(stuck.stats.samples, blocks[0].count);
+    assert_eq!((stuck.stats.max, stuck.placement.policy.name()), (Some(100), "other"));
+    assert_eq!((other.stats.samples, other.stats.max), (blocks[1].count, Some(200)));
+    assert_eq!(fs::read_to_string(place.0.join("setting")).unwrap(), "0");
 }
 
 #[test]

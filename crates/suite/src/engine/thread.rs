@@ -124,8 +124,17 @@ impl Effective {
     }
 }
 
-/// The index of a thread and the rings of its series, sent once it is prepared.
-pub type Ready = (usize, Result<Vec<Arc<Shared>>, SetupError>);
+/// A thread that is prepared.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The rings of its series.
+    pub rings: Vec<Arc<Shared>>,
+    /// Scheduling and affinity that it starts with.
+    pub before: Effective,
+}
+
+/// The index of a thread and how its preparation ended.
+pub type Ready = (usize, Result<Prepared, SetupError>);
 
 /// How a thread is set up.
 pub struct ThreadSetup {
@@ -228,6 +237,48 @@ pub struct ThreadEnd {
     pub notes: Vec<Condition>,
 }
 
+/// How a thread was found at the end of its cell.
+#[derive(Debug)]
+pub enum Fate {
+    /// It ended by itself.
+    Ended(ThreadEnd),
+    /// It panicked at its very end.
+    Panicked,
+    /// It did not end although it was told to; what it started with.
+    Stuck(Effective),
+}
+
+impl Fate {
+    /// What it returned, if it did.
+    #[must_use]
+    pub fn end(&self) -> Option<&ThreadEnd> {
+        match self {
+            Self::Ended(end) => Some(end),
+            Self::Panicked | Self::Stuck(_) => None,
+        }
+    }
+
+    /// Its scheduling, CPUs and page faults, as far as they are known.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        match self {
+            Self::Ended(end) => end.placement(),
+            Self::Panicked => Placement::default(),
+            Self::Stuck(before) => before.placement(),
+        }
+    }
+}
+
+impl ThreadEnd {
+    fn placement(&self) -> Placement {
+        Placement {
+            changed: self.after.as_ref().and_then(|after| self.before.change(after)),
+            page_faults: Some(self.page_faults),
+            ..self.before.placement()
+        }
+    }
+}
+
 /// Starts a thread, which reports to `setup.ready` and waits at the gate.
 ///
 /// # Errors
@@ -264,8 +315,8 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
             return None;
         }
     };
-    let shared = tracks.iter().map(Recorder::shared).collect();
-    let _ = setup.ready.send((setup.index, Ok(shared)));
+    let rings = tracks.iter().map(Recorder::shared).collect();
+    let _ = setup.ready.send((setup.index, Ok(Prepared { rings, before: before.clone() })));
     let go = setup.gate.wait()?;
 
     let offset = setup.plan.offset_ns;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use punctual_core::schema::{Condition, Role, Unit};
 use punctual_sys::clock::monotonic_ns;
@@ -48,6 +49,7 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
                 Choice::of("error", "a thread ends with an error"),
                 Choice::of("panic", "a thread panics"),
                 Choice::of("helper-panic", "the helper panics"),
+                Choice::of("stuck", "a thread does not end when it is told to"),
                 Choice::of("prepare-panic", "a thread panics while it is prepared"),
                 Choice::of("helper-late", "the helper comes late to the measurement"),
             ]),
@@ -129,6 +131,7 @@ enum Trouble {
     Error,
     Panic,
     HelperPanic,
+    Stuck,
     PreparePanic,
     HelperLate,
 }
@@ -139,6 +142,7 @@ impl Trouble {
             "error" => Self::Error,
             "panic" => Self::Panic,
             "helper-panic" => Self::HelperPanic,
+            "stuck" => Self::Stuck,
             "prepare-panic" => Self::PreparePanic,
             "helper-late" => Self::HelperLate,
             _ => Self::None,
@@ -232,6 +236,11 @@ impl ProbeThread for Strokes {
                 match self.trouble {
                     Trouble::Error => return Err(io::Error::other("as it was told")),
                     Trouble::Panic => panic!("as it was told"),
+                    // After a block of a second, and for longer than it may take.
+                    Trouble::Stuck if self.strokes > 700 => {
+                        stop.set();
+                        std::thread::sleep(Duration::from_secs(3_600));
+                    }
                     _ => {}
                 }
             }
