@@ -17,7 +17,11 @@ pub const BLOCKS: &str = "blocks";
 /// The records written at a cell's end: histograms and the worst samples.
 pub const HISTOGRAMS: &str = "histograms";
 
-/// The files of a cell.
+/// The end of the kernel's trace, as text, if a sample exceeded the break value while tracing
+/// was on.
+pub const TRACE: &str = "trace.txt";
+
+/// The files of records of a cell.
 pub const CELL_FILES: [&str; 2] = [BLOCKS, HISTOGRAMS];
 
 /// The first of `parent/name`, `parent/name-2`, `parent/name-3` and so on that does not exist

@@ -11,6 +11,7 @@ mod journal;
 mod owner;
 mod restore;
 mod scratch;
+mod trace;
 
 pub use dma_latency::DmaLatency;
 pub use entry::CGROUP_PREFIX;
@@ -19,3 +20,4 @@ pub use journal::Journal;
 pub use restore::{RestoreReport, remove_abandoned, restore, restore_in};
 pub use scratch::SCRATCH_PREFIX;
 pub(crate) use scratch::remove_scratch;
+pub use trace::Trace;

@@ -65,7 +65,7 @@ pub(super) trait Body {
     fn so_far(&self) -> Vec<ThreadProgress>;
 
     /// Whether a sample was above the break value.
-    fn broken(&self) -> bool {
+    fn is_broken(&self) -> bool {
         false
     }
 

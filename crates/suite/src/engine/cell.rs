@@ -12,7 +12,7 @@ use super::cost::CostBody;
 use super::environment::Environment;
 use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
-use super::outcome::{failed, note, note_break, note_load, note_others, note_warm_up, write};
+use super::outcome::{failed, note, note_load, note_others, note_warm_up, write};
 use super::prepared::{Measures, Prepared};
 use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
@@ -101,7 +101,7 @@ fn measure(
     cell.cpu_utilisation = shares.map(|share| f64::from(share.busy) / 1e3);
     cell.cpu_own = own_cpus.map(|own| (own / cpus).min(1.0));
     cell.steal = shares.map(|share| f64::from(share.steal) / 1e3);
-    let broken = body.broken();
+    let broken = body.is_broken();
     cell.state =
         if ended.interrupted || broken { CellState::Interrupted } else { CellState::Complete };
     if ended.interrupted {
@@ -113,9 +113,6 @@ fn measure(
         failed(cell, reason);
     }
     let records = body.finish(&mut files, cell);
-    if broken && let Measures::Probe(probe) = &prepared.measures {
-        note_break(cell, probe.break_ns);
-    }
     for left in environment.journal.undo() {
         note(cell, "not-undone", left);
     }

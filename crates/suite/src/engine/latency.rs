@@ -1,9 +1,11 @@
 //! The body of a latency cell: a session, its threads, and the collector of what they record.
 
 use std::io;
+use std::sync::Arc;
 
 use punctual_core::format::Record;
 use punctual_core::interval::{Actor, Interval};
+use punctual_core::layout;
 use punctual_core::plan::Plan;
 use punctual_core::run::CellData;
 use punctual_core::schema::Cell;
@@ -20,9 +22,9 @@ use super::run_dir::CellFiles;
 use super::team::{Rings, Team, scheduling};
 use super::thread::{Duty, Go};
 use crate::facts::FactsRoot;
-use crate::knobs::Journal;
+use crate::knobs::{Journal, Trace};
 use crate::recorder::Recorder;
-use crate::registry::probe::{By, Drained, Intervals, Session, Stage, State};
+use crate::registry::probe::{By, Drained, Intervals, Session, Stage, State, Stop};
 
 /// A latency cell that is being measured.
 pub(super) struct LatencyBody<'a> {
@@ -42,6 +44,8 @@ pub(super) struct LatencyBody<'a> {
     begun: bool,
     /// Limits of the primary series.
     limits: Limits,
+    /// Why the trace cannot be stopped at a break.
+    trace_refused: Option<io::Error>,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
     warmup_max_ns: Option<i64>,
 }
@@ -95,7 +99,14 @@ impl<'a> LatencyBody<'a> {
             helpers.push(name);
             duties.push((plan.clone(), Duty::Helper(helper)));
         }
-        let (team, rings) = Team::start(duties, taken, &start.nudge)?;
+        let (trace, trace_refused) = match probe.break_ns {
+            i64::MAX => (None, None),
+            _ => match Trace::arm(&root, journal) {
+                Ok(trace) => (trace, None),
+                Err(error) => (None, Some(error)),
+            },
+        };
+        let (team, rings) = Team::start(duties, taken, Stop::with_trace(trace), &start.nudge)?;
         let by_session = probe.limits_of(By::Session, start.limits);
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {
@@ -134,6 +145,7 @@ impl<'a> LatencyBody<'a> {
             times,
             begun: false,
             limits: start.limits,
+            trace_refused,
             warmup_max_ns: None,
         })
     }
@@ -271,14 +283,15 @@ impl Body for LatencyBody<'_> {
         so_far.collect()
     }
 
-    fn broken(&self) -> bool {
-        self.team.stop.is_broken()
+    fn is_broken(&self) -> bool {
+        self.team.stop.broken().is_some()
     }
 
     fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
         let mut this = *self;
         let last = this.drain_session(u64::MAX);
         this.push_intervals(files);
+        let stop = Arc::clone(&this.team.stop);
         let ends = this.team.join();
         let by_session: Vec<Vec<_>> = this
             .tracks
@@ -306,6 +319,13 @@ impl Body for LatencyBody<'_> {
             closed,
             warmup_max_ns: this.warmup_max_ns,
         };
-        left.assemble(cell)
+        let records = left.assemble(cell);
+        if let Some(broken) = stop.broken() {
+            let saved = stop.trace().map(|trace| trace.save(&mut files.make_file(layout::TRACE)?));
+            let saved = saved.or(this.trace_refused.map(Err));
+            outcome::note_break(cell, this.probe.break_ns, this.go.epoch, &broken);
+            outcome::note_trace(cell, saved);
+        }
+        records
     }
 }

@@ -1,20 +1,24 @@
 //! Assembles what a latency cell found into its records and its part of `run.json`.
 
+use std::io;
+
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::{SignedSparse, Sparse};
+use punctual_core::layout;
 use punctual_core::run::{CellData, ThreadData};
 use punctual_core::schema::{Broke, Cell, CellState, Condition, Helper, LoadWork, Thread};
 use punctual_core::stats::{
     Behind, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
 };
 use punctual_core::units::human_ns;
+use punctual_sys::error;
 
 use super::collector::Track;
 use super::prepared::ProbeCell;
 use super::run_dir::{CellFiles, RunDir};
 use super::thread::Fate;
 use crate::recorder::Recording;
-use crate::registry::probe::{By, Closed};
+use crate::registry::probe::{Broken, By, Closed};
 
 /// What the threads, the session and the collector leave behind.
 pub(super) struct Left<'a> {
@@ -235,16 +239,17 @@ pub(super) fn failed(cell: &mut Cell, reason: String) {
     cell.reason = Some(reason);
 }
 
-/// Records the largest sample as the one that was above the break value.
-pub(super) fn note_break(cell: &mut Cell, limit_ns: i64) {
+/// Records the sample that was above the break value; `epoch_ns` is the cell's start.
+pub(super) fn note_break(cell: &mut Cell, limit_ns: i64, epoch_ns: u64, broken: &Broken) {
     let Some(latency) = cell.latency_mut() else { return };
-    let Some(thread) = latency.threads.iter().max_by_key(|thread| thread.stats.max) else { return };
-    latency.broke = thread.stats.max.map(|latency_ns| Broke {
+    let thread = broken.thread.unwrap_or_default();
+    let of_thread = latency.threads.iter().find(|one| one.thread == thread);
+    latency.broke = Some(Broke {
         limit_ns: limit_ns.unsigned_abs(),
-        latency_ns,
-        thread: thread.thread,
-        cpu: thread.placement.cpu,
-        at_ns: thread.max_at_ns,
+        latency_ns: broken.latency_ns,
+        thread,
+        cpu: of_thread.and_then(|one| one.placement.cpu),
+        at_ns: Some(broken.at_ns.saturating_sub(epoch_ns)),
     });
 }
 
@@ -259,6 +264,24 @@ pub(super) fn note_warm_up(cell: &mut Cell, deadline_ns: Option<u64>) {
             "warmup-later-than-deadline",
             format!("the warm-up had {max}, later than the deadline: no result contains it"),
         );
+    }
+}
+
+/// Says where the trace of a break is, or why it is not there.
+pub(super) fn note_trace(cell: &mut Cell, saved: Option<io::Result<()>>) {
+    let path = format!("{}/{}/{}", layout::CELLS, cell.dir, layout::TRACE);
+    match saved {
+        None => {}
+        Some(Ok(())) => note(
+            cell,
+            "trace-saved",
+            format!("tracing stopped at the break; its end is in {path} of the run directory"),
+        ),
+        Some(Err(error)) => note(
+            cell,
+            "trace-not-saved",
+            format!("the trace of the break is lost: {}", error::text(&error)),
+        ),
     }
 }
 

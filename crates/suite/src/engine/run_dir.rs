@@ -302,6 +302,14 @@ impl CellFiles {
         self.failed.get_or_insert(at(&self.path.join(layout::BLOCKS), error).to_string());
     }
 
+    /// Makes another file of the cell, which is written at its end.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn make_file(&self, name: &str) -> io::Result<File> {
+        self.folder.make_file(name).map_err(|error| at(&self.path.join(name), &error))
+    }
+
     /// What was written so far: all records of the cell's blocks file.
     ///
     /// # Errors

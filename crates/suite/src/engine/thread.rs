@@ -16,7 +16,7 @@ use punctual_sys::{memory, thread};
 
 use super::threads::ThreadPlan;
 use crate::recorder::{Recorder, Recording, Shared};
-use crate::registry::probe::{HelperThread, ProbeThread, Stop, Window};
+use crate::registry::probe::{HelperThread, ProbeThread, Stop, Window, thread_name};
 use punctual_core::stats::Limits;
 
 /// Stack of a probe thread. Kept small because locking memory faults all of it in.
@@ -285,7 +285,7 @@ impl ThreadEnd {
 /// The thread cannot be created.
 pub fn start(setup: ThreadSetup) -> io::Result<JoinHandle<Option<ThreadEnd>>> {
     let name = match &setup.duty {
-        Duty::Probe(..) => format!("probe-{}", setup.plan.number),
+        Duty::Probe(..) => thread_name(setup.plan.number),
         Duty::Helper(_) => format!("helper-{}", setup.plan.number),
     };
     Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {

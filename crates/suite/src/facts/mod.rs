@@ -30,6 +30,7 @@ pub use events::Watch;
 pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};
 pub use snapshot::Facts;
+pub use state::Activity;
 
 /// This program and how it was started. `sha256` is that of its executable, or empty if not known.
 #[must_use]

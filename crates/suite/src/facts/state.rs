@@ -123,13 +123,19 @@ pub struct Activity {
 }
 
 impl Activity {
+    /// Where tracefs is, below the root folder.
+    #[must_use]
+    pub fn tracing_folder(root: &FactsRoot) -> Option<&'static str> {
+        // The second one exists before Linux 4.1 and if only debugfs is mounted.
+        ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
+            .into_iter()
+            .find(|folder| root.exists(&format!("{folder}/current_tracer")))
+    }
+
     /// Reads `/proc` and tracefs.
     #[must_use]
     pub fn read(root: &FactsRoot) -> Self {
-        // The second one exists before Linux 4.1 and if only debugfs is mounted.
-        let tracing = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
-            .into_iter()
-            .find(|folder| root.exists(&format!("{folder}/current_tracer")));
+        let tracing = Self::tracing_folder(root);
         let trace = |name: &str| root.text(&format!("{}/{name}", tracing?));
         let watchdogs = ["nmi_watchdog", "soft_watchdog", "watchdog_cpumask"];
         Self {

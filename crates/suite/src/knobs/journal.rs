@@ -128,6 +128,18 @@ impl Journal {
         })
     }
 
+    /// Notes the value of a setting that is going to be changed where there is no time for the
+    /// journal.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the journal cannot be written.
+    pub fn will_change(&mut self, path: &Path) -> io::Result<()> {
+        let path = canonical(path)?;
+        let old = entry::setting_in_force(&path)
+            .map_err(|error| explained(&error, "cannot read the setting", &path))?;
+        self.add(Entry::Setting { path, old })
+    }
+
     /// Undoes everything, the latest change first, and returns one sentence for each failure.
     /// The file is removed if nothing failed; otherwise it stays for `punctual restore`.
     pub fn undo(&mut self) -> Vec<String> {

@@ -156,7 +156,7 @@ impl Spin<'_> {
                     self.recorder.record(now, gap, 0);
                     left -= 1;
                     if gap > self.break_ns {
-                        self.stop.set_broken();
+                        self.stop.set_broken(now, gap);
                         break;
                     }
                 }

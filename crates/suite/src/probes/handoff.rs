@@ -185,7 +185,7 @@ impl Waits {
             taken = posted;
             left -= 1;
             if latency > self.break_ns {
-                stop.set_broken();
+                stop.set_broken(now.saturating_add_signed(-latency), latency);
             }
             let last = left == 0 || stop.is_set();
             if last {

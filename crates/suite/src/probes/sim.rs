@@ -251,7 +251,7 @@ impl ProbeThread for Sim {
             recorder.record(now, latency, missed);
             left -= 1;
             if latency > self.break_ns {
-                stop.set_broken();
+                stop.set_broken(release, latency);
             }
         }
         Ok(())

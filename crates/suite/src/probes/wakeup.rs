@@ -173,7 +173,7 @@ impl Serve<'_> {
         let (latency, missed) = self.schedule.serve(now);
         self.recorder.record(now, latency, missed);
         if latency > self.break_ns {
-            self.stop.set_broken();
+            self.stop.set_broken(now.saturating_add_signed(-latency), latency);
         }
         missed
     }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(found.moments.count, 2);
         assert!(found.moments.max >= 50_000_000, "{found:?}");
         assert!(found.moments.missed >= 49, "{found:?}");
-        assert!(stop.is_broken(), "it is above the break value");
+        assert!(stop.broken().is_some(), "it is above the break value");
     }
 
     #[test]

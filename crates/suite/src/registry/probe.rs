@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::schema::{Condition, Role, Unit};
@@ -17,7 +18,7 @@ use super::param::{Default, Param};
 use super::threads::{PERIOD_PARAMS, THREAD_PARAMS};
 use super::values::Values;
 use crate::facts::FactsRoot;
-use crate::knobs::Journal;
+use crate::knobs::{Journal, Trace};
 use crate::recorder::Recorder;
 
 /// The registry entry of a probe. Lists, help, man page, parameter checks, the record and
@@ -338,16 +339,54 @@ pub struct Window {
     pub samples: u64,
 }
 
+/// The sample above the break value that ended a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken {
+    /// The thread that measured it; `None` for one that the engine did not start.
+    pub thread: Option<u32>,
+    /// The sample, ns.
+    pub latency_ns: i64,
+    /// When it was taken, ns of CLOCK_MONOTONIC.
+    pub at_ns: u64,
+}
+
 /// Tells the threads of a cell to end.
 #[derive(Debug, std::default::Default)]
 pub struct Stop {
     stop: AtomicBool,
-    broken: AtomicBool,
+    broken: OnceLock<Broken>,
+    /// The trace that a break stops.
+    trace: Option<Trace>,
     /// Start of the measurement, ns of CLOCK_MONOTONIC.
     begins: AtomicU64,
 }
 
+/// What the name of a thread that measures begins with; its number follows.
+const PROBE_PREFIX: &str = "probe-";
+
+/// The name of the thread that measures with this number.
+#[must_use]
+pub fn thread_name(number: u32) -> String {
+    format!("{PROBE_PREFIX}{number}")
+}
+
+fn own_number() -> Option<u32> {
+    std::thread::current().name()?.strip_prefix(PROBE_PREFIX)?.parse().ok()
+}
+
 impl Stop {
+    /// Stops this trace if a sample exceeds the break value.
+    #[must_use]
+    pub fn with_trace(trace: Option<Trace>) -> Self {
+        Self { trace, ..Self::default() }
+    }
+
+    /// The trace that a break has stopped or may stop.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
+    }
+
     /// Whether the cell is told to end.
     #[inline(always)]
     #[must_use]
@@ -373,19 +412,59 @@ impl Stop {
         self.begins.store(instant, Ordering::Relaxed);
     }
 
-    /// Ends the cell because a sample exceeded the break value, unless it was one of the
-    /// warm-up: look at [`Stop::is_set`].
+    /// Ends the cell because a sample of `latency_ns` that began at `from_ns` (its release,
+    /// CLOCK_MONOTONIC) exceeded the break value, and marks and stops the trace, if there is
+    /// one. One that began in the warm-up ends nothing: look at [`Stop::is_set`].
     #[cold]
-    pub fn set_broken(&self) {
-        if punctual_sys::clock::monotonic_ns() >= self.begins.load(Ordering::Relaxed) {
-            self.broken.store(true, Ordering::Relaxed);
-            self.set();
+    #[inline(never)]
+    pub fn set_broken(&self, from_ns: u64, latency_ns: i64) {
+        if from_ns < self.begins.load(Ordering::Relaxed) {
+            return;
         }
+        let broken = Broken {
+            thread: own_number(),
+            latency_ns,
+            at_ns: from_ns.saturating_add_signed(latency_ns),
+        };
+        // The first one is what is looked for.
+        if self.broken.set(broken).is_ok()
+            && let Some(trace) = &self.trace
+        {
+            let number = broken.thread.unwrap_or_default();
+            trace.stop(format_args!(
+                "punctual: thread {number}: latency {latency_ns} ns is above the break value"
+            ));
+        }
+        self.set();
     }
 
-    /// Whether a sample exceeded the break value.
+    /// The sample that exceeded the break value.
     #[must_use]
-    pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Relaxed)
+    pub fn broken(&self) -> Option<Broken> {
+        self.broken.get().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_that_began_in_the_warm_up_breaks_nothing_off() {
+        let stop = Stop::default();
+        stop.begin_at(1_000);
+        // Its thread came late to it, in the measurement.
+        stop.set_broken(999, 500);
+        assert!(!stop.is_set() && stop.broken().is_none());
+        stop.set_broken(1_000, 500);
+        stop.set_broken(1_200, 900);
+        let first = Broken { thread: None, latency_ns: 500, at_ns: 1_500 };
+        assert!(stop.is_set() && stop.broken() == Some(first));
+    }
+
+    #[test]
+    fn a_thread_that_measures_knows_its_number() {
+        let named = std::thread::Builder::new().name(thread_name(17)).spawn(own_number).unwrap();
+        assert_eq!(named.join().unwrap(), Some(17));
     }
 }
