@@ -136,6 +136,21 @@ impl Histogram {
         Sparse::of(self.iter())
     }
 
+    /// Removes all values in place, without allocating or freeing memory.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    /// Removes the `count` lowest values, or all if there are fewer.
+    pub fn remove_lowest(&mut self, count: u64) {
+        let mut left = count;
+        for n in self.counts.iter_mut() {
+            let removed = left.min(*n);
+            *n -= removed;
+            left -= removed;
+        }
+    }
+
     /// The number of values.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -194,8 +209,8 @@ impl SignedHistogram {
 
     /// Removes all values in place, without allocating or freeing memory.
     pub fn clear(&mut self) {
-        self.positive.counts.fill(0);
-        self.negative.counts.fill(0);
+        self.positive.clear();
+        self.negative.clear();
     }
 
     /// Counts one value.

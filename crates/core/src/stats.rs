@@ -17,7 +17,7 @@ mod special;
 mod summary;
 
 pub use assemble::{Measured, assemble};
-pub use behind::{Behind, Limits, behind_of};
+pub use behind::{Behind, Limits, Refused, behind_of};
 pub use bounds::{
     ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
     exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,

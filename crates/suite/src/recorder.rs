@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
-use punctual_core::stats::Limits;
+use punctual_core::stats::{Limits, Refused};
 
 use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
@@ -28,7 +28,8 @@ pub fn state_bytes() -> usize {
 /// Bytes of a recorder whose ring has room for `blocks` blocks.
 #[must_use]
 pub fn state_bytes_with(blocks: usize) -> usize {
-    let histograms = 2 * size_of::<u64>() * punctual_core::histogram::BINS;
+    // Samples of zero and above, those below, and late ones that the ring refused.
+    let histograms = 3 * size_of::<u64>() * punctual_core::histogram::BINS;
     let worst = WORST * size_of::<Outlier>();
     BlockRing::bytes(blocks)
         + LateRing::bytes(RING_LATE)
@@ -77,7 +78,8 @@ pub struct Recorder {
     above: Vec<Outlier>,
     above_left_out: u64,
     total: Moments,
-    late_lost: bool,
+    /// Late samples that the ring had no room for.
+    refused: Refused,
 }
 
 /// The results of a thread's recorder.
@@ -91,8 +93,8 @@ pub struct Recording {
     pub outliers: Vec<Outlier>,
     /// Number of samples above the threshold that did not fit.
     pub left_out: u64,
-    /// Whether the late ring overflowed; the corrected distribution then comes from the bins.
-    pub late_lost: bool,
+    /// Late samples that the ring had no room for.
+    pub refused: Refused,
 }
 
 impl Recorder {
@@ -132,7 +134,7 @@ impl Recorder {
             above: Vec::with_capacity(keeps),
             above_left_out: 0,
             total: Moments::EMPTY,
-            late_lost: false,
+            refused: Refused::default(),
         }
     }
 
@@ -157,7 +159,7 @@ impl Recorder {
         self.worst.clear();
         self.above.clear();
         self.above_left_out = 0;
-        self.late_lost = false;
+        self.refused.clear();
         self.epoch = epoch;
         self.block_start = epoch;
         self.block_end = epoch.saturating_add(BLOCK_NS);
@@ -250,7 +252,7 @@ impl Recorder {
     }
 
     fn find_usual(&mut self) {
-        let Limits { deadline, threshold } = self.limits;
+        let Limits { deadline, threshold, .. } = self.limits;
         let from = self.block.min.max(0);
         let to = self.block.max.min(self.worst.floor).min(deadline).min(threshold);
         self.usual_from = from.unsigned_abs();
@@ -298,7 +300,7 @@ impl Recorder {
         if self.shared.late.push(self.late_pushed, at, latency, missed) {
             self.late_pushed += 1;
         } else {
-            self.late_lost = true;
+            self.refused.add(latency, missed, &self.limits);
         }
     }
 
@@ -330,7 +332,7 @@ impl Recorder {
             histogram: self.histogram,
             outliers,
             left_out: self.above_left_out,
-            late_lost: self.late_lost,
+            refused: self.refused,
         }
     }
 }

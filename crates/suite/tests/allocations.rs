@@ -39,8 +39,9 @@ fn allocations(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     thread.prepare().unwrap();
     // Every cold path is taken: late samples, worst samples, samples above the threshold.
     let recorded = entry.by().filter(|by| *by == By::Thread);
-    let mut tracks: Vec<Recorder> =
-        recorded.map(|_| Recorder::new(Limits { deadline: 1, threshold: 1 })).collect();
+    let mut tracks: Vec<Recorder> = recorded
+        .map(|_| Recorder::new(Limits { deadline: 1, threshold: 1, ..Limits::NONE }))
+        .collect();
     let first = monotonic_ns() + 50_000_000;
     for track in &mut tracks {
         track.begin(first);
@@ -106,7 +107,7 @@ fn no_probe_allocates_between_samples() {
 /// Nothing between warm-up and measurement waits for the address space.
 #[test]
 fn the_end_of_the_warm_up_asks_for_no_memory() {
-    let mut recorder = Recorder::new(Limits { deadline: 1, threshold: 1 });
+    let mut recorder = Recorder::new(Limits { deadline: 1, threshold: 1, ..Limits::NONE });
     for sample in 0..1_000 {
         recorder.record(sample * 1_000, 7, 1);
     }

@@ -112,14 +112,27 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
 /// # Errors
 /// Those of sched_getattr(2).
 pub fn get() -> io::Result<(Policy, u32)> {
-    let attr = attributes()?;
+    get_of(0)
+}
+
+/// Policy and priority of a thread by its kernel ID, 0 for the calling one.
+///
+/// # Errors
+/// Those of sched_getattr(2), such as ESRCH for a thread that has ended.
+pub fn get_of(thread: i32) -> io::Result<(Policy, u32)> {
+    let attr = attributes_of(thread)?;
     Ok((Policy::from_number(attr.policy), attr.priority))
 }
 
 fn attributes() -> io::Result<SchedAttr> {
+    attributes_of(0)
+}
+
+fn attributes_of(thread: i32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; pid 0 is the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, ATTR_SIZE, 0) };
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attr, ATTR_SIZE, 0) };
     check(done).map(|_| attr)
 }
 
@@ -162,6 +175,8 @@ mod tests {
         assert_eq!(get().unwrap(), (Policy::Batch, 0));
         set(Policy::Other, 0).unwrap();
         assert_eq!(get().unwrap(), (Policy::Other, 0));
+        let [main, here] = [0, crate::thread::id()].map(get_of);
+        assert_eq!(main.unwrap(), here.unwrap());
         set_timer_slack(1).unwrap();
         assert_eq!(timer_slack(), Some(1));
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::block::Late;
-use crate::histogram::{Histogram, SignedSparse, Sparse};
+use crate::histogram::{Histogram, Sparse, bin_high};
 use crate::run::SeriesData;
 
 /// From what latency on a sample is one to count, and one to keep.
@@ -13,11 +13,13 @@ pub struct Limits {
     pub deadline: i64,
     /// Samples above this are all kept up to the recorder's cap, ns; `i64::MAX` for none.
     pub threshold: i64,
+    /// Time between two releases, ns; 0 if there is none, and then none can be missed.
+    pub interval: u64,
 }
 
 impl Limits {
-    /// Neither deadline nor threshold.
-    pub const NONE: Self = Self { deadline: i64::MAX, threshold: i64::MAX };
+    /// Neither deadline nor threshold, and no releases.
+    pub const NONE: Self = Self { deadline: i64::MAX, threshold: i64::MAX, interval: 0 };
 
     /// A deadline in ns, if there is one, and no threshold.
     #[must_use]
@@ -25,6 +27,43 @@ impl Limits {
         let deadline = deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX);
         Self { deadline, ..Self::NONE }
     }
+}
+
+/// Late samples for which there was no room one by one: their latencies in bins, and exactly
+/// how many releases they missed. It has a fixed size, and adding allocates nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    latencies: Histogram,
+    /// Releases that they missed.
+    pub missed: u64,
+    /// How many of those were later than the deadline.
+    pub exceeded: u64,
+}
+
+impl Refused {
+    /// Adds one late sample.
+    pub fn add(&mut self, latency: u64, missed: u64, limits: &Limits) {
+        self.latencies.record(latency);
+        self.missed = self.missed.saturating_add(missed);
+        let exceeded = exceeded(latency, missed, limits.interval, limits);
+        self.exceeded = self.exceeded.saturating_add(exceeded);
+    }
+
+    /// Removes all, without allocating or freeing memory.
+    pub fn clear(&mut self) {
+        self.latencies.clear();
+        (self.missed, self.exceeded) = (0, 0);
+    }
+}
+
+/// How many of the releases missed by a late start were later than the deadline.
+fn exceeded(latency: u64, missed: u64, interval: u64, limits: &Limits) -> u64 {
+    let deadline = limits.deadline.unsigned_abs();
+    if latency <= deadline || interval == 0 {
+        return 0;
+    }
+    // latency - j * interval > deadline for j from 1.
+    ((latency - deadline - 1) / interval).min(missed)
 }
 
 /// The releases that were missed after late samples.
@@ -40,7 +79,9 @@ impl Behind {
     /// Adds one late sample: `missed` releases, `interval` ns apart, after a start that was
     /// `latency` ns late. Without an interval no release can be missed.
     pub fn add(&mut self, latency: u64, missed: u64, interval: u64, limits: &Limits) {
-        self.add_several(latency, missed, interval, 1, limits);
+        self.counts.expand_late(latency, interval, missed, 1);
+        let exceeded = exceeded(latency, missed, interval, limits);
+        self.exceeded = self.exceeded.saturating_add(exceeded);
     }
 
     /// All of what is known one by one.
@@ -53,33 +94,17 @@ impl Behind {
         behind
     }
 
-    /// Made from a histogram because the late ring had been full: each bin counts
-    /// as its upper end, which is at most 0.8 % too much.
-    #[must_use]
-    pub fn from_bins(histogram: &SignedSparse, interval: u64, limits: &Limits) -> Self {
-        let mut behind = Self::default();
-        for bin in histogram.bins().filter(|bin| bin.high > 0) {
-            let latency = bin.high.unsigned_abs();
-            behind.add_several(latency, u64::MAX, interval, bin.count, limits);
+    /// Adds late samples that are known in bins only. Their numbers are exact; each bin counts
+    /// as its upper end, so that values are at most 0.8 % of the stall too high.
+    pub fn add_refused(&mut self, refused: &Refused, interval: u64) {
+        let mut counts = Histogram::new();
+        for (bin, times) in refused.latencies.iter() {
+            counts.expand_late(bin_high(bin), interval, u64::MAX, times);
         }
-        behind
-    }
-
-    fn add_several(
-        &mut self,
-        latency: u64,
-        missed: u64,
-        interval: u64,
-        times: u64,
-        limits: &Limits,
-    ) {
-        self.counts.expand_late(latency, interval, missed, times);
-        let deadline = limits.deadline.unsigned_abs();
-        if latency > deadline && interval > 0 {
-            // latency - j * interval > deadline for j from 1.
-            let each = ((latency - deadline - 1) / interval).min(missed);
-            self.exceeded = self.exceeded.saturating_add(each.saturating_mul(times));
-        }
+        // Rounding up a latency beyond a release adds that release, at the lowest value.
+        counts.remove_lowest(counts.total().saturating_sub(refused.missed));
+        self.counts.merge(&counts.sparse());
+        self.exceeded = self.exceeded.saturating_add(refused.exceeded);
     }
 }
 
@@ -100,7 +125,6 @@ pub fn behind_of(series: &SeriesData, interval_ns: Option<u64>) -> Option<Cow<'_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::SignedHistogram;
 
     const MS: u64 = 1_000_000;
 
@@ -119,15 +143,46 @@ mod tests {
         assert_eq!((behind.counts.total(), behind.exceeded), (99, 49), "no interval");
     }
 
+    fn refused(samples: &[(u64, u64)], interval: u64, deadline: i64) -> (Refused, Behind) {
+        let limits = Limits { interval, ..limits(deadline) };
+        let mut refused = Refused::default();
+        samples.iter().for_each(|(latency, missed)| refused.add(*latency, *missed, &limits));
+        let mut behind = Behind::default();
+        behind.add_refused(&refused, interval);
+        (refused, behind)
+    }
+
     #[test]
-    fn late_samples_and_bins_agree() {
+    fn what_the_ring_refused_counts_as_if_it_had_been_kept() {
         let late = Late { thread: 0, series: 0, at: 0, latency: 200, missed: 19 };
         let by_late = Behind::from_late(&[late, late], 10, &limits(100));
-        let mut histogram = SignedHistogram::new();
-        [200, 200, -300].into_iter().for_each(|value| histogram.record(value));
         // Bins below 256 ns are exact.
-        assert_eq!(Behind::from_bins(&histogram.sparse(), 10, &limits(100)), by_late);
+        let (_, behind) = refused(&[(200, 19), (200, 19)], 10, 100);
+        assert_eq!(behind, by_late);
         assert_eq!((by_late.counts.total(), by_late.exceeded), (38, 18));
+    }
+
+    #[test]
+    fn rounding_to_a_bin_makes_no_release_and_no_exceedance() {
+        // The bin of 100.001 us reaches beyond 100.3 us; that of 200.001 us beyond the deadline
+        // and one interval.
+        for (latency, missed, exceeded) in [(100_001, 1, 0), (200_001, 2, 1)] {
+            let times = 1_000_u16;
+            let (all, behind) =
+                refused(&vec![(latency, missed); usize::from(times)], 100_000, 99_900);
+            let times = u64::from(times);
+            assert_eq!((all.missed, behind.counts.total()), (missed * times, missed * times));
+            assert_eq!(behind.exceeded, exceeded * times, "{latency}");
+        }
+        // A window's end cuts off what a stall missed: of 10 possible releases 3.
+        assert_eq!(refused(&[(1_000_500, 3)], 100_000, i64::MAX).1.counts.total(), 3);
+    }
+
+    #[test]
+    fn refused_samples_are_cleared_in_place() {
+        let (mut all, _) = refused(&[(100_001, 1)], 100_000, 7);
+        all.clear();
+        assert_eq!(all, Refused::default());
     }
 
     #[test]

@@ -50,21 +50,26 @@ impl Track {
     }
 
     fn drain(&mut self, files: &mut CellFiles, interval_ns: u64) -> bool {
-        let mut any = false;
+        let mut blocks = Vec::new();
+        while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
+            blocks.push(block);
+        }
+        // After the blocks, so that every late sample of theirs is there, and on disk first:
+        // whoever reads a cell that was cut short needs them together.
+        let mut any = !blocks.is_empty();
         while let Some(late) = self.shared.late.take(self.late_taken, self.thread) {
             self.late_taken += 1;
             self.behind.add(late.latency, late.missed, interval_ns, &self.limits);
             files.push(&Record::Late(punctual_core::block::Late { series: self.series, ..late }));
             any = true;
         }
-        while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
+        for block in blocks {
             self.moments.merge(&block.moments);
             self.last = block.moments;
             self.seconds = block.index + 1;
             self.clusters += u64::from(block.moments.exceeded > 0);
             files
                 .push(&Record::Block(punctual_core::block::Block { series: self.series, ..block }));
-            any = true;
         }
         any
     }

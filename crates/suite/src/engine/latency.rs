@@ -199,6 +199,7 @@ impl ProbeCell {
     /// The series that one side records, by number, each with its limits. Only the primary
     /// series has limits.
     fn limits_of(&self, side: By, primary: Limits) -> Vec<(u32, Limits)> {
+        let primary = Limits { interval: self.threads.interval_ns, ..primary };
         let limits = |number| if number == 0 { primary } else { Limits::NONE };
         let all = (0..).zip(self.entry.by());
         all.filter(|(_, by)| *by == side).map(|(number, _)| (number, limits(number))).collect()
@@ -261,6 +262,7 @@ impl Body for LatencyBody<'_> {
     }
 
     fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool> {
+        self.team.look();
         let drained = self.drain_session(u64::MAX);
         let found = self.push_intervals(files);
         let collected = self.collector.drain(files);

@@ -18,7 +18,7 @@ use super::prepared::ProbeCell;
 use super::run_dir::{CellFiles, RunDir};
 use super::thread::Fate;
 use crate::recorder::Recording;
-use crate::registry::probe::{Broken, By, Closed};
+use crate::registry::probe::{Broken, By, Closed, Pace};
 
 /// What the threads, the session and the collector leave behind.
 pub(super) struct Left<'a> {
@@ -97,14 +97,20 @@ impl Left<'_> {
         for (name, end) in names.iter().zip(ends.iter().chain(&helper_ends)) {
             note_thread(cell, name, end);
         }
-        if all.iter().any(|one| one.recording.late_lost) {
+        let refused: u64 = all.iter().map(|one| one.recording.refused.missed).sum();
+        if refused > 0 {
             note(
                 cell,
                 "late-ring-full",
-                "more late samples in a second than are kept one by one: the corrected \
-                 distribution comes from the histogram's bins (within 0.8 %)"
-                    .to_owned(),
+                format!(
+                    "more late samples in a second than are kept one by one: {refused} missed \
+                     releases count in the corrected distribution with delays that are up to \
+                     0.8 % of their stall too long"
+                ),
             );
+        }
+        if self.probe.entry.pace == Pace::Periodic {
+            note_early(cell);
         }
         records
     }
@@ -129,7 +135,7 @@ fn of_thread(
     all.map(|(series, recording)| (number, series, recording)).collect()
 }
 
-/// The latencies of missed releases: as collected or, if the late ring overflowed, from the bins.
+/// The latencies of missed releases: as collected, and from bins what the late ring refused.
 fn behinds(
     recordings: Vec<Vec<(u32, u32, Recording)>>,
     mut tracks: Vec<Track>,
@@ -140,9 +146,7 @@ fn behinds(
         let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
         let (mut behind, clusters) = track.map_or_else(Default::default, |track| {
-            if recording.late_lost {
-                track.behind = Behind::from_bins(&samples, interval_ns, &track.limits);
-            }
+            track.behind.add_refused(&recording.refused, interval_ns);
             (std::mem::take(&mut track.behind), track.clusters)
         });
         if series != 0 {
@@ -205,7 +209,7 @@ fn recorded(one: &Found) -> Recorded<'_> {
         moments: one.recording.moments,
         counts: Counts::Fine(&one.samples),
         behind: Some(&one.behind),
-        from_bins: one.recording.late_lost,
+        from_bins: one.recording.refused.missed > 0,
     }
 }
 
@@ -323,11 +327,28 @@ fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
             format!("{name}: {faults} page faults while it measured: they are in its latencies"),
         );
     }
-    if let Some(change) = end.after.as_ref().and_then(|after| end.before.change(after)) {
+    if let Some(change) = end.change() {
         note(
             cell,
             "thread-changed",
             format!("{name}: {change} while it measured: its numbers mix both"),
+        );
+    }
+}
+
+/// A thread that waits for its release cannot start before it.
+fn note_early(cell: &mut Cell) {
+    let early: u64 = cell.threads().iter().map(|thread| thread.stats.early).sum();
+    if early > 0 {
+        let first = cell.latency().and_then(|latency| latency.stats.min).unwrap_or(0);
+        note(
+            cell,
+            "early-samples",
+            format!(
+                "{early} samples are before their release, by up to {}: the timer or the clock is \
+                 wrong, and latencies of this cell may be too small",
+                human_ns(first.saturating_neg())
+            ),
         );
     }
 }
@@ -367,4 +388,29 @@ fn load_trouble(work: &LoadWork) -> Option<String> {
     (work.idle_seconds > 0).then(|| {
         format!("load {}: it did no work in {} s of the measurement", work.load, work.idle_seconds)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::schema::{Latency, Stats, What};
+
+    #[test]
+    fn a_sample_before_its_release_is_a_condition() {
+        let cell = |early, min| {
+            let stats = Stats { early, min: Some(min), ..Stats::default() };
+            let threads = vec![Thread { stats: stats.clone(), ..Thread::default() }];
+            let what = What::Latency(Latency { stats, threads, ..Latency::default() });
+            let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
+            note_early(&mut cell);
+            cell.conditions
+        };
+        assert!(cell(0, 7).is_empty());
+        let [condition] = &cell(2, -9_890_000)[..] else { panic!("one condition") };
+        assert_eq!(condition.id, "early-samples");
+        assert!(
+            condition.text.contains("2 samples") && condition.text.contains("9.89"),
+            "{condition:?}"
+        );
+    }
 }

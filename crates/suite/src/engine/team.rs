@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-use punctual_sys::sched::Policy;
+use punctual_sys::sched::{self, Policy};
 use punctual_sys::signal::Nudge;
 use punctual_sys::thread::wake;
 
 use super::thread::{
-    Duty, Effective, Fate, Gate, Prepared, Ready, SetupError, ThreadEnd, ThreadSetup, start,
+    AtGate, Duty, Effective, Fate, Gate, Ready, SetupError, ThreadEnd, ThreadSetup, start,
 };
 use super::threads::{ThreadPlan, ThreadsPlan};
 use crate::recorder::Shared;
@@ -21,8 +21,10 @@ pub(super) struct Team {
     pub(super) gate: Arc<Gate>,
     pub(super) stop: Arc<Stop>,
     handles: Vec<JoinHandle<Option<ThreadEnd>>>,
-    /// What each thread started with.
-    before: Vec<Effective>,
+    /// What each thread started with, and its number.
+    before: Vec<(i32, Effective)>,
+    /// What else was seen of it, once a second.
+    meanwhile: Vec<Option<Effective>>,
     warm: Arc<[AtomicBool]>,
 }
 
@@ -92,8 +94,9 @@ impl Team {
         match (failed, prepared) {
             (None, Ok(prepared)) => {
                 let (rings, before) =
-                    prepared.into_iter().map(|one| (one.rings, one.before)).unzip();
-                Ok((Self { gate, stop, handles, before, warm }, rings))
+                    prepared.into_iter().map(|one| (one.rings, (one.id, one.before))).unzip();
+                let meanwhile = handles.iter().map(|_| None).collect();
+                Ok((Self { gate, stop, handles, before, meanwhile, warm }, rings))
             }
             (failed, prepared) => {
                 gate.open(None);
@@ -124,18 +127,35 @@ impl Team {
     /// How each thread has ended. One that has not is left alone: nothing can end it but the
     /// end of the process.
     pub(super) fn join(self) -> Vec<Fate> {
-        let all = self.handles.into_iter().zip(self.before);
-        let fate = |(handle, before): (JoinHandle<Option<ThreadEnd>>, Effective)| {
+        let all = self.handles.into_iter().zip(self.before).zip(self.meanwhile);
+        all.map(|((handle, (_, before)), meanwhile)| {
             if !handle.is_finished() {
                 return Fate::Stuck(before);
             }
-            handle.join().ok().flatten().map_or(Fate::Panicked, Fate::Ended)
-        };
-        all.map(fate).collect()
+            let end = handle.join().ok().flatten();
+            end.map_or(Fate::Panicked, |end| Fate::Ended(ThreadEnd { meanwhile, ..end }))
+        })
+        .collect()
+    }
+
+    /// Looks whether the threads still have their policy and priority: one that gets them back
+    /// does not know that it had lost them.
+    pub(super) fn look(&mut self) {
+        let all = self.handles.iter().zip(&self.before).zip(&mut self.meanwhile);
+        for ((handle, (id, before)), seen) in all {
+            if seen.is_some() || handle.is_finished() {
+                continue;
+            }
+            if let Ok((policy, priority)) = sched::get_of(*id)
+                && (policy, priority) != (before.policy, before.priority)
+            {
+                *seen = Some(Effective { policy, priority, ..before.clone() });
+            }
+        }
     }
 }
 
-fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<Prepared>, String> {
+fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<AtGate>, String> {
     let mut all = Vec::with_capacity(count);
     for (index, result) in ready.iter().take(count) {
         match result {

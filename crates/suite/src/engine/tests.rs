@@ -329,3 +329,27 @@ fn only_a_sample_of_the_measurement_breaks_it_off() {
         assert_eq!(run.verdict.outcome, Outcome::Break, "{probe}");
     }
 }
+
+#[test]
+fn a_session_may_record_the_primary_series() {
+    let place = Place::new("stamped");
+    let run = place.run(Subject::Probe("stamped".to_owned()), &[("policy", "other")]);
+    let cell = &run.cells[0];
+    assert_eq!(cell.state, CellState::Complete, "{cell:?}");
+    let latency = cell.latency().unwrap();
+    // What the thread recorded is neither in the warm-up's maximum nor in the statistics.
+    assert_eq!(latency.warmup_max_ns, Some(900));
+    assert_eq!((latency.stats.min, latency.stats.max), (Some(70), Some(70)));
+    assert_eq!(latency.stats.samples, cell.counters[0].total);
+    assert_eq!(latency.series[0].stats.max, Some(5_000));
+}
+
+#[test]
+fn a_policy_that_changed_for_a_while_is_a_condition() {
+    let place = Place::new("demoted");
+    let run = place.exercise_for(2_500_000_000, &[("trouble", "demoted")]);
+    let cell = &run.cells[0];
+    let changed = cell.conditions.iter().find(|note| note.id == "thread-changed");
+    let text = changed.map(|note| note.text.as_str()).unwrap_or_default();
+    assert!(text.contains("other 0 became batch 0 for a while"), "{:?}", cell.conditions);
+}

@@ -120,21 +120,31 @@ impl Effective {
         if self.affinity.to_string() != later.affinity.to_string() {
             changes.push(format!("CPUs {} became {}", self.affinity, later.affinity));
         }
+        // Real-time threads have no slack.
+        let real_time = self.policy.is_real_time() && later.policy.is_real_time();
+        if let (Some(from), Some(to)) = (self.timer_slack_ns, later.timer_slack_ns)
+            && from != to
+            && !real_time
+        {
+            changes.push(format!("timer slack {from} ns became {to} ns"));
+        }
         (!changes.is_empty()).then(|| changes.join("; "))
     }
 }
 
 /// A thread that is prepared.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct AtGate {
     /// The rings of its series.
     pub rings: Vec<Arc<Shared>>,
     /// Scheduling and affinity that it starts with.
     pub before: Effective,
+    /// The kernel's number of it.
+    pub id: i32,
 }
 
 /// The index of a thread and how its preparation ended.
-pub type Ready = (usize, Result<Prepared, SetupError>);
+pub type Ready = (usize, Result<AtGate, SetupError>);
 
 /// How a thread is set up.
 pub struct ThreadSetup {
@@ -227,6 +237,8 @@ pub struct ThreadEnd {
     pub before: Effective,
     /// The same at the end.
     pub after: Option<Effective>,
+    /// What else the main thread saw meanwhile.
+    pub meanwhile: Option<Effective>,
     /// Largest latency of the warm-up, ns.
     pub warmup_max_ns: Option<i64>,
     /// Page faults while it measured.
@@ -270,9 +282,20 @@ impl Fate {
 }
 
 impl ThreadEnd {
+    /// What had changed by the end or, if nothing had, in between; in words.
+    #[must_use]
+    pub fn change(&self) -> Option<String> {
+        let by_end = self.after.as_ref().and_then(|after| self.before.change(after));
+        let for_a_while = || {
+            let change = self.before.change(self.meanwhile.as_ref()?)?;
+            Some(format!("{change} for a while"))
+        };
+        by_end.or_else(for_a_while)
+    }
+
     fn placement(&self) -> Placement {
         Placement {
-            changed: self.after.as_ref().and_then(|after| self.before.change(after)),
+            changed: self.change(),
             page_faults: Some(self.page_faults),
             ..self.before.placement()
         }
@@ -316,7 +339,9 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
         }
     };
     let rings = tracks.iter().map(Recorder::shared).collect();
-    let _ = setup.ready.send((setup.index, Ok(Prepared { rings, before: before.clone() })));
+    let _ = setup
+        .ready
+        .send((setup.index, Ok(AtGate { rings, before: before.clone(), id: thread::id() })));
     let go = setup.gate.wait()?;
 
     let offset = setup.plan.offset_ns;
@@ -347,6 +372,7 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     Some(ThreadEnd {
         before,
         after: Effective::read().ok(),
+        meanwhile: None,
         warmup_max_ns,
         page_faults: (later.0 - faults.0) + (later.1 - faults.1),
         error,
@@ -401,5 +427,27 @@ fn recorded(policy: Policy) -> schema::Policy {
         "batch" => schema::Policy::Batch,
         "idle" => schema::Policy::Idle,
         _ => schema::Policy::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_while_it_measured_is_told() {
+        let before = Effective {
+            policy: Policy::Other,
+            priority: 0,
+            affinity: CpuSet::of(1),
+            timer_slack_ns: Some(1),
+        };
+        assert_eq!(before.change(&before.clone()), None);
+        let slack = Effective { timer_slack_ns: Some(50_000), ..before.clone() };
+        assert_eq!(before.change(&slack).as_deref(), Some("timer slack 1 ns became 50000 ns"));
+        let fifo = Effective { policy: Policy::Fifo, priority: 5, ..before.clone() };
+        let after = Effective { timer_slack_ns: Some(9), ..fifo.clone() };
+        assert_eq!(fifo.change(&after), None, "a real-time thread has none");
+        assert_eq!(before.change(&fifo).as_deref(), Some("other 0 became fifo 5"));
     }
 }

@@ -50,7 +50,7 @@ impl Trace {
     /// that was late. Errors are of no use there; the saved trace shows them.
     #[cold]
     pub fn stop(&self, mark: std::fmt::Arguments<'_>) {
-        let mut line = Line { bytes: [0; LONGEST_MARK], length: 0 };
+        let mut line = Mark { bytes: [0; LONGEST_MARK], length: 0 };
         let _ = line.write_fmt(mark);
         let _ = (&self.marker).write(&line.bytes[..line.length]);
         let _ = (&self.on).write(b"0");
@@ -71,12 +71,12 @@ impl Trace {
 }
 
 /// A line of bounded length, without a heap.
-struct Line {
+struct Mark {
     bytes: [u8; LONGEST_MARK],
     length: usize,
 }
 
-impl std::fmt::Write for Line {
+impl std::fmt::Write for Mark {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = &mut self.bytes[self.length..];
         let taken = text.len().min(room.len());

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use punctual_core::schema::{Condition, Role, Unit};
 use punctual_sys::clock::monotonic_ns;
+use punctual_sys::sched::{self, Policy};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use crate::recorder::Recorder;
@@ -49,6 +50,7 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
                 Choice::of("error", "a thread ends with an error"),
                 Choice::of("panic", "a thread panics"),
                 Choice::of("helper-panic", "the helper panics"),
+                Choice::of("demoted", "a thread has another policy for a while"),
                 Choice::of("stuck", "a thread does not end when it is told to"),
                 Choice::of("prepare-panic", "a thread panics while it is prepared"),
                 Choice::of("helper-late", "the helper comes late to the measurement"),
@@ -98,6 +100,72 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     state: State::There(open),
 };
 
+/// A probe whose primary series the session records: its thread only waits for the end.
+pub(super) const STAMPED: ProbeEntry = ProbeEntry {
+    name: "stamped",
+    summary: "samples that something else made; in tests only",
+    help: "Not in a build that anybody uses.",
+    params: &[],
+    overrides: &[("interval", "2ms")],
+    check: |_| Ok(()),
+    needs: &[],
+    device: None,
+    pace: Pace::Periodic,
+    primary: Primary {
+        name: "latency",
+        meaning: "a known value",
+        nouns: ("stamp", "stamps"),
+        by: By::Session,
+    },
+    series: &[SeriesEntry {
+        name: "waits",
+        meaning: "what the thread records, which is not judged",
+        role: Role::Aside,
+        unit: Unit::Ns,
+        by: By::Thread,
+    }],
+    counters: &[CounterEntry { name: "drains", meaning: "calls of drain", bad: false }],
+    state: State::There(|_, _| Ok(Box::new(Stamped { drains: 0 }))),
+};
+
+/// A stamp of the warm-up is worth more than one of the measurement.
+struct Stamped {
+    drains: u64,
+}
+
+impl Session for Stamped {
+    fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
+        Ok(Box::new(OneWait))
+    }
+
+    fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
+        let warm_up = out.until_ns != u64::MAX;
+        self.drains += u64::from(!warm_up);
+        let value = if warm_up { 900 } else { 70 };
+        for tracks in out.tracks.iter_mut() {
+            tracks[0].record(monotonic_ns(), value, 0);
+        }
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        Closed { counts: vec![self.drains], notes: Vec::new() }
+    }
+}
+
+/// Records one wait in each window, and ends with it.
+struct OneWait;
+
+impl ProbeThread for OneWait {
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        tracks[0].record(window.first, 5_000, 0);
+        while !stop.is_over(window) {
+            let _ = AbsoluteSleep.until(window.end)?;
+        }
+        Ok(())
+    }
+}
+
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     let setting = PathBuf::from(values.text("setting"));
     stage.journal.setting(&setting, "1").map_err(|error| error.to_string())?;
@@ -131,6 +199,7 @@ enum Trouble {
     Error,
     Panic,
     HelperPanic,
+    Demoted,
     Stuck,
     PreparePanic,
     HelperLate,
@@ -142,6 +211,7 @@ impl Trouble {
             "error" => Self::Error,
             "panic" => Self::Panic,
             "helper-panic" => Self::HelperPanic,
+            "demoted" => Self::Demoted,
             "stuck" => Self::Stuck,
             "prepare-panic" => Self::PreparePanic,
             "helper-late" => Self::HelperLate,
@@ -236,6 +306,12 @@ impl ProbeThread for Strokes {
                 match self.trouble {
                     Trouble::Error => return Err(io::Error::other("as it was told")),
                     Trouble::Panic => panic!("as it was told"),
+                    Trouble::Demoted if self.strokes == 200 => {
+                        sched::set(Policy::Batch, 0)?;
+                    }
+                    Trouble::Demoted if self.strokes == 900 => {
+                        sched::set(Policy::Other, 0)?;
+                    }
                     // After a block of a second, and for longer than it may take.
                     Trouble::Stuck if self.strokes > 700 => {
                         stop.set();

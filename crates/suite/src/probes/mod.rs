@@ -78,6 +78,8 @@ pub static PROBES: &[ProbeEntry] = &[
     ProbeEntry::planned("respond-net", None, "answers over the network, UDP or raw frames"),
     #[cfg(test)]
     exercise::ENTRY,
+    #[cfg(test)]
+    exercise::STAMPED,
 ];
 
 /// The probe of that name, planned ones included.

@@ -279,7 +279,7 @@ mod tests {
             root: &FactsRoot::live(),
         };
         let mut probe = open(&values, &mut stage).unwrap().thread(0).unwrap();
-        let mut recorder = Recorder::new(Limits { deadline: i64::MAX, threshold: i64::MIN });
+        let mut recorder = Recorder::new(Limits { threshold: i64::MIN, ..Limits::NONE });
         recorder.begin(SECOND_NS);
         let window = Window { first: SECOND_NS, end: u64::MAX, samples: count };
         probe.run(&window, std::slice::from_mut(&mut recorder), &Stop::default()).unwrap();
