@@ -21,7 +21,8 @@ pub fn table(run: &Run) -> Markup {
     let Some(Value::Object(found)) = run.facts.get("interrupts_during") else {
         return html! {};
     };
-    let mut rows: Vec<Row<'_>> = found.iter().map(|(name, counts)| Row::of(name, counts)).collect();
+    let mut rows: Vec<Source<'_>> =
+        found.iter().map(|(name, counts)| Source::of(name, counts)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.total));
     let cpus: BTreeSet<u64> =
         rows.iter().flat_map(|row| row.cpus.iter().map(|(n, _)| *n)).collect();
@@ -55,14 +56,14 @@ pub fn table(run: &Run) -> Markup {
     }
 }
 
-struct Row<'a> {
+struct Source<'a> {
     name: &'a str,
     description: &'a str,
     total: u64,
     cpus: Vec<(u64, u64)>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> Source<'a> {
     fn of(name: &'a str, counts: &'a Value) -> Self {
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         let cpus = counts.get("cpus").and_then(Value::as_object).into_iter().flatten();

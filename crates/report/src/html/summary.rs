@@ -9,13 +9,13 @@ use super::parts::{broken, class, is_late, maximum, mean_of, number, of};
 use crate::words;
 
 /// Which columns the table has: one in which every row has nothing to say is left out.
-struct Columns {
+struct Shown {
     run: bool,
     early: bool,
     corrected: bool,
 }
 
-impl Columns {
+impl Shown {
     fn of<'a>(run: bool, cells: impl Iterator<Item = &'a Latency>) -> Self {
         let (mut early, mut corrected) = (false, false);
         for latency in cells {
@@ -36,7 +36,7 @@ impl Columns {
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     let several = runs.len() > 1;
     let rows = ordered(runs);
-    let columns = Columns::of(several, rows.iter().filter_map(|(_, cell)| cell.latency()));
+    let columns = Shown::of(several, rows.iter().filter_map(|(_, cell)| cell.latency()));
     html! {
         @if !rows.is_empty() {
             section {
@@ -84,7 +84,7 @@ pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     order.into_iter().map(|(_, run, cell)| (run, cell)).collect()
 }
 
-fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Columns) -> Markup {
+fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Shown) -> Markup {
     let notes = notes(cell);
     let threads = &latency.threads;
     let late = |stats: &Stats| stats.max.is_some_and(|max| is_late(cell, max));
@@ -115,7 +115,7 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Col
 }
 
 /// A leg or an aside, below the series that is judged.
-fn series_row(series: &Series, columns: &Columns) -> Markup {
+fn series_row(series: &Series, columns: &Shown) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { (words::series_name(series)) }
@@ -127,7 +127,7 @@ fn series_row(series: &Series, columns: &Columns) -> Markup {
     }
 }
 
-fn thread_row(thread: &Thread, late: bool, columns: &Columns) -> Markup {
+fn thread_row(thread: &Thread, late: bool, columns: &Shown) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { "thread " (thread.thread) }
@@ -139,7 +139,7 @@ fn thread_row(thread: &Thread, late: bool, columns: &Columns) -> Markup {
     }
 }
 
-fn numbers(stats: &Stats, unit: Unit, late: bool, columns: &Columns) -> Markup {
+fn numbers(stats: &Stats, unit: Unit, late: bool, columns: &Shown) -> Markup {
     html! {
         @if stats.samples == 0 {
             td class="doubt" colspan="5" { "no samples" }
