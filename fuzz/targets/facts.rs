@@ -61,7 +61,12 @@ fn read(folder: &std::path::Path) {
     let _ = (facts.board(), facts.groups());
     let _ = conditions(
         &facts,
-        &Measurement { privileged: true, memory_locked: true, dma_latency_us: Some(0) },
+        &Measurement {
+            privileged: true,
+            memory_locked: true,
+            dma_latency_us: Some(0),
+            spins: true,
+        },
     );
     let interrupts = Interrupts::read(&root);
     let _ = Interrupts::default().until(&interrupts);
