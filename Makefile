@@ -22,7 +22,7 @@ ALONE := $(filter-out $(ANYTIME),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo qemu tools build guests dist test check msrv unit loom e2e deps fuzz clean $(PROGRAMS:%=test-%)
+.PHONY: run demo qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -80,7 +80,7 @@ msrv:
 # The tests of each crate, once. Those of the binary's programs are below (e2e).
 unit:
 	$(STAGE) unit-build cargo test --workspace --exclude punctual --no-run
-	$(STAGE) unit cargo test --workspace --exclude punctual
+	$(STAGE) unit cargo test --workspace --exclude punctual --no-fail-fast
 	$(STAGE) unit-binary cargo test -p punctual --bins
 
 # The rings between probe and collector, in every order of their loads and stores.
@@ -97,6 +97,12 @@ $(ALONE:%=test-%): THREADS := --test-threads=1
 $(PROGRAMS:%=test-%): test-%: guests
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	$(STAGE) $* cargo test -p punctual --test $* -- $(THREADS) --show-output
+
+# Faults in every system call of a run, and kills at random moments: many more than in
+# `make test`. docs/faults.txt is what it has printed.
+faults: guests
+	FAULTS=800 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test faults -- --show-output
+	KILLS=200 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test kills random -- --show-output
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

@@ -13,7 +13,10 @@ fuzz_target!(|bytes: &[u8]| {
             match decoder.take() {
                 Ok(Some(message)) => {
                     if let Message::Append(path, _) | Message::Whole(path, _) = &message {
-                        assert!(!path.starts_with('/') && path.split('/').all(|part| part != ".."), "{path}");
+                        assert!(
+                            !path.starts_with('/') && path.split('/').all(|part| part != ".."),
+                            "{path}"
+                        );
                     }
                     let mut again = Decoder::default();
                     again.push(&encode(&message));
