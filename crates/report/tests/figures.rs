@@ -239,8 +239,12 @@ fn red_is_what_missed_its_deadline() {
 
 #[test]
 fn an_idle_cell_has_no_strip_of_work() {
-    let idle = figures(&[one("wakeup", "none", 1, None)]);
-    let busy = figures(&[one("wakeup", "hackbench", 1, None)]);
+    let mut idle = one("wakeup", "none", 1, None);
+    let busy = one("wakeup", "hackbench", 1, None);
+    // Its record has the counter of the load all the same, at zero.
+    idle.cells[0].work =
+        busy.cells[0].work.iter().map(|(s, part, _)| (*s, *part, vec![0])).collect();
+    let (idle, busy) = (figures(&[idle]), figures(&[busy]));
     let strips = |figures: &[Figure]| of_class(&named(figures, "timeline").svg(), "work");
     assert_eq!((strips(&idle), strips(&busy)), (0, 1));
     assert!(named(&idle, "timeline").title.contains("idle"));
