@@ -12,9 +12,9 @@ use punctual_suite::remote::{Carrier, measure};
 const PLAN: &str = r#"
 name = "remote"
 warmup = "0s"
-deadline = "1us"
+deadline = "10s"
 [[cell]]
-probe = "sim"
+probe = "wakeup:policy=other"
 load = ["none"]
 duration = "1s"
 "#;

@@ -56,7 +56,7 @@ impl Trace {
         let _ = (&self.on).write(b"0");
     }
 
-    /// Writes the end of the trace, at most [`MOST_SAVED`] bytes and its head.
+    /// Writes the end of the trace, at most 16 MiB.
     ///
     /// # Errors
     /// The trace cannot be read, or the file cannot be written.
