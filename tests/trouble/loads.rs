@@ -149,7 +149,7 @@ fn a_command_is_judged_by_its_cpu_time_and_io() {
         let load = format!("cmd:{command}");
         let ended = place.words(&[JUDGED, &["-D", "8", "--load", &load]].concat()).with(status);
         if status == 3 {
-            ended.says(&["INCONCLUSIVE", "cmd did no work in 8.0 s of 8.0 s"]);
+            ended.says(&["INCONCLUSIVE", "cmd did no work in"]);
         }
     }
 }

@@ -33,7 +33,8 @@ fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {
         let count = if part.deaths == 1 { String::new() } else { grouped(part.deaths) + " " };
         faults.push(format!("died {count}{times}"));
     }
-    if part.gone_ns > GONE_LIMIT_NS {
+    // A cell can be too short for a second without a load.
+    if part.gone_ns > GONE_LIMIT_NS || part.gone_ns > measured_ns / 2 {
         faults.push(format!("was gone for {}", time(part.gone_ns)));
     }
     if part.idle_ns > measured_ns / IDLE_PARTS {
@@ -74,6 +75,13 @@ mod tests {
         ] {
             assert_eq!(said(part), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn a_load_that_was_never_there_does_not_hold_in_a_short_cell_either() {
+        let part = LoadWork { load: "copy".into(), gone_ns: SECOND_NS / 2, ..LoadWork::default() };
+        let short = Cell { duration_ns: SECOND_NS / 2, ..cell(part) };
+        assert_eq!(did_not_hold(&short).count(), 1);
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(super) fn confidence(c: f64) -> String {
 }
 
 /// How long a run must be for `k` late ones in total to leave an upper bound of at most
-/// `target`. Runs cannot be continued or added up, so this is the whole length.
+/// `target`. The samples of two runs cannot be added up, so this is the whole length.
 pub(super) fn needs(
     target: f64,
     k: u64,

@@ -15,7 +15,7 @@ use punctual_sys::shared::SharedCounters;
 use super::containment::kill_cgroup;
 use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::procs::kill_descendants;
-use super::watcher;
+use super::watcher::{self, CANNOT_WATCH};
 use super::worker::{
     CANNOT_START, CONTROL_LINE, DEATHS, GONE_NS, RESTARTS, Worker, finish, nanoseconds, report,
 };
@@ -116,11 +116,15 @@ impl Supervision {
                 fd::drain(events.as_fd());
             }
             while let Ok(Some((pid, exit))) = process::try_wait_any() {
-                if self.watcher == Some(pid)
-                    && let Err(error) = self.watch()
-                {
-                    self.watcher = None;
-                    report(&format!("{TROUBLE}no watcher: {error}"));
+                if self.watcher == Some(pid) {
+                    let again = match exit {
+                        Exit::Code(CANNOT_WATCH) => Err(io::Error::other("it cannot watch")),
+                        _ => self.watch(),
+                    };
+                    if let Err(error) = again {
+                        self.watcher = None;
+                        report(&format!("{TROUBLE}no watcher: {error}"));
+                    }
                 }
                 if let Some(ended) = leader.take_if(|leader| leader.pid == pid) {
                     gone_since = Instant::now();

@@ -3,32 +3,40 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::process::parent_id;
 use std::time::Duration;
 
 use punctual_sys::fd;
 
 use super::containment::kill_cgroup;
 use super::order::PartOrder;
-use super::procs::{MARKER, kill_marked};
+use super::procs::{MARKER, kill_marked, until};
 
-/// How long processes that fork meanwhile are killed again.
+/// Exit status if it cannot watch, as the next one could not either.
+pub(super) const CANNOT_WATCH: i32 = 1;
+
+/// How long the supervisor may take to end the part, and how long processes that fork meanwhile
+/// are killed again.
 const KILL_LIMIT: Duration = Duration::from_secs(2);
 
 /// Waits for the end of the lifeline, which the supervisor has passed on, and ends the part.
 /// Returns the exit status.
 pub(super) fn main(order: &PartOrder) -> i32 {
+    let supervisor = parent_id();
     // Otherwise punctual would not see the end of the supervisor in the status pipe.
     if fd::replace_stdout(io::stdin().as_fd()).is_err() {
-        return 1;
+        return CANNOT_WATCH;
     }
     let lifeline = io::stdin();
     loop {
         match fd::wait_readable([lifeline.as_fd()], Duration::from_secs(60)) {
             Ok([true]) => break,
             Ok([false]) => {}
-            Err(_) => return 1,
+            Err(_) => return CANNOT_WATCH,
         }
     }
+    // The supervisor sees the end too, and finds more: descendants without the marker.
+    until(KILL_LIMIT, || parent_id() != supervisor);
     if let Some(cgroup) = &order.cgroup {
         // This process is in it too.
         kill_cgroup(cgroup);
