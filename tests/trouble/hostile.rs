@@ -158,8 +158,8 @@ const READ: &[(&str, Spoil)] = &[
 ];
 
 const REFUSED: &[(&str, &str, Spoil)] = &[
-    ("cells without end", "it has 20,000 cells; at most 1,000", |run, _| {
-        cells(run, 20_000, |_, _| ());
+    ("cells without end", "it has 2,000 cells; at most 1,000", |run, _| {
+        cells(run, 2_000, |_, _| ());
     }),
     ("threads without end", "it has 5,000 threads; at most 4,096", |run, _| {
         let thread = run["cells"][0]["threads"][0].clone();
@@ -240,11 +240,12 @@ fn only_regular_files_are_read_and_each_once() {
     let run = spoilt(&place, "json", |_, _| ());
     let json = Path::new(&run).join("run.json");
     fifo(&json);
+    let other = spoilt(&place, "other", |_, _| ());
     for line in [
         &["show", &run][..],
         &["report", &run, "-o", "page.html"],
         &["compare", &run, &run],
-        &["compare", "--exact", &run, &run],
+        &["compare", "--exact", &run, &other],
         &["run", "--plan", json.to_str().unwrap()],
     ] {
         place.words(line).with(2).says(&["FIFO"]);

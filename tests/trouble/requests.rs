@@ -36,7 +36,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run wakeup -l 0", &["--loops"]),
     ("run wakeup -D 0", &["--duration", "above zero"]),
     ("run --plan nightly", &["no plan or file \"nightly\"", "standard"]),
-    ("run -i 100", &["-i needs a probe"]),
     ("load nosuch", &["no load \"nosuch\"", "hackbench"]),
     ("list nosuch", &["\"nosuch\"", "punctual list"]),
     ("nosuch", &["nosuch", "--help"]),
@@ -82,9 +81,10 @@ fn every_ending_has_its_status() {
         let ended = place.run(&format!("run {line} --json --no-report")).with(status);
         assert_eq!(ended.json()["verdict"]["outcome"], outcome, "{line}");
     }
-    let broken = place.run(&format!("run {late} -D 10 -b 1000 --json --no-report")).with(1);
+    let broken = place.run(&format!("run {late} -D 10 -b 1000 --json --no-report")).with(5);
     let run = broken.json();
     assert_eq!(run["state"], "interrupted");
+    assert_eq!(run["verdict"]["outcome"], "BREAK");
     assert_eq!(run["cells"][0]["samples"], 500, "the cell ends at its first stall");
 }
 

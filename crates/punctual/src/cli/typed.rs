@@ -208,16 +208,13 @@ pub fn takes_next(arg: &Arg, next: &str) -> bool {
         })
 }
 
-/// Whether a word is a number, a list of CPUs, or one of `words`.
+/// Whether a word is a value and no probe: it begins with a digit, as no name does, or is one of
+/// `words`. Whoever reads the value says what is wrong with it.
 fn is_value(word: &OsStr, words: &[&str]) -> bool {
     let Some(text) = word.to_str() else {
         return false;
     };
-    let list = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_digit())
-            && text.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '-' | '+'))
-    };
-    words.contains(&text) || list(text)
+    words.contains(&text) || text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
