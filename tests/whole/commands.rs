@@ -43,9 +43,13 @@ fn runs_are_measured_shown_reported_and_compared() {
     place.run("report r1 r2 -o both.html --figures figures --title Both").with(0);
     let page = fs::read_to_string(place.path.join("both.html")).unwrap();
     assert!(page.contains("<title>Both</title>"));
-    let figures: Vec<_> = fs::read_dir(place.path.join("figures")).unwrap().collect();
-    assert_eq!(figures.len(), page.matches("<figure>").count(), "each figure as a file too");
-    assert!(figures.len() >= 8, "{figures:?}");
+    let figures: Vec<_> = fs::read_dir(place.path.join("figures")).unwrap().flatten().collect();
+    let drawn = page.matches("<figure>").count();
+    for form in ["svg", "pdf", "png"] {
+        let of_form = |file: &&fs::DirEntry| file.path().extension().is_some_and(|end| end == form);
+        assert_eq!(figures.iter().filter(of_form).count(), drawn, "each figure as {form} too");
+    }
+    assert!(drawn >= 8 && figures.len() == 3 * drawn, "{figures:?}");
 
     // A deadline may be judged later.
     place.run("show r1 --deadline 1ns").with(1).says(&["FAIL"]);
