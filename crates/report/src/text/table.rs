@@ -171,7 +171,9 @@ impl Table {
     fn cut_to(&self, kept: &[usize], least: usize, width: usize) -> Option<Layout> {
         let at = |longest| self.layout(kept.iter().copied(), longest);
         let longest = at(usize::MAX).0.iter().map(|(_, wide)| *wide).max().unwrap_or(0);
-        let lengths = (least.min(longest)..=longest).rev();
+        // No cell longer than the line fits, and a name may be as long as a file.
+        let most = longest.min(width);
+        let lengths = (least.min(most)..=most).rev();
         lengths.map(at).find(|layout| layout.width() <= width)
     }
 
@@ -292,5 +294,14 @@ mod tests {
         assert_eq!(first, [Some("name"), name, Some("in"), Some("name"), name], "{text}");
         assert!(text.lines().all(|line| line.width() <= 46), "{text}");
         assert_eq!(numbers().render_whole(1, 80, Paint::off()).lines().count(), 2);
+    }
+
+    /// Every length of the name in turn would take minutes.
+    #[test]
+    fn a_name_as_long_as_a_file_is_cut_at_once() {
+        let mut table = Table::new(&[("name", Align::Left), ("max", Align::Right)]);
+        table.row(plain(&[&"x".repeat(200_000), "1.000 ms"]));
+        let text = table.render(40, Paint::off());
+        assert_eq!(text.lines().nth(1).map(UnicodeWidthStr::width), Some(40), "{text}");
     }
 }
