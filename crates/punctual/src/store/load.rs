@@ -7,8 +7,7 @@ use punctual_core::schema::RunState;
 
 use super::cell_files::Files;
 use super::recover;
-use super::run_json::read_run;
-use super::writer::check_ended;
+use super::writer::read_ended;
 
 /// Reads a run directory. A run whose process was killed is rebuilt from its blocks.
 ///
@@ -16,7 +15,7 @@ use super::writer::check_ended;
 /// It is not a run directory, its `run.json` cannot be read or is of another major version, or
 /// the run is still being written.
 pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
-    let mut run = read_run(dir)?;
+    let (mut run, _) = read_ended(dir)?;
     let mut damage = Vec::new();
     for cell in &mut run.cells {
         // A recorded interval of 0 is damage, and would divide by zero.
@@ -28,7 +27,6 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let cells = run.cells.iter().map(|cell| files.read_cell(dir, cell, &mut damage)).collect();
     let mut loaded = LoadedRun { run, cells, damage, label: None };
     if loaded.run.state == RunState::Running {
-        check_ended(dir)?;
         recover::rebuild(&mut loaded);
     }
     Ok(loaded)

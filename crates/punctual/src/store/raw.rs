@@ -6,13 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use punctual_core::compare::exact::Files;
-use punctual_core::layout::{BLOCKS, HISTOGRAMS, RUN_JSON};
-use punctual_core::schema::{Cell, Run, RunState};
+use punctual_core::layout::{BLOCKS, HISTOGRAMS};
+use punctual_core::schema::{Cell, Run};
 use serde_json::Value;
 
 use super::cell_files::{self, cell_folder};
-use super::run_json::{bytes_of, parse};
-use super::writer::check_ended;
+use super::writer::read_ended;
 
 /// The content of a run directory.
 pub struct Raw {
@@ -29,12 +28,8 @@ pub struct Raw {
 /// # Errors
 /// Those of [`super::load()`]; or a file exists but cannot be read.
 pub fn read_raw(dir: &Path) -> anyhow::Result<Raw> {
-    let bytes = bytes_of(dir)?;
-    let run = parse(&dir.join(RUN_JSON), &bytes)?;
+    let (run, bytes) = read_ended(dir)?;
     let json = serde_json::from_slice(&bytes)?;
-    if run.state == RunState::Running {
-        check_ended(dir)?;
-    }
     let mut reader = cell_files::Files::default();
     let read = |cell| read_files(dir, cell, &mut reader);
     let files = run.cells.iter().map(read).collect::<Result<_, _>>()?;

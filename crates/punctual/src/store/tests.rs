@@ -10,6 +10,7 @@ use punctual_core::plan::Plan;
 use punctual_core::schema::*;
 use serde_json::{Value, json};
 
+use super::writer::read_after;
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -234,4 +235,19 @@ fn what_is_wrong_in_run_json_has_a_line_and_a_column() {
     folder.write(&run);
     let error = format!("{:#}", read_run(&folder.0).unwrap_err());
     assert!(error.contains("unknown variant `tremor`") && error.contains("line "), "{error}");
+}
+
+#[test]
+fn a_run_that_ends_while_it_is_read_is_not_taken_for_a_killed_one() {
+    let folder = Folder::new("ends");
+    folder.write(&running(What::Latency(quake())));
+    let end = |_: &std::path::Path| {
+        let mut run = running(What::Latency(quake()));
+        run["state"] = json!("complete");
+        folder.write(&run);
+        Ok(())
+    };
+    let (run, bytes) = read_after(&folder.0, end).unwrap();
+    assert_eq!(run.state, RunState::Complete);
+    assert_eq!(bytes, fs::read(folder.0.join(RUN_JSON)).unwrap());
 }

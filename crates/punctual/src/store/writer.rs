@@ -4,8 +4,38 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::bail;
-use punctual_core::layout::CELLS;
+use punctual_core::layout::{CELLS, RUN_JSON};
+use punctual_core::schema::{Run, RunState};
 use punctual_lab::qemu::CHANNEL;
+
+use super::run_json::{bytes_of, parse};
+
+/// Reads `run.json` of a run that is not being written: parsed, and its bytes. If it says that
+/// the run goes on, the run was killed.
+///
+/// # Errors
+/// Those of [`super::read_run()`]; or the run is still being written.
+pub fn read_ended(dir: &Path) -> anyhow::Result<(Run, Vec<u8>)> {
+    read_after(dir, check_ended)
+}
+
+/// Reads a run after `check`, if it is said to go on.
+pub(super) fn read_after(
+    dir: &Path,
+    check: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<(Run, Vec<u8>)> {
+    let read = || -> anyhow::Result<_> {
+        let bytes = bytes_of(dir)?;
+        Ok((parse(&dir.join(RUN_JSON), &bytes)?, bytes))
+    };
+    let (run, bytes) = read()?;
+    if run.state != RunState::Running {
+        return Ok((run, bytes));
+    }
+    check(dir)?;
+    // It may have ended between the two: then only a new look tells it from a killed one.
+    read()
+}
 
 /// Refuses a run that is still being written.
 pub fn check_ended(dir: &Path) -> anyhow::Result<()> {
