@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use punctual_harness::processes::{assert_no_load, signal_to, wait_at_most};
+use punctual_harness::processes::{assert_no_load, command_line, signal_to, stat, wait_at_most};
 use punctual_harness::{need, programs, run_json, until};
 
 use crate::support::{Scratch, json, signal, stderr, stdout};
@@ -16,6 +16,9 @@ fn after(scratch: &Scratch, shell: &str, line: &str) -> Command {
     let words: Vec<&str> = line.split_whitespace().collect();
     scratch.through(&["sh", "-c", &script], &words)
 }
+
+/// Said instead of the address of a report.
+const NO_REPORT: &str = "no report: interrupted; make it with: punctual report ";
 
 fn started(mut command: Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -192,10 +195,60 @@ fn ctrl_c_after_the_measurement_costs_no_result() {
     signal_to(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     let said = stderr(&output);
-    assert_eq!(status(&output), Some(130), "{said}");
     assert!(stdout(&output).contains("sim"), "{output:?}");
-    let told = said.contains("no report: interrupted; make it with: punctual report r");
-    assert!(told || scratch.path("r/report.html").exists(), "{said}");
+    let drawn = scratch.path("r/report.html").exists();
+    match status(&output) {
+        Some(130) => assert!(drawn || said.contains(NO_REPORT), "{said}"),
+        // It came when everything was done.
+        Some(0) => assert!(drawn && said.is_empty(), "{said}"),
+        other => panic!("{other:?}: {said}"),
+    }
+}
+
+/// A run whose report is being drawn, and the process that draws it, which is stopped.
+fn drawing(scratch: &Scratch, name: &str) -> (Child, u32) {
+    // A report that is finished before it is seen is no case of this: then another run is made.
+    for attempt in 0..20 {
+        let mut run =
+            scratch.spawn(&format!("run sim -t 8 -D 60 --no-warmup --out {name}{attempt}"));
+        let children = format!("/proc/{0}/task/{0}/children", run.id());
+        let mut drawer = None;
+        let seen = || {
+            let there = fs::read_to_string(&children).unwrap_or_default();
+            let draws =
+                |pid: &u32| command_line(*pid).is_some_and(|line| line.contains(" report "));
+            drawer = there.split_whitespace().flat_map(str::parse).find(draws);
+            drawer.is_some() || run.try_wait().unwrap().is_some()
+        };
+        assert!(until(Duration::from_secs(60), seen), "no end");
+        let Some(pid) = drawer else { continue };
+        let stop = Command::new("kill").args(["-s", "STOP", &pid.to_string()]).output().unwrap();
+        let state = |pid| stat(pid).map(|fields| fields[0].clone());
+        let settled = || state(pid).is_none_or(|state| "TZX".contains(&state));
+        assert!(until(Duration::from_secs(10), settled), "{stop:?}");
+        if state(pid).as_deref() == Some("T") {
+            return (run, pid);
+        }
+        run.wait().unwrap();
+    }
+    panic!("no report was seen while it was drawn");
+}
+
+#[test]
+fn a_run_that_is_interrupted_while_its_report_is_drawn_does_not_end_with_0() {
+    let scratch = Scratch::new("drawing");
+    for (name, is_drawn) in [("INT", false), ("HUP", true)] {
+        let (run, drawer) = drawing(&scratch, name);
+        signal(&run, name);
+        if is_drawn {
+            signal_to(drawer, "CONT");
+        }
+        let output = run.wait_with_output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(status(&output), Some(130), "{name}: {said}");
+        assert_eq!(said.contains(NO_REPORT), !is_drawn, "{name}: {said}");
+        assert_eq!(stdout(&output).contains("report.html"), is_drawn, "{name}: {said}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use punctual_sys::process::bind_to_this;
 use punctual_sys::signal::Signals;
 
@@ -26,12 +26,21 @@ fn report(dir: &Path, output: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// How the drawing of a report ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    /// Whether the report is complete.
+    pub complete: bool,
+    /// Whether a signal that ends a run came meanwhile.
+    pub interrupted: bool,
+}
+
 /// Draws the report on `dir` to a file. The process does not get the terminal's signals: a
 /// hang-up lets it finish, and one that asks for an end ends it.
 ///
 /// # Errors
 /// Why there is none.
-pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<()> {
+pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<Drawn> {
     let mut command = report(dir, Path::new("/proc/self/fd/1"))?;
     bind_to_this(&mut command);
     let started = command.stdout(to.try_clone()?).stderr(Stdio::piped()).spawn();
@@ -43,19 +52,22 @@ pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<()> {
         let _ = complaints.map(|mut stderr| stderr.read_to_end(&mut said));
         said
     });
+    let mut interrupted = false;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if signals.wait(PAUSE_NS).is_some_and(|signal| signal.ends_at_once(true)) {
+        let Some(signal) = signals.wait(PAUSE_NS) else { continue };
+        interrupted |= signal.ends();
+        if signal.ends_at_once(true) {
             let _ = child.kill();
             let _ = child.wait();
-            bail!("interrupted; make it with: punctual report {0} -o {0}/{REPORT}", dir.display());
+            return Ok(Drawn { complete: false, interrupted });
         }
     };
     let said = listener.join().unwrap_or_default();
     ensure!(status.success(), "{}", String::from_utf8_lossy(&said).trim());
-    Ok(())
+    Ok(Drawn { complete: true, interrupted })
 }
 
 /// Draws the report on the runs in `dir` to `path`.

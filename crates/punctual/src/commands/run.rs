@@ -9,7 +9,7 @@ use punctual_suite::engine::{self, Finished, RunDir};
 use punctual_sys::signal::Signals;
 
 use super::address::{address, open};
-use super::draw::{REPORT, draw};
+use super::draw::{Drawn, REPORT, draw};
 use super::live::Live;
 use super::progress::Follower;
 use super::resume;
@@ -34,10 +34,18 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     // The result is on disk: that it cannot be told does not cost the report.
     let mut told = tell(&run, json);
     // A signal since the end of the measurement ends nothing that is not over.
-    let interrupted = ended_by.is_some() || came(&signals);
+    let mut interrupted = ended_by.is_some() || came(&signals);
     if !matches.get_flag("no-report") && not_written.is_none() {
         match write_report(&dir, &signals) {
-            Ok(()) => {
+            Ok(Drawn { complete: false, .. }) => {
+                interrupted = true;
+                output::complain(&format!(
+                    "no report: interrupted; make it with: punctual report {0} -o {0}/{REPORT}",
+                    dir.path().display()
+                ));
+            }
+            Ok(drawn) => {
+                interrupted |= drawn.interrupted;
                 let path = dir.path().join(REPORT);
                 if !json {
                     told = told.and(output::print(&format!("      {}\n", address(&path))));
@@ -50,6 +58,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             Err(error) => output::complain(&format!("no report: {error:#}")),
         }
     }
+    interrupted |= came(&signals);
     let ending = Ending::of(&run, interrupted, not_written.is_none() && told.is_ok());
     if let Err(error) = told {
         output::complain(&format!(
@@ -76,8 +85,11 @@ fn came(signals: &Signals) -> bool {
     std::iter::from_fn(|| signals.wait(0)).filter(|signal| signal.ends()).count() > 0
 }
 
-fn write_report(dir: &RunDir, signals: &Signals) -> anyhow::Result<()> {
+fn write_report(dir: &RunDir, signals: &Signals) -> anyhow::Result<Drawn> {
     let report = dir.draft(REPORT)?;
-    draw(dir.path(), report.file(), signals)?;
-    report.keep().context("the report is drawn")
+    let drawn = draw(dir.path(), report.file(), signals)?;
+    if drawn.complete {
+        report.keep().context("the report is drawn")?;
+    }
+    Ok(drawn)
 }
