@@ -204,8 +204,7 @@ fn dma_latency(text: &str) -> Result<Option<u32>, String> {
 
 /// The options that determine a run, which one that is continued has already.
 fn settings() -> Vec<clap::Id> {
-    let options = PROBE_OPTIONS.iter().map(probe_option);
-    let args = what().into_iter().chain(judgement()).chain(how()).chain(options);
+    let args = what().into_iter().chain(judgement()).chain(how()).chain(probe_options());
     let ids = args.map(|arg| arg.get_id().clone());
     let more = ["out", "board-name", "group", "replicate", "phase"];
     ids.chain(more.into_iter().map(clap::Id::from)).collect()
@@ -217,6 +216,7 @@ fn output() -> Vec<Arg> {
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
         value("continue", "RUN", "Go on with a run that was cut short, with its plan and options: its finished cells stay, the others are measured")
+            .value_hint(ValueHint::DirPath)
             .conflicts_with_all(settings()),
         flag("json", "Print only run.json on stdout"),
         flag("quiet", "Show no progress").short('q'),

@@ -52,6 +52,7 @@ fn names_complete_where_they_can_stand() {
 fn paths_are_left_to_the_shell() {
     for (line, expected) in [
         ("run --out ", Paths::Folders),
+        ("run --continue ", Paths::Folders),
         ("run --plan ", Paths::Files),
         ("show ", Paths::Folders),
         ("run ", Paths::None),
