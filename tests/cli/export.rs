@@ -75,12 +75,14 @@ fn what_is_not_there_is_said() {
         ("export r", "--histogram"),
         ("export r --histogram --worst", "cannot be used with"),
         ("export r --csv --text --load", "cannot be used with"),
-        ("export r --histogram --cell 2", "the run has 1 cell"),
+        ("export r --histogram --cell 2", "the run has 1 cell\n"),
         ("export r --histogram --series queue", "it has: latency"),
         ("export r --histogram --rows 0", "0 is not in"),
         ("export r --histogram --rows 99999999999", "is not in"),
         ("export r --timeline --rows 5", "cannot be used with"),
         ("export r --sum --csv --histogram", "cannot be used with"),
+        ("export r --load", "nothing of this kind was recorded in the chosen cells"),
+        ("export r --load --csv", "nothing of this kind"),
         ("export nowhere --worst", "no such run directory"),
     ] {
         let output = scratch.punctual(line);

@@ -1,6 +1,6 @@
 //! `punctual export`.
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
 use punctual_report::export::{
@@ -9,6 +9,9 @@ use punctual_report::export::{
 
 use crate::ending::Ending;
 use crate::{output, store};
+
+/// An empty file would look like an export that went wrong.
+const NOTHING: &str = "nothing of this kind was recorded in the chosen cells";
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let name = matches.get_one::<String>("runs").map_or("last", String::as_str);
@@ -43,10 +46,14 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             rows: matches.get_one::<u64>("rows").copied(),
             sum: matches.get_flag("sum"),
         };
-        output::print(&cyclictest(&run, &choice, layout))?;
+        let text = cyclictest(&run, &choice, layout);
+        ensure!(!text.is_empty(), NOTHING);
+        output::print(&text)?;
         return Ok(Ending::Done);
     }
-    for piece in render(blocks(&run, exported, &choice), format) {
+    let mut blocks = blocks(&run, exported, &choice).peekable();
+    ensure!(blocks.peek().is_some(), NOTHING);
+    for piece in render(blocks, format) {
         output::print(&piece)?;
     }
     Ok(Ending::Done)
@@ -58,7 +65,8 @@ fn check(run: &LoadedRun, choice: &Choice) -> anyhow::Result<()> {
     if let Some(number) = choice.cell
         && number > cells
     {
-        bail!("--cell {number}: the run has {cells} cells");
+        let noun = if cells == 1 { "cell" } else { "cells" };
+        bail!("--cell {number}: the run has {cells} {noun}");
     }
     let Some(series) = &choice.series else {
         return Ok(());
