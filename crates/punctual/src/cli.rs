@@ -139,10 +139,11 @@ fn compare() -> Command {
                 .long("any-duration")
                 .help(
                     "Also match cells that differ in their duration only. Their quantiles, means \
-                     and rates are compared; maxima are not, since they grow with the time measured",
+                     and rates are compared; maxima are not, since they grow with the time measured. \
+                     Not with -o",
                 )
                 .action(ArgAction::SetTrue)
-                .conflicts_with("exact"),
+                .conflicts_with_all(["exact", "output"]),
         )
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))
