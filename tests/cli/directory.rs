@@ -11,11 +11,7 @@ use punctual_harness::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Scratch, json as printed, signal, stderr};
-
-/// A user that is neither root nor known to the machine.
-const STRANGER: &[&str] =
-    &["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--inh-caps=-all"];
+use crate::support::{STRANGER, Scratch, json as printed, signal, stderr};
 
 /// Runs a script as the stranger.
 #[track_caller]
@@ -270,7 +266,8 @@ fn a_run_of_another_machine_kernel_or_plan_is_not_continued() {
         fs::write(&path, &recorded).unwrap();
     }
     // Its options are those that it has already.
-    for more in ["wakeup", "-D 5", "--deadline 1ms", "-p 80", "--break 5", "--out s", "--plan lab"]
+    for more in
+        ["wakeup", "-D 5", "--deadline 1ms", "-p 80", "-S", "--break 5", "--out s", "--plan lab"]
     {
         let output = scratch.punctual(&format!("run --continue r {more}"));
         assert_eq!(output.status.code(), Some(2), "{more}");

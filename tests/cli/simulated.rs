@@ -3,9 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use punctual_harness::{need, programs, root};
 use serde_json::json;
 
-use crate::support::{Scratch, json, stderr, stdout};
+use crate::support::{STRANGER, Scratch, json, stderr, stdout};
 
 /// 900 starts 10 us late, then one 100 ms late: the example of METHODOLOGY.md, "Corrected
 /// distribution".
@@ -161,6 +162,9 @@ fn runs_are_called_as_they_were_given() {
     assert!(row["ratio"]["p99"].is_number() && row["ratio"]["max"].is_null(), "{row}");
     let said = compared["caveats"].to_string();
     assert!(said.contains("the largest and the smallest sample are not"), "{said}");
+    let page = scratch.punctual("compare set/before set/after --any-duration -o r.html");
+    assert_eq!(page.status.code(), Some(2), "the page matches by duration too");
+    assert!(stderr(&page).contains("cannot be used with"), "{}", stderr(&page));
     assert_eq!(scratch.punctual("report set/before set/after -o r.html").status.code(), Some(0));
     let page = std::fs::read_to_string(scratch.path("r.html")).unwrap();
     assert!(page.contains("<h3>before</h3>") && page.contains("<h3>after</h3>"));
@@ -173,7 +177,20 @@ fn a_report_is_opened_on_request_and_its_address_printed() {
     let tool = scratch.path("xdg-open");
     std::fs::write(&tool, "#!/bin/sh\nprintf %s \"$1\" > \"${0%/*}/opened\"\n").unwrap();
     std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let with = |line: &str, path: &str| scratch.command(line).env("PATH", path).output().unwrap();
+    // No browser is started as root.
+    let is_root = root().is_ok();
+    let user: &[&str] = if is_root { STRANGER } else { &[] };
+    if is_root {
+        need!(programs(&["setpriv"]));
+        let all = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(scratch.path(""), all).unwrap();
+    }
+    let with = |line: &str, path: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let path = format!("PATH={path}");
+        let program = [user, &["env", &path]].concat();
+        scratch.through(&program, &words).output().unwrap()
+    };
     let path = format!("{}:/usr/bin:/bin", scratch.path("").display());
     let output = with("run sim -D 1 --out r --open", &path);
     let address =
@@ -183,6 +200,15 @@ fn a_report_is_opened_on_request_and_its_address_printed() {
     assert!(opened().ends_with("r/report.html"), "{}", opened());
     assert_eq!(with("report r -o x.html --open", &path).status.code(), Some(0));
     assert_eq!(opened(), "x.html");
+    if is_root {
+        std::fs::remove_file(scratch.path("opened")).unwrap();
+        let output = scratch.command("report r -o z.html --open").env("PATH", &path).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let said = stderr(&output);
+        assert!(said.contains("no browser is started as root; the report is file:///"), "{said}");
+        assert!(!scratch.path("opened").exists(), "{said}");
+    }
     // Without a browser the report is there nevertheless.
     let output = with("report r -o y.html --open", "/nowhere");
     assert_eq!(output.status.code(), Some(0));

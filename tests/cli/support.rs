@@ -11,6 +11,10 @@ use serde_json::Value;
 
 pub use punctual_harness::processes::signal;
 
+/// A user that is neither root nor known to the machine.
+pub const STRANGER: &[&str] =
+    &["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--inh-caps=-all"];
+
 /// A place for the binary of this build, by paths and outputs.
 pub struct Scratch(Place);
 

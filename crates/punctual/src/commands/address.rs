@@ -2,12 +2,21 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use punctual_sys::error;
+use punctual_sys::process::effective_uid;
 
 use crate::output;
 
 /// The program of freedesktop.org that opens a file with what its user prefers.
 const OPENER: &str = "xdg-open";
+
+/// How long it is waited for, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The address of a file, which terminals make a link of: `file:///tmp/r/report.html`.
 pub fn address(path: &Path) -> String {
@@ -35,18 +44,34 @@ pub fn address(path: &Path) -> String {
     text
 }
 
-/// Opens a report in the browser. If that fails, the report is there nevertheless, so this only
-/// says it.
+/// Opens a report in the browser, but not as root. If that fails, the report is there
+/// nevertheless, so this only says it.
 pub fn open(path: &Path) {
     let quiet = Stdio::null;
     let mut opener = Command::new(OPENER);
     opener.arg(path).stdin(quiet()).stdout(quiet()).stderr(quiet());
-    let failed = match opener.status() {
-        Ok(status) if status.success() => return,
-        Ok(status) => status.to_string(),
-        Err(error) => punctual_sys::error::text(&error),
+    let not_opened = match effective_uid() {
+        0 => Some("no browser is started as root".to_owned()),
+        _ => start(&mut opener, PATIENCE).err().map(|reason| format!("{OPENER}: {reason}")),
     };
-    output::complain(&format!("--open: {OPENER}: {failed}; the report is {}", address(path)));
+    if let Some(reason) = not_opened {
+        output::complain(&format!("--open: {reason}; the report is {}", address(path)));
+    }
+}
+
+/// Starts a program, and waits at most for `limit` to learn whether it fails. Returns it if it
+/// goes on, as a browser does that was not running.
+fn start(opener: &mut Command, limit: Duration) -> Result<Option<Child>, String> {
+    let mut child = opener.spawn().map_err(|error| error::text(&error))?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait().map_err(|error| error::text(&error))? {
+            Some(status) if status.success() => return Ok(None),
+            Some(status) => return Err(status.to_string()),
+            None if start.elapsed() >= limit => return Ok(Some(child)),
+            None => thread::sleep(PAUSE),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +82,18 @@ mod tests {
     fn an_address_has_no_character_that_ends_it() {
         let path = Path::new("/no/such/a b#c%d/r\u{e9}port\u{1b}.html");
         assert_eq!(address(path), "file:///no/such/a%20b%23c%25d/r%C3%A9port%1B.html");
+    }
+
+    #[test]
+    fn a_browser_that_goes_on_is_not_waited_for() {
+        let mut browser = Command::new("sleep");
+        let going_on = start(browser.arg("600"), Duration::from_millis(50)).unwrap();
+        let mut child = going_on.expect("it goes on");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut refused = Command::new("false");
+        assert!(start(&mut refused, PATIENCE).unwrap_err().contains("exit status: 1"));
+        let mut done = Command::new("true");
+        assert!(start(&mut done, PATIENCE).unwrap().is_none());
     }
 }
