@@ -176,13 +176,12 @@ impl Watch {
     #[must_use]
     pub fn end(mut self) -> Vec<Condition> {
         let now = throttles(&self.root);
-        let times: u64 = self
-            .throttles
-            .iter()
-            .map(|(file, before)| now.get(file).map_or(0, |now| now.saturating_sub(*before)))
-            .sum();
+        let since = |(file, before): (&String, &u64)| Some(now.get(file)?.saturating_sub(*before));
+        // The CPUs of a package, and siblings, all count the same event.
+        let times = self.throttles.iter().filter_map(since).max().unwrap_or(0);
         if times > 0 {
-            self.note(Happening::Throttled, format!("{times} times (thermal_throttle)"));
+            let text = format!("up to {times} times on a CPU (thermal_throttle)");
+            self.note(Happening::Throttled, text);
         }
         let condition = |(kind, events): (Happening, Vec<String>)| {
             let (id, meaning) = kind.words();
@@ -243,8 +242,10 @@ fn coolers(root: &FactsRoot) -> Vec<(String, String, u64)> {
         .collect()
 }
 
+/// The state of a cooler. That of an intel_powerclamp which does nothing is -1.
 fn state_of(root: &FactsRoot, cooler: &str) -> Option<u64> {
-    root.number(&format!("{THERMAL}/{cooler}/cur_state"))
+    let state: i64 = root.number(&format!("{THERMAL}/{cooler}/cur_state"))?;
+    Some(u64::try_from(state).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -317,11 +318,19 @@ mod tests {
     #[test]
     fn each_event_is_told_with_its_second() {
         let machine = Machine::new("all");
+        for cpu in ["cpu0", "cpu1"] {
+            let file = |of| format!("sys/devices/system/cpu/{cpu}/thermal_throttle/{of}");
+            machine.set(&file("package_throttle_count"), "0");
+        }
         let mut watch = machine.watch();
         watch.look_at_clocks(1, at(0, 0, Some(false)));
         machine.set("sys/devices/system/cpu/online", "0-2");
         machine.set("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave");
-        machine.set("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "12");
+        for cpu in ["cpu0", "cpu1"] {
+            let file = |of| format!("sys/devices/system/cpu/{cpu}/thermal_throttle/{of}");
+            machine.set(&file("package_throttle_count"), "4");
+        }
+        machine.set("sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "10");
         machine.set("sys/class/thermal/cooling_device0/cur_state", "2");
         watch.look_at_cpus(2);
         // Asleep for 4 s: CLOCK_REALTIME went on, which the kernel tells as a step.
@@ -336,7 +345,7 @@ mod tests {
             ("governor-changed", "policy0 changed from performance to powersave at 2 s: "),
             (
                 "throttled",
-                "cooling_device0 (thermal-cpufreq-0) at level 2 at 2 s; 5 times \
+                "cooling_device0 (thermal-cpufreq-0) at level 2 at 2 s; up to 4 times on a CPU \
                  (thermal_throttle): ",
             ),
         ];
@@ -370,6 +379,19 @@ mod tests {
         let told = told(watch);
         assert_eq!(told.len(), 1);
         assert!(told[0].1.contains("from 3 s on; and 2 more: "), "{}", told[0].1);
+    }
+
+    #[test]
+    fn a_cooler_that_does_nothing_is_watched() {
+        let machine = Machine::new("clamp");
+        machine.set("sys/class/thermal/cooling_device2/type", "intel_powerclamp");
+        machine.set("sys/class/thermal/cooling_device2/cur_state", "-1");
+        let mut watch = machine.watch();
+        machine.set("sys/class/thermal/cooling_device2/cur_state", "25");
+        watch.look_at_cpus(1);
+        let told = told(watch);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].1.starts_with("cooling_device2 (intel_powerclamp) at level 25 at 1 s"));
     }
 
     #[test]
