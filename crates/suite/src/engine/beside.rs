@@ -10,9 +10,9 @@ use punctual_sys::process::Pid;
 pub(super) const ID: &str = "another-run";
 
 /// Commands of punctual that keep the machine busy.
-const BUSY: [&str; 2] = ["run", "load"];
+const BUSY: [&str; 3] = ["run", "load", "lab"];
 
-/// The condition that another run (or load) of punctual is under way, if one is.
+/// The condition that another run, load or lab of punctual is under way, if one is.
 pub(super) fn condition(proc: &Path) -> Option<Condition> {
     let own = fs::read_link(proc.join("self")).ok()?.to_str()?.parse().ok()?;
     let others: Vec<String> = busy(proc, own).into_iter().map(|pid| pid.to_string()).collect();
@@ -24,8 +24,8 @@ pub(super) fn condition(proc: &Path) -> Option<Condition> {
     Some(Condition {
         id: ID.to_owned(),
         text: format!(
-            "another punctual runs at the same time ({processes}): each is part of the other's \
-             figures; run one after the other"
+            "another punctual runs at the same time ({processes}): each disturbs what the \
+             other measures; run one after the other"
         ),
     })
 }
@@ -60,9 +60,12 @@ mod tests {
     #[test]
     fn a_run_is_known_by_its_command_line() {
         let line = |text: &str| text.replace(' ', "\0").into_bytes();
-        for busy in
-            ["punctual run wakeup", "./punctual-0.1.0 run", "/usr/bin/punctual -q load paper -D 5"]
-        {
+        for busy in [
+            "punctual run wakeup",
+            "./punctual-0.1.0 run",
+            "/usr/bin/punctual -q load paper -D 5",
+            "punctual lab run x.toml",
+        ] {
             assert!(is_busy(&line(busy)), "{busy}");
         }
         for other in [
