@@ -107,7 +107,7 @@ impl Pair {
     /// Whether a token of this window is posted and not taken.
     fn is_open(&self, window: &Window, taken: u64) -> bool {
         self.posted_in.load(Ordering::Acquire) == window.end
-            && self.posted.load(Ordering::Relaxed) != taken
+            && self.posted.load(Ordering::Acquire) != taken
     }
 }
 
@@ -176,7 +176,7 @@ impl Waits {
                 // token will be taken.
                 return wake(&pair.token);
             }
-            let posted = pair.posted.load(Ordering::Relaxed);
+            let posted = pair.posted.load(Ordering::Acquire);
             if posted_in != window.end || posted == taken {
                 continue;
             }
@@ -234,7 +234,8 @@ impl Posts {
             }
             posted += 1;
             pair.posted_ns.store(now, Ordering::Relaxed);
-            pair.posted.store(posted, Ordering::Relaxed);
+            // With its instant: a waiter that a signal wakes may see it before the token is there.
+            pair.posted.store(posted, Ordering::Release);
             pair.posted_in.store(window.end, Ordering::Release);
             wake(&pair.token)?;
             // An answer that was left from the window before is not the one to this token.
@@ -274,7 +275,7 @@ mod tests {
     /// The state just before the posting thread writes the token.
     fn post(pair: &Pair, window: &Window) {
         pair.posted_ns.store(monotonic_ns(), Ordering::Relaxed);
-        pair.posted.fetch_add(1, Ordering::Relaxed);
+        pair.posted.fetch_add(1, Ordering::Release);
         pair.posted_in.store(window.end, Ordering::Release);
     }
 
