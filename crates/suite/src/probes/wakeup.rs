@@ -102,6 +102,7 @@ impl ProbeThread for Wakeup {
             stop,
             samples: window.samples,
             break_ns: self.break_ns,
+            broke: false,
         };
         match self.timer {
             Timer::Nanosleep => hot.run(&mut AbsoluteSleep).map(drop),
@@ -140,6 +141,8 @@ struct Serve<'a> {
     stop: &'a Stop,
     samples: u64,
     break_ns: i64,
+    /// Whether a sample was above the break value.
+    broke: bool,
 }
 
 impl Serve<'_> {
@@ -161,7 +164,8 @@ impl Serve<'_> {
             behind = self.serve(monotonic_ns());
             left -= 1;
         }
-        if left > 0 {
+        // After its own break a thread is late because it stopped the trace.
+        if left > 0 && !self.broke {
             self.serve_overdue();
         }
         Ok(accounted)
@@ -173,6 +177,7 @@ impl Serve<'_> {
         let (latency, missed) = self.schedule.serve(now);
         self.recorder.record(now, latency, missed);
         if latency > self.break_ns {
+            self.broke = true;
             self.stop.set_broken(now.saturating_add_signed(-latency), latency);
         }
         missed
@@ -225,6 +230,7 @@ mod tests {
             stop: &stop,
             samples,
             break_ns,
+            broke: false,
         };
         let accounted = serve.run(&mut Lost { fires: 1, stop: &stop, stall_ns }).unwrap();
         assert_eq!(accounted, 1, "what the timer has told of");
@@ -239,6 +245,25 @@ mod tests {
         assert!(found.moments.max >= 50_000_000, "{found:?}");
         assert!(found.moments.missed >= 49, "{found:?}");
         assert!(stop.broken().is_some(), "it is above the break value");
+    }
+
+    #[test]
+    fn after_its_own_break_nothing_is_overdue() {
+        let (stop, mut recorder) = (Stop::default(), Recorder::new(Limits::NONE));
+        let first = monotonic_ns() - 1_000;
+        recorder.begin(first);
+        let serve = Serve {
+            // The next release is over as soon as the break is told.
+            schedule: Schedule::new(first, 1, u64::MAX),
+            recorder: &mut recorder,
+            stop: &stop,
+            samples: u64::MAX,
+            break_ns: 0,
+            broke: false,
+        };
+        serve.run(&mut AbsoluteSleep).unwrap();
+        assert!(stop.broken().is_some());
+        assert_eq!(recorder.finish().moments.count, 1);
     }
 
     #[test]
