@@ -8,6 +8,7 @@ use punctual_core::schema::Cell;
 
 use super::api::ThreadProgress;
 use super::run_dir::CellFiles;
+use crate::knobs::Journal;
 
 /// When a body measures. Instants are CLOCK_MONOTONIC, ns.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +71,11 @@ pub(super) trait Body {
     }
 
     /// Joins its threads, takes what is left and puts into `cell` what was found; returns the
-    /// records of the cell's end.
-    fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record>;
+    /// records of the cell's end. The journal is undone after it.
+    fn finish(
+        self: Box<Self>,
+        files: &mut CellFiles,
+        cell: &mut Cell,
+        journal: &mut Journal,
+    ) -> Vec<Record>;
 }

@@ -112,7 +112,7 @@ fn measure(
     if let Some(reason) = ended.failed {
         failed(cell, reason);
     }
-    let records = body.finish(&mut files, cell);
+    let records = body.finish(&mut files, cell, environment.journal);
     for left in environment.journal.undo() {
         note(cell, "not-undone", left);
     }

@@ -19,6 +19,7 @@ use super::prepared::CostCell;
 use super::run_dir::CellFiles;
 use super::thread::{Effective, NudgeAtEnd};
 use super::timing::{CONFIDENCE, Clockwork, Timed, time};
+use crate::knobs::Journal;
 use crate::registry::Values;
 use crate::registry::cost::CostEntry;
 use crate::registry::probe::Stop;
@@ -127,7 +128,7 @@ impl Body for CostBody {
         Vec::new()
     }
 
-    fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
+    fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell, _: &mut Journal) -> Vec<Record> {
         if !self.handle.is_finished() {
             failed(cell, format!("the operation {STUCK}"));
             return Vec::new();

@@ -26,6 +26,10 @@ use crate::knobs::{Journal, Trace};
 use crate::recorder::Recorder;
 use crate::registry::probe::{By, Drained, Intervals, Session, Stage, State, Stop};
 
+/// The most bytes of the cell's blocks that are read for a thread that does not end: 13 hours of
+/// one thread with many late samples.
+const MOST_READ_BACK: u64 = 64 << 20;
+
 /// A latency cell that is being measured.
 pub(super) struct LatencyBody<'a> {
     probe: &'a ProbeCell,
@@ -101,12 +105,20 @@ impl<'a> LatencyBody<'a> {
         }
         let (trace, trace_refused) = match probe.break_ns {
             i64::MAX => (None, None),
+            // Nothing on this machine is late then.
+            _ if probe.is_simulated() => (None, None),
             _ => match Trace::arm(&root, journal) {
                 Ok(trace) => (trace, None),
                 Err(error) => (None, Some(error)),
             },
         };
-        let (team, rings) = Team::start(duties, taken, Stop::with_trace(trace), &start.nudge)?;
+        let stop = Arc::new(Stop::with_trace(trace));
+        let started = Team::start(duties, taken, Arc::clone(&stop), &start.nudge);
+        let (team, rings) = started.inspect_err(|_| {
+            if let Some(trace) = stop.trace() {
+                trace.leave(journal);
+            }
+        })?;
         let by_session = probe.limits_of(By::Session, start.limits);
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {
@@ -289,12 +301,18 @@ impl Body for LatencyBody<'_> {
         self.team.stop.broken().is_some()
     }
 
-    fn finish(self: Box<Self>, files: &mut CellFiles, cell: &mut Cell) -> Vec<Record> {
+    fn finish(
+        self: Box<Self>,
+        files: &mut CellFiles,
+        cell: &mut Cell,
+        journal: &mut Journal,
+    ) -> Vec<Record> {
         let mut this = *self;
         let last = this.drain_session(u64::MAX);
         this.push_intervals(files);
         let stop = Arc::clone(&this.team.stop);
         let ends = this.team.join();
+        stop.trace().inspect(|trace| trace.disarm());
         let by_session: Vec<Vec<_>> = this
             .tracks
             .into_iter()
@@ -307,8 +325,9 @@ impl Body for LatencyBody<'_> {
         }
         let mut on_disk = CellData::default();
         if ends.iter().any(|fate| fate.end().is_none()) {
-            // Without the file there is a condition that says so.
-            on_disk.read(&files.read_back().unwrap_or_default());
+            let read = files.read_back(MOST_READ_BACK);
+            outcome::note_read_back(cell, &read);
+            on_disk.read(&read.unwrap_or_default().0);
         }
         let left = Left {
             probe: this.probe,
@@ -322,11 +341,13 @@ impl Body for LatencyBody<'_> {
             warmup_max_ns: this.warmup_max_ns,
         };
         let records = left.assemble(cell);
-        if let Some(broken) = stop.broken() {
-            let saved = stop.trace().map(|trace| trace.save(&mut files.make_file(layout::TRACE)?));
-            let saved = saved.or(this.trace_refused.map(Err));
+        let broken = stop.broken();
+        let saved = stop.trace().and_then(|trace| {
+            trace.end(broken.is_some(), || files.make_file(layout::TRACE), journal)
+        });
+        if let Some(broken) = broken {
             outcome::note_break(cell, this.probe.break_ns, this.go.epoch, &broken);
-            outcome::note_trace(cell, saved);
+            outcome::note_trace(cell, saved.or(this.trace_refused.map(Err)));
         }
         records
     }

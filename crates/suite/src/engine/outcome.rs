@@ -95,7 +95,7 @@ impl Left<'_> {
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
         for (name, end) in names.iter().zip(ends.iter().chain(&helper_ends)) {
-            note_thread(cell, name, end);
+            note_thread(cell, name, end, self.probe.is_simulated());
         }
         let refused: u64 = all.iter().map(|one| one.recording.refused.missed).sum();
         if refused > 0 {
@@ -284,9 +284,25 @@ pub(super) fn note_trace(cell: &mut Cell, saved: Option<io::Result<()>>) {
         Some(Err(error)) => note(
             cell,
             "trace-not-saved",
-            format!("the trace of the break is lost: {}", error::text(&error)),
+            format!("the trace of the break is not saved: {}", error::text(&error)),
         ),
     }
+}
+
+/// Says what is missing of the blocks that were read for a thread that did not end.
+pub(super) fn note_read_back(cell: &mut Cell, read: &io::Result<(Vec<u8>, bool)>) {
+    let text = match read {
+        Ok((_, true)) => return,
+        Ok((bytes, false)) => format!(
+            "a thread that did not end counts with the first {} MiB of the cell's blocks only",
+            bytes.len() >> 20
+        ),
+        Err(error) => format!(
+            "a thread that did not end counts as one without samples: {}",
+            error::text(error)
+        ),
+    };
+    note(cell, "blocks-not-read", text);
 }
 
 /// Adds a note to one cell.
@@ -298,7 +314,7 @@ pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
 pub(super) const STUCK: &str = "did not end within 10 s after it was told to: something keeps it \
 from running (a debugger, the kernel, a task of higher priority)";
 
-fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
+fn note_thread(cell: &mut Cell, name: &str, fate: &Fate, simulated: bool) {
     let end = match fate {
         Fate::Ended(end) => end,
         Fate::Panicked => {
@@ -318,6 +334,10 @@ fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
     }
     for said in &end.notes {
         note(cell, &said.id, format!("{name}: {}", said.text));
+    }
+    if simulated {
+        // What happened to its thread is in no number.
+        return;
     }
     if end.page_faults > 0 {
         let faults = end.page_faults;

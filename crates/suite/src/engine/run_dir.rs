@@ -96,9 +96,10 @@ impl RunDir {
     pub fn reopen(path: &Path) -> Result<Self, String> {
         let open = || {
             let folder = Folder::open(path)?;
+            let lock = folder.lock()?;
             let reserve = Some(reserve(&folder)?);
             let cells = folder.folder(layout::CELLS)?;
-            Ok(Self { path: path.to_owned(), lock: folder.lock()?, folder, cells, reserve })
+            Ok(Self { path: path.to_owned(), lock, folder, cells, reserve })
         };
         open().map_err(|error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock => {
@@ -135,6 +136,16 @@ impl RunDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The text of `run.json`.
+    ///
+    /// # Errors
+    /// The file system's error, with the path.
+    pub fn read_run(&self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let read = self.folder.file(layout::RUN_JSON).and_then(|mut f| f.read_to_end(&mut text));
+        read.map(|_| text).map_err(|error| at(&self.path.join(layout::RUN_JSON), &error))
     }
 
     /// Begins a file that gets its name, and replaces what had it, when it is complete.
@@ -310,14 +321,21 @@ impl CellFiles {
         self.folder.make_file(name).map_err(|error| at(&self.path.join(name), &error))
     }
 
-    /// What was written so far: all records of the cell's blocks file.
+    /// What was written so far of the cell's blocks file, at most `most` bytes, and whether
+    /// that is all of it.
     ///
     /// # Errors
-    /// The file system's error.
-    pub fn read_back(&mut self) -> io::Result<Vec<u8>> {
+    /// The file system's error, with the path.
+    pub fn read_back(&mut self, most: u64) -> io::Result<(Vec<u8>, bool)> {
         self.flush(SyncPolicy::Cell);
-        let mut bytes = Vec::new();
-        self.folder.file(layout::BLOCKS)?.read_to_end(&mut bytes).map(|_| bytes)
+        let read = || {
+            let mut bytes = Vec::new();
+            let file = self.folder.file(layout::BLOCKS)?;
+            let length = file.metadata()?.len();
+            file.take(most).read_to_end(&mut bytes)?;
+            Ok((bytes, length <= most))
+        };
+        read().map_err(|error| at(&self.path.join(layout::BLOCKS), &error))
     }
 
     /// Why blocks could not be written, if they could not.

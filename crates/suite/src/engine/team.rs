@@ -58,11 +58,10 @@ impl Team {
     pub(super) fn start(
         duties: Vec<(ThreadPlan, Duty)>,
         (policy, priority): (Policy, u32),
-        stop: Stop,
+        stop: Arc<Stop>,
         nudge: &Nudge,
     ) -> Result<(Self, Rings), String> {
         let gate = Arc::new(Gate::default());
-        let stop = Arc::new(stop);
         let warm: Arc<[AtomicBool]> = duties.iter().map(|_| AtomicBool::new(false)).collect();
         let (sender, ready) = channel();
         let mut handles = Vec::new();

@@ -140,6 +140,13 @@ impl Journal {
         self.add(Entry::Setting { path, old })
     }
 
+    /// Forgets a setting: [`Journal::undo`] leaves it as it is.
+    pub fn forget(&mut self, path: &Path) {
+        let Ok(path) = canonical(path) else { return };
+        self.entries
+            .retain(|entry| !matches!(entry, Entry::Setting { path: of, .. } if *of == path));
+    }
+
     /// Undoes everything, the latest change first, and returns one sentence for each failure.
     /// The file is removed if nothing failed; otherwise it stays for `punctual restore`.
     pub fn undo(&mut self) -> Vec<String> {

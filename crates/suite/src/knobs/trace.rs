@@ -2,9 +2,13 @@
 //! it, and what led there is saved before tracing goes on as it was found.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use punctual_sys::error;
 
 use super::journal::Journal;
 use crate::facts::{Activity, FactsRoot};
@@ -21,6 +25,8 @@ pub struct Trace {
     folder: PathBuf,
     marker: File,
     on: File,
+    /// Whether a break still stops it.
+    armed: AtomicBool,
 }
 
 impl Trace {
@@ -43,7 +49,7 @@ impl Trace {
         };
         let (marker, on) = (open("trace_marker")?, open("tracing_on")?);
         journal.will_change(&folder.join("tracing_on"))?;
-        Ok(Some(Self { folder, marker, on }))
+        Ok(Some(Self { folder, marker, on, armed: AtomicBool::new(true) }))
     }
 
     /// Marks the trace and stops it: two system calls that allocate nothing, for the thread
@@ -52,21 +58,67 @@ impl Trace {
     pub fn stop(&self, mark: std::fmt::Arguments<'_>) {
         let mut line = Mark { bytes: [0; LONGEST_MARK], length: 0 };
         let _ = line.write_fmt(mark);
-        let _ = (&self.marker).write(&line.bytes[..line.length]);
-        let _ = (&self.on).write(b"0");
+        if self.armed.load(Ordering::Acquire) {
+            let _ = (&self.marker).write(&line.bytes[..line.length]);
+        }
+        if self.armed.load(Ordering::Acquire) {
+            let _ = (&self.on).write(b"0");
+        }
     }
 
-    /// Writes the end of the trace, at most 16 MiB.
+    /// From now on no break stops it: a thread that did not end with its cell may still meet
+    /// one.
+    pub fn disarm(&self) {
+        self.armed.store(false, Ordering::Release);
+    }
+
+    /// Ends the cell of a disarmed trace. If a break has stopped it, saves it to the file that
+    /// `make` makes; the journal then lets tracing go on. In every other case the journal forgets
+    /// the trace: whoever stopped it meanwhile was not punctual, and what could not be saved
+    /// must not be overwritten. `None` without a break.
+    pub fn end(
+        &self,
+        broke: bool,
+        make: impl FnOnce() -> io::Result<File>,
+        journal: &mut Journal,
+    ) -> Option<io::Result<()>> {
+        let saved = broke.then(|| make().and_then(|mut file| self.save(&mut file)));
+        if !matches!(saved, Some(Ok(()))) {
+            self.leave(journal);
+        }
+        let folder = self.folder.display();
+        saved.map(|saved| {
+            saved.map_err(|error| {
+                let why = error::text(&error);
+                let text = format!(
+                    "{why}; tracing is left stopped: read {folder}/trace, then write 1 to \
+                     {folder}/tracing_on"
+                );
+                io::Error::new(error.kind(), text)
+            })
+        })
+    }
+
+    /// Lets the journal forget that it may change.
+    pub fn leave(&self, journal: &mut Journal) {
+        journal.forget(&self.folder.join("tracing_on"));
+    }
+
+    /// Writes the end of the trace, at most 16 MiB, to a file that only its owner may read from
+    /// then on. If that fails the file is empty: results need the room.
     ///
     /// # Errors
     /// The trace cannot be read, or the file cannot be written.
-    pub fn save(&self, to: &mut File) -> io::Result<()> {
+    fn save(&self, to: &mut File) -> io::Result<()> {
+        // A file system without permissions refuses this.
+        let _ = to.set_permissions(Permissions::from_mode(0o600));
         let from = self.folder.join("trace");
         let trace = File::open(&from).and_then(|file| tail(file, MOST_SAVED)).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", from.display()))
         })?;
-        to.write_all(&trace)?;
-        to.sync_data()
+        to.write_all(&trace).and_then(|()| to.sync_data()).inspect_err(|_| {
+            let _ = to.set_len(0);
+        })
     }
 }
 
@@ -155,13 +207,54 @@ mod tests {
         trace.stop(format_args!("late by {} ns", 7));
         assert_eq!(file("trace_marker").unwrap(), "late by 7 ns");
         assert_eq!(file("tracing_on").unwrap(), "0");
-        trace.save(&mut File::create(folder.join("saved")).unwrap()).unwrap();
-        assert_eq!(fs::read_to_string(folder.join("saved")).unwrap(), file("trace").unwrap());
+        let saved = folder.join("saved");
+        trace.disarm();
+        trace.end(true, || File::create(&saved), &mut journal).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(&saved).unwrap(), file("trace").unwrap());
+        assert_eq!(fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(journal.undo(), Vec::<String>::new());
         assert_eq!(file("tracing_on").unwrap(), "1");
 
         fs::write(root.path("sys/kernel/tracing/events/enable"), "0").unwrap();
         assert!(Trace::arm(&root, &mut journal).unwrap().is_none(), "nothing is traced");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_others_stopped_or_cannot_be_saved_stays_stopped() {
+        let (folder, root) = traces("trace-left");
+        let on = root.path("sys/kernel/tracing/tracing_on");
+        let mut journal = Journal::in_folder(&folder.join("journal")).unwrap();
+        let mut end = |broke: bool, stop: &dyn Fn(&Trace)| {
+            fs::write(&on, "1").unwrap();
+            let trace = Trace::arm(&root, &mut journal).unwrap().unwrap();
+            stop(&trace);
+            trace.disarm();
+            let full = || Err(io::ErrorKind::StorageFull.into());
+            let saved = trace.end(broke, full, &mut journal);
+            assert_eq!(journal.undo(), Vec::<String>::new());
+            (saved.map(|saved| saved.unwrap_err().to_string()), fs::read_to_string(&on).unwrap())
+        };
+        let by_another = |_: &Trace| fs::write(&on, "0").unwrap();
+        assert_eq!(end(false, &by_another), (None, "0".to_owned()));
+        let (said, now) = end(true, &|trace| trace.stop(format_args!("late")));
+        let said = said.unwrap();
+        assert!(said.contains("tracing is left stopped: read /"), "{said}");
+        assert_eq!(now, "0");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_outlives_its_cell_stops_nothing() {
+        let (folder, root) = traces("trace-late");
+        let file = |name: &str| fs::read_to_string(root.path("sys/kernel/tracing").join(name));
+        let mut journal = Journal::in_folder(&folder.join("journal")).unwrap();
+        let trace = Trace::arm(&root, &mut journal).unwrap().unwrap();
+        trace.disarm();
+        trace.stop(format_args!("late"));
+        assert_eq!(file("tracing_on").unwrap(), "1");
+        assert_eq!(file("trace_marker").unwrap(), "");
+        drop(journal);
         fs::remove_dir_all(&folder).unwrap();
     }
 
