@@ -5,6 +5,10 @@ use std::path::Path;
 use punctual_core::layout;
 use punctual_core::schema::{Cell, CellState, Condition, Continuation, Outcome, Run, RunState};
 use punctual_core::units::{grouped, human_ns};
+use punctual_sys::error;
+
+use super::prepared::Prepared;
+use super::run_dir::RunDir;
 
 /// What must be the same, by what it is called. The tool too: another version may measure
 /// something else.
@@ -34,6 +38,32 @@ fn differences(before: &Run, now: &Run) -> Vec<String> {
 fn is_kept(cell: &Cell) -> bool {
     let decided = matches!(cell.verdict.outcome, Outcome::Fail | Outcome::Break);
     cell.state == CellState::Complete || decided
+}
+
+/// The cells that are still to be measured.
+pub(super) fn left<'a>(
+    cells: &'a [Prepared],
+    before: Option<&'a Run>,
+) -> impl Iterator<Item = &'a Prepared> {
+    let known = move |number: usize| before.and_then(|before| before.cells.get(number));
+    let left = cells.iter().enumerate();
+    left.filter(move |(number, _)| !known(*number).is_some_and(is_kept)).map(|(_, cell)| cell)
+}
+
+/// Whether `before` is still the record of the run, whose lock is now held by `store`.
+///
+/// # Errors
+/// Another process has continued it after it was read, or it cannot be read.
+pub(super) fn check_unchanged(before: &Run, store: &RunDir) -> Result<(), String> {
+    let refuse = |why: &str| format!("cannot continue {}: {why}", store.path().display());
+    let text = store.read_run().map_err(|why| refuse(&error::text(&why)))?;
+    let run: serde_json::Value =
+        serde_json::from_slice(&text).map_err(|why| refuse(&format!("run.json: {why}")))?;
+    let times = run.get("continued").and_then(|times| times.as_array()).map_or(0, Vec::len);
+    if times == before.continued.len() {
+        return Ok(());
+    }
+    Err(refuse("another punctual has continued it meanwhile; try again"))
 }
 
 /// The record of a run that goes on with `before` in `dir`: its finished cells, and the others

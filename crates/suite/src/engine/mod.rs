@@ -89,7 +89,9 @@ pub fn run(
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
     let privileges = Privileges::try_out(&facts);
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
-    let takes = room::check(room::needed(&prepared), &dir).map_err(wrong)?;
+    let before = options.continued.as_deref();
+    let needed = room::Needed::by(continued::left(&prepared, before));
+    let takes = room::check(needed, &dir).map_err(wrong)?;
     let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
     let conditions = if described.origin == Origin::Simulated {
         vec![simulated()]
@@ -102,11 +104,13 @@ pub fn run(
     };
     let mut run = Run { privileged: privileges.all(), conditions, ..described };
     add_facts(&mut run, &clock_cost, &privileges, options);
-    let (mut run, mut store) = match &options.continued {
+    let (mut run, mut store) = match before {
         None => (run, RunDir::create(&dir).map_err(wrong)?),
         Some(before) => {
-            let run = continued::merge(before, run, &dir).map_err(wrong)?;
-            (run, RunDir::reopen(&dir).map_err(wrong)?)
+            let store = RunDir::reopen(&dir).map_err(wrong)?;
+            // Now that no other process writes it.
+            continued::check_unchanged(before, &store).map_err(wrong)?;
+            (continued::merge(before, run, &dir).map_err(wrong)?, store)
         }
     };
     let interrupts = Interrupts::read(&FactsRoot::live());
@@ -122,7 +126,11 @@ pub fn run(
         observer.ignoring(signals.ignored());
     }
     store.warning().inspect(|text| observer.warn(text));
-    takes.inspect(|text| observer.takes(text));
+    match takes {
+        room::Takes::Little => {}
+        room::Takes::Enough(text) => observer.takes(&text),
+        room::Takes::Scarce(text) => observer.warn(&text),
+    }
     let rule = Rule::of(plan, &run.board);
     let rule = match &options.virtual_board {
         Some(board) => rule.on_virtual_board(board.mips.is_some()),

@@ -6,9 +6,9 @@ use punctual_sys::storage;
 
 use super::prepared::{Measures, Prepared};
 
-/// What a series of a thread usually takes a second, bytes: 1,350 were measured at 10 kHz
-/// under hackbench, late samples included, and 140 at 1 kHz on an idle machine.
-const BLOCK: u64 = 1_400;
+/// What a series of a thread takes a second, bytes: 140 were measured at 1 kHz on an idle
+/// machine, and 1,350 at 10 kHz under hackbench, late samples included.
+const BLOCK: (u64, u64) = (140, 1_400);
 
 /// The same for the load's work and the CPUs' time, by cell.
 const SECOND: u64 = 100;
@@ -20,49 +20,86 @@ const END: u64 = 16 * 1024;
 /// enough.
 const LITTLE: u64 = 10_000_000;
 
-/// Bytes that a plan usually takes at most.
-pub(super) fn needed(cells: &[Prepared]) -> u64 {
-    let of_cell = |cell: &Prepared| {
+/// Bytes that cells take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Needed {
+    /// On an idle machine.
+    low: u64,
+    /// With many late samples.
+    high: u64,
+}
+
+impl Needed {
+    /// What these cells take together.
+    pub(super) fn by<'a>(cells: impl Iterator<Item = &'a Prepared>) -> Self {
+        cells.fold(Self::default(), |sum, cell| {
+            let of = Self::by_cell(cell);
+            Self { low: sum.low.saturating_add(of.low), high: sum.high.saturating_add(of.high) }
+        })
+    }
+
+    fn by_cell(cell: &Prepared) -> Self {
         let seconds = cell.plan.duration_ns / punctual_core::units::SECOND_NS;
+        let frame = seconds.saturating_mul(SECOND);
         let Measures::Probe(probe) = &cell.measures else {
-            return seconds.saturating_mul(SECOND);
+            return Self { low: 0, high: frame };
         };
         let threads = u64::try_from(probe.threads.threads.len()).unwrap_or(u64::MAX);
         let series = u64::try_from(probe.entry.series.len()).unwrap_or(0).saturating_add(1);
-        let by_second = threads.saturating_mul(series).saturating_mul(BLOCK).saturating_add(SECOND);
-        let at_end = threads.saturating_mul(series).saturating_mul(END);
-        seconds.saturating_mul(by_second).saturating_add(at_end)
-    };
-    cells.iter().map(of_cell).fold(0, u64::saturating_add)
+        let all = threads.saturating_mul(series);
+        let blocks = |block| seconds.saturating_mul(all.saturating_mul(block));
+        let high = blocks(BLOCK.1).saturating_add(all.saturating_mul(END)).saturating_add(frame);
+        Self { low: blocks(BLOCK.0), high }
+    }
 }
 
-/// What to tell of a run that needs so much in `dir`, which need not exist yet; nothing if it
-/// is little.
+/// What is said of the room that a run takes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// It is little.
+    Little,
+    /// There is enough.
+    Enough(String),
+    /// There may be too little.
+    Scarce(String),
+}
+
+/// What to say of a run that needs so much in `dir`, which need not exist yet.
 ///
 /// # Errors
-/// There is less room; the message names the remedy.
-pub(super) fn check(needed: u64, dir: &Path) -> Result<Option<String>, String> {
+/// There is certainly too little room; the message names the remedy.
+pub(super) fn check(needed: Needed, dir: &Path) -> Result<Takes, String> {
     let there = |path: &&Path| !path.as_os_str().is_empty() && path.exists();
     let on = dir.ancestors().find(there).unwrap_or(Path::new("."));
     match storage::room(on) {
-        Ok(room) => told(needed, room.free, dir),
+        // One without blocks, such as ramfs, does not tell how much it holds.
+        Ok(room) if room.total > 0 => told(needed, room.free, dir),
         // What cannot be asked is tried.
-        Err(_) => Ok(None),
+        _ => Ok(Takes::Little),
     }
 }
 
-fn told(needed: u64, free: u64, dir: &Path) -> Result<Option<String>, String> {
-    if needed < LITTLE {
-        return Ok(None);
+fn told(needed: Needed, free: u64, dir: &Path) -> Result<Takes, String> {
+    const REMEDY: &str = "free some space, name another folder with --out, or measure for less \
+                          time or with fewer threads";
+    let Needed { low, high } = needed;
+    if high < LITTLE {
+        return Ok(Takes::Little);
     }
-    let (needs, has, dir) = (megabytes(needed), megabytes(free), dir.display());
-    if needed > free {
+    let (least, most, has) = (megabytes(low), megabytes(high), megabytes(free));
+    let dir = dir.display();
+    if low > free {
         return Err(format!(
-            "{dir} would take about {needs}, and {has} are free there: free some space, name \
-             another folder with --out, or measure for less time or with fewer threads"
+            "{dir} would take at least about {least}, and {has} are free there: {REMEDY}"
         ));
     }
-    Ok(Some(format!("{dir} will take at most about {needs}; {has} are free")))
+    if high > free {
+        return Ok(Takes::Scarce(format!(
+            "{dir} will take about {least} to {most}, more if many samples are late, and only \
+             {has} are free there: what does not fit is lost, and the cell says so; {REMEDY}"
+        )));
+    }
+    Ok(Takes::Enough(format!("{dir} will take at most about {most}; {has} are free")))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -79,20 +116,33 @@ mod tests {
     #[test]
     fn a_long_run_says_what_it_takes_or_is_refused() {
         let dir = Path::new("runs/r");
-        assert_eq!(told(LITTLE - 1, 0, dir), Ok(None));
+        let needed = |low, high| Needed { low, high };
+        assert_eq!(told(needed(LITTLE - 1, LITTLE - 1), 0, dir), Ok(Takes::Little));
+        let long = needed(24_000_000, 242_000_000);
         assert_eq!(
-            told(242_000_000, 12_345_000_000, dir).unwrap().unwrap(),
-            "runs/r will take at most about 242 MB; 12 GB are free"
+            told(long, 12_345_000_000, dir),
+            Ok(Takes::Enough("runs/r will take at most about 242 MB; 12 GB are free".to_owned()))
         );
-        let error = told(242_000_000, 241_000_000, dir).unwrap_err();
-        assert!(error.starts_with("runs/r would take about 242 MB, and 241 MB"), "{error}");
+        let Ok(Takes::Scarce(text)) = told(long, 241_000_000, dir) else { panic!("no warning") };
+        assert!(text.starts_with("runs/r will take about 24 MB to 242 MB"), "{text}");
+        assert!(text.contains("only 241 MB are free") && text.contains("--out"), "{text}");
+        let error = told(long, 23_000_000, dir).unwrap_err();
+        assert!(error.starts_with("runs/r would take at least about 24 MB, and 23 MB"), "{error}");
         assert!(error.contains("--out"), "{error}");
     }
 
     #[test]
     fn the_room_is_that_of_the_nearest_folder_there_is() {
         let free = storage::room(Path::new("/tmp")).unwrap().free;
-        let error = check(u64::MAX, Path::new("/tmp/no/such/folder")).unwrap_err();
+        let all = Needed { low: u64::MAX, high: u64::MAX };
+        let error = check(all, Path::new("/tmp/no/such/folder")).unwrap_err();
         assert!(error.contains("/tmp/no/such/folder"), "{error} ({free} free)");
+    }
+
+    #[test]
+    fn a_file_system_without_blocks_refuses_nothing() {
+        let all = Needed { low: u64::MAX, high: u64::MAX };
+        assert_eq!(storage::room(Path::new("/proc")).unwrap().total, 0);
+        assert_eq!(check(all, Path::new("/proc")), Ok(Takes::Little));
     }
 }

@@ -325,6 +325,7 @@ fn only_a_sample_of_the_measurement_breaks_it_off() {
         assert!(latency.stats.samples > 0, "{probe}: its warm-up ended it");
         let broke = latency.broke.as_ref().unwrap_or_else(|| panic!("{probe}: by what"));
         assert_eq!(broke.limit_ns, 1, "{probe}");
+        assert!(probe != "sim" || cell.conditions.is_empty(), "{:?}", cell.conditions);
         assert!(broke.latency_ns > 1 && Some(broke.latency_ns) <= latency.stats.max, "{probe}");
         assert_eq!(run.verdict.outcome, Outcome::Break, "{probe}");
     }
@@ -352,4 +353,50 @@ fn a_policy_that_changed_for_a_while_is_a_condition() {
     let changed = cell.conditions.iter().find(|note| note.id == "thread-changed");
     let text = changed.map(|note| note.text.as_str()).unwrap_or_default();
     assert!(text.contains("other 0 became batch 0 for a while"), "{:?}", cell.conditions);
+}
+
+#[test]
+fn a_run_goes_on_with_what_is_left_if_no_other_has_continued_it() {
+    let place = Place::new("left");
+    let run = place.run(Subject::Probe("sim".to_owned()), &[]);
+    assert!(run.cells[0].conditions.is_empty(), "{:?}", run.cells[0].conditions);
+    let reach = Reach {
+        cpus: affinity::CpuSet::parse("0").unwrap(),
+        inherited: affinity::CpuSet::parse("0").unwrap(),
+        clock_cost_ns: 30,
+        force: false,
+    };
+    let sim = || cell(Subject::Probe("sim".to_owned()), &[]);
+    let second = CellPlan { duration_ns: 7_000_000_000, ..sim() };
+    let cells = [sim(), second].map(|cell| Prepared::new(&cell, &reach, i64::MAX).unwrap());
+    let left: Vec<_> = continued::left(&cells, Some(&run)).map(|c| c.plan.duration_ns).collect();
+    assert_eq!(left, [7_000_000_000], "the first has its result");
+    assert_eq!(continued::left(&cells, None).count(), 2);
+
+    let store = RunDir::reopen(&place.0.join("run")).unwrap();
+    continued::check_unchanged(&run, &store).unwrap();
+    let mut of_another = run.clone();
+    let again = punctual_core::schema::Continuation {
+        started: run.started.clone(),
+        kept: 0,
+        command: Vec::new(),
+    };
+    of_another.continued.push(again);
+    let text = serde_json::to_vec(&of_another).unwrap();
+    fs::write(place.0.join("run/run.json"), text).unwrap();
+    let error = continued::check_unchanged(&run, &store).unwrap_err();
+    assert!(error.ends_with("another punctual has continued it meanwhile; try again"), "{error}");
+}
+
+#[test]
+fn no_more_than_asked_for_is_read_back() {
+    let place = Place::new("back");
+    let mut store = RunDir::create(&place.0.join("run")).unwrap();
+    let mut files = store.cell("cell").unwrap();
+    let name = "ksoftirqd/0".to_owned();
+    let actor = punctual_core::interval::Actor { number: 0, name };
+    files.push(&punctual_core::format::Record::Actor(actor));
+    let (all, whole) = files.read_back(1 << 20).unwrap();
+    assert!(all.len() > 10 && whole);
+    assert_eq!(files.read_back(10).unwrap(), (all[..10].to_vec(), false));
 }
