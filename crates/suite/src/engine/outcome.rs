@@ -414,6 +414,10 @@ fn load_trouble(work: &LoadWork) -> Option<String> {
 mod tests {
     use super::*;
     use punctual_core::schema::{Latency, Stats, What};
+    use punctual_sys::affinity::CpuSet;
+    use punctual_sys::sched::Policy;
+
+    use super::super::thread::{Effective, ThreadEnd};
 
     #[test]
     fn a_sample_before_its_release_is_a_condition() {
@@ -432,5 +436,33 @@ mod tests {
             condition.text.contains("2 samples") && condition.text.contains("9.89"),
             "{condition:?}"
         );
+    }
+
+    #[test]
+    fn what_happens_to_a_thread_in_simulated_time_is_no_condition() {
+        let effective = |policy| Effective {
+            policy,
+            priority: 0,
+            affinity: CpuSet::of(0),
+            timer_slack_ns: Some(50_000),
+        };
+        let fate = Fate::Ended(ThreadEnd {
+            recordings: Vec::new(),
+            before: effective(Policy::Other),
+            after: Some(effective(Policy::Batch)),
+            meanwhile: None,
+            warmup_max_ns: None,
+            page_faults: 3,
+            error: None,
+            notes: Vec::new(),
+        });
+        let told = |simulated| {
+            let what = What::Latency(Latency::default());
+            let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
+            note_thread(&mut cell, "thread 0", &fate, simulated);
+            cell.conditions.into_iter().map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(told(false), ["page-faults", "thread-changed"]);
+        assert!(told(true).is_empty());
     }
 }
