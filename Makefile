@@ -99,7 +99,7 @@ $(PROGRAMS:%=test-%): test-%: guests
 	$(STAGE) $* cargo test -p punctual --test $* -- $(THREADS) --show-output
 
 # Faults in every system call of a run, and kills at random moments: many more than in
-# `make test`. docs/faults.txt is what it has printed.
+# `make test`, and for a quarter of an hour.
 faults: guests
 	FAULTS=800 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test faults -- --show-output
 	KILLS=200 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test kills random -- --show-output

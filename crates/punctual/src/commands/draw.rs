@@ -46,12 +46,20 @@ pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<Drawn> {
     let started = command.stdout(to.try_clone()?).stderr(Stdio::piped()).spawn();
     let mut child = started.context("cannot start the process that draws it")?;
     let complaints = child.stderr.take();
-    let listener = thread::spawn(move || {
+    let listener = thread::Builder::new().spawn(move || {
         let mut said = Vec::new();
         // What was read before an error is all there is to tell.
         let _ = complaints.map(|mut stderr| stderr.read_to_end(&mut said));
         said
     });
+    let listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error).context("cannot start the thread that listens to it");
+        }
+    };
     let mut interrupted = false;
     let status = loop {
         if let Some(status) = child.try_wait()? {
