@@ -6,6 +6,8 @@ use crate::schema::{
 };
 use proptest::prelude::*;
 
+mod cells;
+
 const MS: u64 = 1_000_000;
 
 fn stats(n: u64, max: i64) -> Stats {
@@ -56,6 +58,35 @@ fn max_of(k: u64) -> i64 {
 
 fn judge(n: u64, k: u64, rule: &Rule) -> Verdict {
     judged_thread(&stats(n, max_of(k)), k, rule)
+}
+
+fn cell(state: CellState, verdicts: Vec<Verdict>) -> Cell {
+    let threads = verdicts.into_iter().zip(0..).map(|(verdict, thread)| Thread {
+        thread,
+        placement: Placement { cpu: Some(thread), ..Placement::default() },
+        stats: stats(30_000, max_of(verdict.exceedances)),
+        max_at_ns: Some(10_033_000_000),
+        verdict,
+        ..Thread::default()
+    });
+    let threads: Vec<Thread> = threads.collect();
+    let latency = Latency {
+        probe: "wakeup".to_owned(),
+        primary: activations(),
+        interval_ns: Some(MS),
+        stats: Stats { max: threads.iter().filter_map(|t| t.stats.max).max(), ..Stats::default() },
+        threads,
+        ..Latency::default()
+    };
+    let key = "wakeup @ none @ 30s".to_owned();
+    let what = What::Latency(latency);
+    Cell { state, ..Cell::new(key, String::new(), "none".to_owned(), 30_000 * MS, what) }
+}
+
+fn judged(state: CellState, verdicts: Vec<Verdict>) -> Cell {
+    let mut cell = cell(state, verdicts);
+    cell.verdict = judge_cell(&cell, &hard());
+    cell
 }
 
 #[test]
@@ -184,344 +215,4 @@ fn a_deterministic_board_gets_no_bound() {
     let tolerant = Rule { tolerate: Some(0.01), ..rule };
     assert_eq!(judge(100, 1, &tolerant).outcome, Outcome::Pass);
     assert_eq!(judge(99, 1, &tolerant).outcome, Outcome::Fail);
-}
-
-fn cell(state: CellState, verdicts: Vec<Verdict>) -> Cell {
-    let threads = verdicts.into_iter().zip(0..).map(|(verdict, thread)| Thread {
-        thread,
-        placement: Placement { cpu: Some(thread), ..Placement::default() },
-        stats: stats(30_000, max_of(verdict.exceedances)),
-        max_at_ns: Some(10_033_000_000),
-        verdict,
-        ..Thread::default()
-    });
-    let threads: Vec<Thread> = threads.collect();
-    let latency = Latency {
-        probe: "wakeup".to_owned(),
-        primary: activations(),
-        interval_ns: Some(MS),
-        stats: Stats { max: threads.iter().filter_map(|t| t.stats.max).max(), ..Stats::default() },
-        threads,
-        ..Latency::default()
-    };
-    let key = "wakeup @ none @ 30s".to_owned();
-    let what = What::Latency(latency);
-    Cell { state, ..Cell::new(key, String::new(), "none".to_owned(), 30_000 * MS, what) }
-}
-
-fn judged(state: CellState, verdicts: Vec<Verdict>) -> Cell {
-    let mut cell = cell(state, verdicts);
-    cell.verdict = judge_cell(&cell, &hard());
-    cell
-}
-
-#[test]
-fn a_cell_is_its_worst_thread() {
-    let threads = vec![
-        judge(30_000, 0, &hard()),
-        judge(30_000, 2, &hard()),
-        judge(30_000, 3, &hard()),
-        judge(10, 0, &hard()),
-    ];
-    let upper = threads[2].upper_bound;
-    let verdict = judged(CellState::Complete, threads).verdict;
-    assert_eq!(verdict.outcome, Outcome::Fail);
-    assert_eq!((verdict.exceedances, verdict.upper_bound), (5, upper));
-    assert_eq!(
-        verdict.because[..2],
-        [
-            "max 250.0 us > deadline 200 us (CPU 2, at 10.033 s)",
-            "5 of 120,000 activations were later than 200 us"
-        ]
-    );
-    assert_eq!(verdict.because.last().unwrap(), "the worst of 4 threads: thread 2 on CPU 2");
-}
-
-#[test]
-fn a_cell_that_was_not_measured_does_not_pass() {
-    let mut skipped = cell(CellState::Skipped, vec![]);
-    skipped.reason = Some("needs an invariant TSC (x86)".to_owned());
-    skipped.verdict = judge_cell(&skipped, &hard());
-    assert_eq!(skipped.verdict.outcome, Outcome::Skipped);
-    assert_eq!(skipped.verdict.because, ["needs an invariant TSC (x86)"]);
-    let pending = judged(CellState::Pending, vec![]);
-    assert_eq!(pending.verdict.outcome, Outcome::Inconclusive);
-    assert_eq!(pending.verdict.because, ["not measured: the run ended before this cell"]);
-    let cost = Cell { what: What::Cost(Cost::default()), ..cell(CellState::Complete, vec![]) };
-    assert_eq!(judge_cell(&cost, &hard()), hard().verdict(Outcome::None, vec![]));
-}
-
-#[test]
-fn a_cell_cut_short_does_not_pass_and_says_so() {
-    for state in [CellState::Interrupted, CellState::Failed, CellState::Recovered] {
-        for (k, outcome) in [(0, Outcome::Inconclusive), (1, Outcome::Fail)] {
-            let cut = judged(state, vec![judge(30_000, k, &hard())]).verdict;
-            assert_eq!(cut.outcome, outcome);
-            assert!(cut.because.iter().any(|s| s.starts_with("the cell was")), "{cut:?}");
-        }
-    }
-}
-
-#[test]
-fn a_run_that_did_not_reach_its_end_is_never_a_pass() {
-    let pass = judged(CellState::Complete, vec![judge(30_000, 0, &hard())]);
-    let pending = cell(CellState::Pending, vec![]);
-    let run = |state, cells: &[Cell]| judge_run(state, cells, &hard());
-    let whole = [pass.clone(), pass.clone()];
-    let cut = [pass.clone(), pending.clone(), pending.clone()];
-    assert_eq!(run(RunState::Complete, &whole).outcome, Outcome::Pass);
-    for (state, says) in [
-        (RunState::Running, "the run did not reach its end"),
-        (RunState::Interrupted, "the run was interrupted"),
-        (RunState::Failed, "an error ended the run"),
-    ] {
-        let verdict = run(state, &whole);
-        assert_eq!((verdict.outcome, verdict.because[2].as_str()), (Outcome::Inconclusive, says));
-        let verdict = run(state, &cut);
-        assert_eq!(verdict.outcome, Outcome::Inconclusive);
-        assert_eq!(verdict.because[2], format!("{says}: 2 of 3 cells were not started"));
-        assert_eq!(run(state, std::slice::from_ref(&pending)).outcome, Outcome::Inconclusive);
-    }
-    let late = judged(CellState::Complete, vec![judge(30_000, 1, &hard())]);
-    assert_eq!(run(RunState::Failed, &[late, pending]).outcome, Outcome::Fail);
-}
-
-#[test]
-fn the_first_sentence_names_the_largest_latency_of_the_run() {
-    let few = judged(CellState::Complete, vec![judge(30_000, 2, &hard())]);
-    let mut worst_by_rate = judged(CellState::Complete, vec![judge(300, 2, &hard())]);
-    worst_by_rate.key = "handoff @ hackbench @ 30s".to_owned();
-    worst_by_rate.load = "hackbench".to_owned();
-    let mut largest = few.clone();
-    {
-        let latency = largest.latency_mut().unwrap();
-        latency.stats.max = Some(69_900_000);
-        latency.threads[0].stats.max = Some(69_900_000);
-    }
-    let run = judge_run(RunState::Complete, &[worst_by_rate, largest, few], &hard());
-    assert_eq!(
-        run.because[..2],
-        [
-            "max 69.900 ms > deadline 200 us (wakeup, idle, CPU 0, at 10.033 s)",
-            "6 of 90,000 activations were later than 200 us",
-        ]
-    );
-    assert!(run.because.contains(&"the worst of 3 cells: handoff, hackbench".to_owned()));
-    let pass = judged(CellState::Complete, vec![judge(30_000, 0, &hard())]);
-    assert_eq!(
-        judge_run(RunState::Complete, &[pass], &hard()).because,
-        [
-            "max 104.1 us <= deadline 200 us (wakeup, idle, CPU 0, at 10.033 s); if late \
-             activations come singly, at most 1 in 10,014 is late (95 % confidence)",
-            "none of 30,000 activations was later than 200 us",
-            "if nothing changes, the same run again exceeds this max with a 50 % chance",
-        ]
-    );
-    let unjudged = Rule { deadline_ns: None, ..hard() };
-    let open = cell(CellState::Complete, vec![judge(300, 0, &unjudged)]);
-    assert_eq!(
-        judge_run(RunState::Complete, &[open], &unjudged).because[0],
-        "max 104.1 us, no deadline given (wakeup, idle, CPU 0, at 10.033 s)"
-    );
-}
-
-#[test]
-fn no_reason_repeats_the_outcome_or_an_earlier_one() {
-    let mut cells: Vec<Cell> = [(30_000, 0), (300, 0), (300, 7)]
-        .map(|(n, k)| judged(CellState::Complete, vec![judge(n, k, &hard()); 2]))
-        .into();
-    cells.push(judged(CellState::Skipped, vec![]));
-    while !cells.is_empty() {
-        let run = judge_run(RunState::Complete, &cells, &hard());
-        for verdict in cells.iter().map(|cell| &cell.verdict).chain([&run]) {
-            let word = format!("{:?}", verdict.outcome).to_lowercase();
-            for (place, text) in verdict.because.iter().enumerate() {
-                let lower = text.to_lowercase();
-                assert!(!lower.starts_with(&word), "{word}: {text}");
-                assert!(!verdict.because[..place].contains(text), "{:?}", verdict.because);
-            }
-        }
-        cells.remove(0);
-    }
-}
-
-#[test]
-fn a_warm_up_later_than_the_deadline_is_said_and_the_even_chance_is_not() {
-    let chance = |verdict: &Verdict| verdict.because.iter().any(|s| s.contains("50 % chance"));
-    let with = |warmup_max_ns| {
-        let mut cell = cell(CellState::Complete, vec![judge(30_000, 0, &hard())]);
-        cell.latency_mut().unwrap().warmup_max_ns = Some(warmup_max_ns);
-        judge_run(RunState::Complete, &[cell], &hard())
-    };
-    let said = |verdict: &Verdict| {
-        verdict.because.iter().any(|s| s.starts_with("the warm-up, which does not count, had"))
-    };
-    let verdicts = [100_000, 150_000, 6_999_000].map(with);
-    assert_eq!(verdicts.each_ref().map(chance), [true, false, false]);
-    assert_eq!(verdicts.each_ref().map(said), [false, false, true]);
-    assert!(verdicts[2].because.iter().any(|s| s.contains("6.999 ms > deadline 200 us")));
-    assert_eq!(verdicts[2].outcome, Outcome::Pass);
-}
-
-#[test]
-fn a_pass_of_all_threads_needs_no_correction_for_their_number() {
-    let note = |k, rule: &Rule| {
-        let mut cell = cell(CellState::Complete, vec![judge(300_000, k, rule); 3]);
-        cell.verdict = judge_cell(&cell, rule);
-        let because = judge_run(RunState::Complete, &[cell], rule).because;
-        because.into_iter().find(|text| text.contains("3 judgements"))
-    };
-    assert!(note(0, &hard()).unwrap().ends_with("so 95 % holds for all of them together"));
-    assert!(note(900, &soft(1e-3)).unwrap().ends_with("not corrected for their number"));
-    assert_eq!(note(3, &hard()), None);
-}
-
-#[test]
-fn a_break_is_worse_than_too_little_evidence_and_better_than_a_missed_deadline() {
-    let broken = |k, latency_ns, rule: &Rule| {
-        let mut cell = cell(CellState::Interrupted, vec![judge(300, k, rule)]);
-        cell.latency_mut().unwrap().broke = Some(Broke {
-            limit_ns: 100_000,
-            latency_ns,
-            thread: 0,
-            cpu: Some(0),
-            at_ns: Some(757_000_000),
-        });
-        cell.verdict = judge_cell(&cell, rule);
-        cell
-    };
-    let first = "max 104.1 us > break value 100 us";
-    let text = "104.0 us > break value 100 us (thread 0, CPU 0, at 757.000 ms)";
-    let unjudged = Rule { deadline_ns: None, ..hard() };
-    for (k, latency_ns, rule, outcome, says) in [
-        (0, 104_100, hard(), Outcome::Break, first),
-        (0, 104_000, hard(), Outcome::Break, text),
-        (0, 104_100, unjudged, Outcome::Break, first),
-        (2, 104_000, hard(), Outcome::Fail, text),
-    ] {
-        let cell = broken(k, latency_ns, &rule);
-        assert_eq!(cell.verdict.outcome, outcome);
-        let open = judged(CellState::Complete, vec![judge(300, 0, &rule)]);
-        let run = judge_run(RunState::Interrupted, &[open, cell.clone()], &rule);
-        assert_eq!(run.outcome, outcome);
-        for verdict in [&cell.verdict, &run] {
-            let said = verdict.because.iter().filter(|said| said.starts_with(says)).count();
-            assert_eq!(said, 1, "{:?}", verdict.because);
-            let first = verdict.because[0].starts_with("max 104.1 us > break value 100 us");
-            assert_eq!(first, outcome == Outcome::Break, "{:?}", verdict.because);
-        }
-    }
-}
-
-#[test]
-fn a_run_is_its_worst_cell() {
-    let pass = || judged(CellState::Complete, vec![judge(30_000, 0, &hard()); 2]);
-    let skipped = || judged(CellState::Skipped, vec![]);
-    let open = || judged(CellState::Complete, vec![judge(300, 0, &hard())]);
-    let fail = || judged(CellState::Complete, vec![judge(300, 1, &hard())]);
-    for (cells, outcome) in [
-        (vec![pass(), pass()], Outcome::Pass),
-        (vec![pass(), skipped()], Outcome::Skipped),
-        (vec![skipped(), open(), pass()], Outcome::Inconclusive),
-        (vec![open(), fail(), skipped()], Outcome::Fail),
-        (vec![], Outcome::None),
-    ] {
-        assert_eq!(judge_run(RunState::Complete, &cells, &hard()).outcome, outcome);
-    }
-    let run = judge_run(RunState::Complete, &[pass(), fail(), skipped()], &hard());
-    assert_eq!(run.exceedances, 1);
-    assert!(run.because.iter().any(|s| s == "the worst of 3 cells: wakeup, idle"));
-    assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
-}
-
-#[test]
-fn samples_are_called_what_the_probe_calls_them() {
-    let primary = &Quantity {
-        noun: "hand-over".to_owned(),
-        nouns: "hand-overs".to_owned(),
-        ..Quantity::default()
-    };
-    let stats = &stats(1_000, 104_100);
-    let said = |exceedances| {
-        let evidence = Evidence { stats, exceedances, interval_ns: None, primary };
-        judge_thread(&evidence, &hard()).because
-    };
-    assert!(said(0)[0].starts_with("none of 1,000 hand-overs was later"), "{:?}", said(0));
-    assert!(said(0)[1].starts_with("if late hand-overs come singly"), "{:?}", said(0));
-    assert!(said(0)[2].contains("29,956 hand-overs are needed"), "{:?}", said(0));
-    assert!(said(2)[0].starts_with("2 of 1,000 hand-overs were later"), "{:?}", said(2));
-    let mut latency = Latency { primary: primary.clone(), ..Latency::default() };
-    let verdict = Verdict { exceedances: 2, ..Verdict::default() };
-    latency.threads = vec![Thread { stats: stats.clone(), verdict, ..Thread::default() }];
-    judge_threads(&mut latency, &hard());
-    assert_eq!(latency.threads[0].verdict.because, said(2));
-}
-
-#[test]
-fn a_bad_counter_forbids_a_pass() {
-    let counter = |total, bad| Counter {
-        name: "dropouts".to_owned(),
-        meaning: "buffers that came too late".to_owned(),
-        total,
-        bad,
-    };
-    let with = |n, k, counters| {
-        let mut cell = cell(CellState::Complete, vec![judge(n, k, &hard())]);
-        cell.counters = counters;
-        judge_cell(&cell, &hard())
-    };
-    let said = |verdict: &Verdict| {
-        verdict
-            .because
-            .iter()
-            .position(|because| because.starts_with("3 dropouts (buffers that came too late)"))
-    };
-    for (counters, outcome, at) in [
-        (vec![], Outcome::Pass, None),
-        (vec![counter(0, true), counter(3, false)], Outcome::Pass, None),
-        (vec![counter(0, true), counter(3, true)], Outcome::Inconclusive, Some(2)),
-    ] {
-        let verdict = with(30_000, 0, counters);
-        assert_eq!((verdict.outcome, said(&verdict)), (outcome, at), "{verdict:?}");
-    }
-    let failed = with(30_000, 1, vec![counter(3, true)]);
-    assert_eq!(failed.outcome, Outcome::Fail);
-    assert!(failed.because[1].starts_with("1 of 30,000") && said(&failed) > Some(1));
-    let cost = Cell {
-        what: What::Cost(Cost::default()),
-        counters: vec![counter(3, true)],
-        ..cell(CellState::Complete, vec![])
-    };
-    let verdict = judge_cell(&cost, &hard());
-    assert_eq!((verdict.outcome, said(&verdict)), (Outcome::None, Some(0)));
-}
-
-proptest! {
-    #[test]
-    fn more_exceedances_are_never_better(n in 1_u64..200_000, k in 0_u64..50, tolerated in 1e-6_f64..0.5) {
-        let rank = |k| judge(n, k, &soft(tolerated)).outcome;
-        prop_assert!(rank(k + 1) >= rank(k));
-        let verdict = judge(n, k, &soft(tolerated));
-        prop_assert_eq!(verdict.outcome == Outcome::Inconclusive, verdict.because.iter().any(|s| s.contains("are needed")));
-    }
-}
-
-#[test]
-fn a_cell_whose_load_did_not_hold_cannot_pass() {
-    let judged = |deaths, rule: &Rule, exceedances| {
-        let mut cell = cell(CellState::Complete, vec![judge(30_005, exceedances, rule)]);
-        cell.load_work = vec![LoadWork { load: "copy".into(), deaths, ..LoadWork::default() }];
-        judge_cell(&cell, rule)
-    };
-    let says = "the load did not hold: copy died once";
-    assert_eq!(judged(0, &hard(), 0).outcome, Outcome::Pass);
-    let inconclusive = judged(1, &hard(), 0);
-    assert_eq!(inconclusive.outcome, Outcome::Inconclusive);
-    assert_eq!(inconclusive.because[2], says);
-    // A deadline that was missed was missed under whatever ran.
-    let failed = judged(1, &hard(), 1);
-    assert_eq!(failed.outcome, Outcome::Fail);
-    assert!(failed.because[0] != says && failed.because.iter().any(|one| one == says));
-    let unjudged = judged(1, &Rule { deadline_ns: None, ..hard() }, 0);
-    assert_eq!(unjudged.outcome, Outcome::None);
 }
