@@ -205,6 +205,18 @@ mod tests {
         }
     }
 
+    /// Every message that can be found.
+    fn all_in(decoder: &mut Decoder) -> Vec<Message> {
+        let mut found = Vec::new();
+        loop {
+            match decoder.take() {
+                Ok(Some(message)) => found.push(message),
+                Ok(None) | Err(_) if decoder.skip() => {}
+                Ok(None) | Err(_) => return found,
+            }
+        }
+    }
+
     #[test]
     fn what_follows_a_message_that_was_cut_short_is_found() {
         let last = Message::Event(Event::Trouble { text: "killed by SIGKILL".to_owned() });
@@ -213,14 +225,7 @@ mod tests {
             let mut decoder = Decoder::default();
             decoder.push(&whole[..length]);
             decoder.push(&encode(&last));
-            let mut found = Vec::new();
-            loop {
-                match decoder.take() {
-                    Ok(Some(message)) => found.push(message),
-                    Ok(None) | Err(_) if decoder.skip() => {}
-                    Ok(None) | Err(_) => break,
-                }
-            }
+            let found = all_in(&mut decoder);
             assert_eq!(found, std::slice::from_ref(&last), "cut at {length}");
         }
     }
@@ -234,14 +239,7 @@ mod tests {
         bytes.extend(encode(&last));
         let mut decoder = Decoder { vain: Vain::new(400_000), ..Decoder::default() };
         decoder.push(&bytes);
-        let mut found = Vec::new();
-        loop {
-            match decoder.take() {
-                Ok(Some(message)) => found.push(message),
-                Ok(None) | Err(_) if decoder.skip() => {}
-                Ok(None) | Err(_) => break,
-            }
-        }
+        let found = all_in(&mut decoder);
         assert_eq!(found, [last]);
         let most = 8 * (bytes.len() as u64 + 400_000);
         assert!(decoder.vain.spent() <= most, "{} of {most}", decoder.vain.spent());
