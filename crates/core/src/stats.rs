@@ -19,8 +19,8 @@ mod summary;
 pub use assemble::{Measured, assemble};
 pub use behind::{Behind, Limits, Refused, behind_of};
 pub use bounds::{
-    ClusterBound, beaten_within, clopper_pearson_lower, clopper_pearson_upper, cluster_bound,
-    exceedance_rate_upper, quantile_ranks, samples_needed, wilks_rank, wilks_samples,
+    beaten_within, clopper_pearson_lower, clopper_pearson_upper, exceedance_rate_upper,
+    quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
 pub use by_blocks::{measured_by_blocks, missed_by_late};
 pub use median::Median;

@@ -192,35 +192,5 @@ pub fn beaten_within(n: u64, m: u64) -> f64 {
     if n == 0 { 1.0 } else { real(m) / (real(n) + real(m)) }
 }
 
-/// What exceedances that come in clusters support.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ClusterBound {
-    /// Extremal index: clusters per exceedance, above 0 and at most 1; its
-    /// inverse is the mean size of a cluster. None without exceedances.
-    pub theta: Option<f64>,
-    /// Upper bound on the rate of clusters, per second, one-sided.
-    pub rate_upper: f64,
-}
-
-/// The bound that remains when exceedances come in clusters: `clusters` is the
-/// number of seconds that contain any of the `exceedances`, in `seconds` of
-/// exposure. A bound that counts each exceedance assumes that they are independent.
-/// Those of one stall are not; clusters nearly are.
-///
-/// Blocks estimator of the extremal index: P. Embrechts et al., Modelling
-/// Extremal Events (1997), section 8.1.
-#[must_use]
-pub fn cluster_bound(
-    clusters: u64,
-    exceedances: u64,
-    seconds: f64,
-    confidence: f64,
-) -> ClusterBound {
-    ClusterBound {
-        theta: (exceedances > 0).then(|| (real(clusters) / real(exceedances)).min(1.0)),
-        rate_upper: exceedance_rate_upper(clusters, seconds, confidence),
-    }
-}
-
 #[cfg(test)]
 mod tests;

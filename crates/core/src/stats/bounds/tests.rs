@@ -237,14 +237,6 @@ fn the_ends_are_defined() {
     assert_eq!(quantile_ranks(0, Quantile::P50, 0.95), None);
 }
 
-#[test]
-fn a_cluster_is_counted_once() {
-    let bound = cluster_bound(2, 200, 100.0, 0.95);
-    assert_eq!(bound.theta, Some(0.01));
-    assert!(close(bound.rate_upper, 0.06295793621871988));
-    assert_eq!(cluster_bound(0, 0, 100.0, 0.95).theta, None);
-}
-
 proptest! {
     #[test]
     fn bounds_enclose_the_share_and_are_monotone(
