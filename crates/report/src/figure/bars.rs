@@ -9,6 +9,7 @@ use super::entry::{Entry, Material, Place};
 use super::frame;
 use super::frame::{BELOW, Frame, LINE, Lines};
 use super::latency::Axis;
+use super::legend::Legend;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
@@ -126,19 +127,13 @@ fn row(to: &mut Drawing, subject: &Subject<'_>, axis: &Axis, y: f64) {
 
 /// What the marks are, at a height; returns where it ends.
 fn legend(to: &mut Drawing, y: f64, late: bool) -> f64 {
-    let middle = y - 5.0;
-    let mut x = frame::LEFT;
-    let mut entry = |to: &mut Drawing, text: &str, mark: &dyn Fn(&mut Drawing, f64)| {
-        mark(to, x + 6.0);
-        to.text(Label::new(text, x + 18.0, y).soft());
-        x += 18.0 + typeface::room(text, LARGEST, false) + 20.0;
-    };
-    entry(to, "min", &|to, x| to.line((x, middle - 6.0), (x, middle + 6.0), MIN));
-    entry(to, "avg", &|to, x| to.circle((x, middle), 4.0, AVG, None));
-    entry(to, "max", &|to, x| to.circle((x, middle), 5.0, Pen::area("max", Colour::Data), None));
+    let mut legend = Legend::at(to, y);
+    legend.mark("min", |to, (x, y)| to.line((x, y - 6.0), (x, y + 6.0), MIN));
+    legend.mark("avg", |to, at| to.circle(at, 4.0, AVG, None));
+    legend.mark("max", |to, at| to.circle(at, 5.0, Pen::area("max", Colour::Data), None));
     if late {
-        entry(to, "max later than the deadline", &|to, x| {
-            to.circle((x, middle), 5.0, Pen::area("max", Colour::Late), None);
+        legend.mark("max later than the deadline", |to, at| {
+            to.circle(at, 5.0, Pen::area("max", Colour::Late), None);
         });
     }
     y + 10.0

@@ -62,7 +62,24 @@ pub fn counts(frame: Frame, most: u64) -> Scale {
     Scale::log(0.5, most as f64 * 1.1, frame.bottom, frame.top)
 }
 
-pub fn count_ticks(counts: &Scale) -> Ticks {
+/// The axes of a figure of counts over latency, and the note on its cell.
+pub fn ground(
+    subject: &Subject<'_>,
+    axis: &Axis,
+    frame: Frame,
+    counts: &Scale,
+    name: &str,
+) -> Drawing {
+    let mut drawing = Drawing::default();
+    axis.draw(&mut drawing, frame, 7, "latency");
+    frame.y_axis(&mut drawing, &count_ticks(counts), name);
+    if let Some(note) = &subject.note {
+        frame.note(&mut drawing, note, name);
+    }
+    drawing
+}
+
+fn count_ticks(counts: &Scale) -> Ticks {
     let tick = |t: Tick| (counts.map(t.value), t.labelled.then(|| count_label(t.value)));
     counts.ticks(6).into_iter().filter(|t| t.value >= 1.0).map(tick).collect()
 }
@@ -78,12 +95,7 @@ fn figure(subject: &Subject<'_>, bars: &[Bar], axis: &Axis, most: u64) -> Figure
     let lines = Lines::of(lines);
     let frame = Frame::standard(210.0, &lines);
     let counts = counts(frame, most);
-    let mut drawing = Drawing::default();
-    axis.draw(&mut drawing, frame, 7, "latency");
-    frame.y_axis(&mut drawing, &count_ticks(&counts), COUNTS);
-    if let Some(note) = &subject.note {
-        frame.note(&mut drawing, note, COUNTS);
-    }
+    let mut drawing = ground(subject, axis, frame, &counts, COUNTS);
     let rect = |bar: &Bar| {
         // A bar cut at an extreme may be a hair wide: it must be seen all the same.
         let from = bar.from.min(bar.to - 1.5).max(frame.left);

@@ -12,6 +12,7 @@ mod entry;
 mod frame;
 mod histogram;
 mod latency;
+mod legend;
 mod name;
 mod pdf;
 mod png;

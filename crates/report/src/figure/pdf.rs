@@ -31,60 +31,54 @@ impl Figure {
     /// # Errors
     /// Where the compressor refuses, which it does not for a buffer in memory.
     pub fn pdf(&self) -> io::Result<Vec<u8>> {
-        file(self)
-    }
-}
-
-/// The figure as a PDF file. Equal figures give equal bytes: it has no date.
-///
-/// # Errors
-/// Where the compressor refuses.
-pub fn file(figure: &Figure) -> io::Result<Vec<u8>> {
-    let sheet = Sheet::of(figure);
-    let mut page = Page { out: String::new(), above: sheet.above, images: Vec::new() };
-    // The page's origin is at its lower left.
-    let (width, height) = (WIDTH * SCALE, sheet.height() * SCALE);
-    let _ = writeln!(page.out, "{} 0 0 {} 0 {} cm 1 j", c(SCALE), c(-SCALE), c(height));
-    page.colour(Colour::Paper, false);
-    let _ = writeln!(page.out, "0 0 {} {} re f", c(WIDTH), c(sheet.height()));
-    for shape in &sheet.drawing.shapes {
-        page.shape(shape);
-    }
-    let mut file = Objects { bytes: b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n".to_vec(), starts: Vec::new() };
-    file.object(CATALOG, &format!("<</Type/Catalog/Pages {PAGES} 0 R>>"));
-    file.object(PAGES, &format!("<</Type/Pages/Kids[{PAGE} 0 R]/Count 1>>"));
-    let names = 0..page.images.len();
-    let images: String = names.map(|i| format!("/I{i} {} 0 R", IMAGES + i)).collect();
-    let [regular, bold] = FONTS;
-    file.object(
-        PAGE,
-        &format!(
-            "<</Type/Page/Parent {PAGES} 0 R/MediaBox[0 0 {} {}]/Contents {CONTENTS} 0 R/Resources\
-             <</Font<</F0 {regular} 0 R/F1 {bold} 0 R>>/XObject<<{images}>>>>>>",
-            c(width),
-            c(height)
-        ),
-    );
-    file.stream(CONTENTS, "", page.out.as_bytes())?;
-    file.object(INFO, &format!("<</Title {}/Producer(punctual)>>", title(&figure.title)));
-    for (number, bold) in FONTS.into_iter().zip([false, true]) {
-        file.font(number, bold)?;
-    }
-    for (i, image) in page.images.iter().enumerate() {
-        let palette: String = (0..raster::LEVELS)
-            .flat_map(raster::colour)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let entries = format!(
-            "/Type/XObject/Subtype/Image/Width {}/Height {}/BitsPerComponent 8/Mask[0 0]\
-             /ColorSpace[/Indexed/DeviceRGB {}<{palette}>]",
-            image.width,
-            image.rows(),
-            raster::LEVELS - 1
+        // Equal figures give equal bytes: the file has no date.
+        let sheet = Sheet::of(self);
+        let mut page = Page { out: String::new(), above: sheet.above, images: Vec::new() };
+        // The page's origin is at its lower left.
+        let (width, height) = (WIDTH * SCALE, sheet.height() * SCALE);
+        let _ = writeln!(page.out, "{} 0 0 {} 0 {} cm 1 j", c(SCALE), c(-SCALE), c(height));
+        page.colour(Colour::Paper, false);
+        let _ = writeln!(page.out, "0 0 {} {} re f", c(WIDTH), c(sheet.height()));
+        for shape in &sheet.drawing.shapes {
+            page.shape(shape);
+        }
+        let mut file =
+            Objects { bytes: b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n".to_vec(), starts: Vec::new() };
+        file.object(CATALOG, &format!("<</Type/Catalog/Pages {PAGES} 0 R>>"));
+        file.object(PAGES, &format!("<</Type/Pages/Kids[{PAGE} 0 R]/Count 1>>"));
+        let names = 0..page.images.len();
+        let images: String = names.map(|i| format!("/I{i} {} 0 R", IMAGES + i)).collect();
+        let [regular, bold] = FONTS;
+        file.object(
+            PAGE,
+            &format!(
+                "<</Type/Page/Parent {PAGES} 0 R/MediaBox[0 0 {} {}]/Contents {CONTENTS} 0 R/Resources\
+                 <</Font<</F0 {regular} 0 R/F1 {bold} 0 R>>/XObject<<{images}>>>>>>",
+                c(width),
+                c(height)
+            ),
         );
-        file.stream(IMAGES + i, &entries, &image.levels)?;
+        file.stream(CONTENTS, "", page.out.as_bytes())?;
+        file.object(INFO, &format!("<</Title {}/Producer(punctual)>>", title(&self.title)));
+        for (number, bold) in FONTS.into_iter().zip([false, true]) {
+            file.font(number, bold)?;
+        }
+        for (i, image) in page.images.iter().enumerate() {
+            let palette: String = (0..raster::LEVELS)
+                .flat_map(raster::colour)
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let entries = format!(
+                "/Type/XObject/Subtype/Image/Width {}/Height {}/BitsPerComponent 8/Mask[0 0]\
+                 /ColorSpace[/Indexed/DeviceRGB {}<{palette}>]",
+                image.width,
+                image.rows(),
+                raster::LEVELS - 1
+            );
+            file.stream(IMAGES + i, &entries, &image.levels)?;
+        }
+        Ok(file.end())
     }
-    Ok(file.end())
 }
 
 /// A text string of the file: UTF-16, which every reader knows.

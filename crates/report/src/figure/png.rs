@@ -19,29 +19,21 @@ impl Figure {
     /// # Errors
     /// Where the encoder refuses, which it does not for a buffer in memory.
     pub fn png(&self) -> io::Result<Vec<u8>> {
-        file(self)
+        let sheet = Sheet::of(self);
+        let mut canvas = Canvas::new(WIDTH, sheet.height(), sheet.above);
+        for shape in &sheet.drawing.shapes {
+            canvas.shape(shape);
+        }
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, canvas.width, canvas.height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_compression(png::Compression::Balanced);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(canvas.pixels.as_flattened())?;
+        writer.finish()?;
+        Ok(file)
     }
-}
-
-/// The figure as a PNG file.
-///
-/// # Errors
-/// Where the encoder refuses.
-pub fn file(figure: &Figure) -> io::Result<Vec<u8>> {
-    let sheet = Sheet::of(figure);
-    let mut canvas = Canvas::new(WIDTH, sheet.height(), sheet.above);
-    for shape in &sheet.drawing.shapes {
-        canvas.shape(shape);
-    }
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, canvas.width, canvas.height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
-    encoder.set_compression(png::Compression::Balanced);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(canvas.pixels.as_flattened())?;
-    writer.finish()?;
-    Ok(file)
 }
 
 struct Canvas {

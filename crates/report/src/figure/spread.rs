@@ -11,6 +11,7 @@ use super::entry::{Entry, Material, Place};
 use super::frame;
 use super::frame::{BELOW, Frame, LINE, Lines};
 use super::latency::Axis;
+use super::legend::Legend;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
@@ -205,18 +206,12 @@ impl KernelRow<'_> {
 
 /// What the marks are, at a height; returns where it ends.
 fn legend(to: &mut Drawing, y: f64, late: bool) -> f64 {
-    let middle = y - 5.0;
-    let mut x = frame::LEFT;
-    let mut entry = |to: &mut Drawing, text: &str, mark: &dyn Fn(&mut Drawing, f64)| {
-        mark(to, x + 4.0);
-        to.text(Label::new(text, x + 14.0, y).soft());
-        x += 14.0 + typeface::room(text, LARGEST, false) + 16.0;
-    };
-    entry(to, "max of a run", &|to, x| to.circle((x, middle), 3.6, dot(Colour::Data), None));
+    let mut legend = Legend::at(to, y);
+    legend.mark("max of a run", |to, at| to.circle(at, 3.6, dot(Colour::Data), None));
     if late {
-        entry(to, "too late", &|to, x| to.circle((x, middle), 3.6, dot(Colour::Late), None));
+        legend.mark("too late", |to, at| to.circle(at, 3.6, dot(Colour::Late), None));
     }
-    entry(to, "their median", &|to, x| to.line((x, middle - 9.0), (x, middle + 9.0), MEDIAN));
-    entry(to, "average of a run", &|to, x| to.circle((x, middle), 2.4, MEAN, None));
+    legend.mark("their median", |to, (x, y)| to.line((x, y - 9.0), (x, y + 9.0), MEDIAN));
+    legend.mark("average of a run", |to, at| to.circle(at, 2.4, MEAN, None));
     y + 12.0
 }

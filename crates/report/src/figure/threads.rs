@@ -9,7 +9,7 @@ use super::deadline::{colour, lines_of};
 use super::drawing::{Drawing, Label, Pen, Point};
 use super::entry::{Entry, Material, Place};
 use super::frame::{BELOW, Frame, LINE, Lines, Upright, spaced};
-use super::histogram::{Bar, count_ticks, counts, rebinned};
+use super::histogram::{Bar, counts, ground, rebinned};
 use super::latency::{Axis, Range};
 use super::scale::Scale;
 use super::sheet::{Figure, WIDTH};
@@ -126,12 +126,7 @@ fn steps(subject: &Subject<'_>, threads: &[One<'_>], range: &Range) -> Option<(D
     let lines = Lines::of(lines_of(&[subject], &axis));
     let frame = Frame::standard(240.0, &lines);
     let counts = counts(frame, most);
-    let mut drawing = Drawing::default();
-    axis.draw(&mut drawing, frame, 7, "latency");
-    frame.y_axis(&mut drawing, &count_ticks(&counts), COUNTS);
-    if let Some(note) = &subject.note {
-        frame.note(&mut drawing, note, COUNTS);
-    }
+    let mut drawing = ground(subject, &axis, frame, &counts, COUNTS);
     frame.verticals(&mut drawing, &lines);
     // The worst one is drawn last, above the others.
     let mut order: Vec<usize> = (0..threads.len()).collect();
