@@ -184,11 +184,7 @@ fn values(arg: &Arg, word: &str, before: &str) -> Offer {
         ValueHint::DirPath => Paths::Folders,
         _ => Paths::None,
     };
-    let whole = |candidate: Candidate| Candidate {
-        word: format!("{before}{}", candidate.word),
-        ..candidate
-    };
-    Offer { candidates: candidates.into_iter().map(whole).collect(), paths }
+    Offer { candidates: names::after(before, candidates), paths }
 }
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ fn split<'a>(word: &'a str, separators: &[char]) -> (&'a str, &'a str) {
     word.split_at(word.rfind(separators).map_or(0, |at| at + 1))
 }
 
-fn after(before: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
+/// The candidates, each after `before`.
+pub fn after(before: &str, candidates: Vec<Candidate>) -> Vec<Candidate> {
     let whole = |found: Candidate| Candidate { word: format!("{before}{}", found.word), ..found };
     candidates.into_iter().map(whole).collect()
 }
@@ -130,8 +131,6 @@ fn runs(word: &str) -> Vec<Candidate> {
             }
         }
     }
-    if !found.is_empty() || word.is_empty() || "last".starts_with(word) {
-        found.extend(starting(word, [("last", "the latest run")]));
-    }
+    found.extend(starting(word, [("last", "the latest run")]));
     found
 }

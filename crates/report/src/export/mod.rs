@@ -164,7 +164,7 @@ fn series_of(latency: &Latency, name: Option<&str>) -> Option<(usize, Unit)> {
     }
 }
 
-/// The names of all series of the chosen cells, each once.
+/// The names of all series of the run, each once.
 #[must_use]
 pub fn series_names(run: &LoadedRun) -> Vec<String> {
     let mut names = Vec::new();

@@ -109,14 +109,19 @@ impl Label {
         if self.centred { self.at.1 + typeface::HALF_CAPITAL * size } else { self.at.1 }
     }
 
+    /// Its left end if it is this wide.
+    pub fn left(&self, width: f64) -> f64 {
+        match self.anchor {
+            Anchor::Start => self.at.0,
+            Anchor::Middle => self.at.0 - width / 2.0,
+            Anchor::End => self.at.0 - width,
+        }
+    }
+
     /// Left, top, right and bottom of what it may take in type of a size in any usual typeface.
     pub fn area(&self, size: f64) -> [f64; 4] {
         let room = typeface::room(&self.text, size, self.bold);
-        let left = match self.anchor {
-            Anchor::Start => self.at.0,
-            Anchor::Middle => self.at.0 - room / 2.0,
-            Anchor::End => self.at.0 - room,
-        };
+        let left = self.left(room);
         let base = self.baseline(size);
         let (above, below) = (typeface::ASCENT * size, typeface::DESCENT * size);
         [left, base - above, left + room, base + below]

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use flate2::{Compression, write::ZlibEncoder};
 
-use super::drawing::{Anchor, Image, Label, Pen, Point, Shape};
+use super::drawing::{Image, Label, Pen, Point, Shape};
 use super::sheet::{Figure, Sheet, TYPE, WIDTH};
 use super::theme::Colour;
 use super::{raster, typeface};
@@ -293,11 +293,7 @@ impl<'a> Page<'a> {
         let bytes: Vec<u8> = label.text.chars().map(encoded).collect();
         let shown: String = bytes.iter().map(|byte| decoded(*byte)).collect();
         let width = typeface::width(&shown, TYPE, label.bold);
-        let x = match label.anchor {
-            Anchor::Start => label.at.0,
-            Anchor::Middle => label.at.0 - width / 2.0,
-            Anchor::End => label.at.0 - width,
-        };
+        let x = label.left(width);
         let y = label.baseline(TYPE) + self.above;
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         self.colour(Colour::Paper, true);

@@ -5,7 +5,7 @@ use std::io;
 use ttf_parser::OutlineBuilder;
 use zeno::{Cap, Command, Fill, Join, Mask, Stroke, Style, Vector};
 
-use super::drawing::{Anchor, Image, Label, Pen, Point, Shape};
+use super::drawing::{Image, Label, Pen, Point, Shape};
 use super::sheet::{Figure, Sheet, TYPE, WIDTH};
 use super::theme::Colour;
 use super::{raster, typeface};
@@ -150,11 +150,7 @@ impl Canvas {
 
     fn text(&mut self, label: &Label) {
         let width = typeface::width(&label.text, TYPE, label.bold);
-        let left = match label.anchor {
-            Anchor::Start => label.at.0,
-            Anchor::Middle => label.at.0 - width / 2.0,
-            Anchor::End => label.at.0 - width,
-        };
+        let left = label.left(width);
         let at = self.place((left, label.baseline(TYPE)));
         let mut glyphs = Glyphs { path: Vec::new(), at };
         typeface::outline(&label.text, TYPE * SCALE, label.bold, &mut glyphs);

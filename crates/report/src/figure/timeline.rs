@@ -20,7 +20,7 @@ use crate::describe::worst_samples;
 use crate::subject::Subject;
 use crate::words;
 
-/// TimeColumns of the image: as many as the figure is wide, so none is lost when it is
+/// Columns of the image: as many as the figure is wide, so none is lost when it is
 /// drawn.
 const COLUMNS: u64 = 600;
 const ROWS: usize = 200;

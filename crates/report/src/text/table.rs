@@ -32,6 +32,8 @@ enum Row {
 pub struct Table {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Row>,
+    /// Width of the longest cell of each column, its head apart.
+    widest: Vec<usize>,
     /// The first to go where the table does not fit.
     lesser: Vec<&'static str>,
 }
@@ -52,7 +54,12 @@ const LEAST_STUMP: usize = 6;
 impl Table {
     /// A table with these column heads and no rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new(), lesser: Vec::new() }
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            widest: vec![0; columns.len()],
+            lesser: Vec::new(),
+        }
     }
 
     /// Names the columns that are left out, one after the other, where the table is too wide
@@ -64,12 +71,19 @@ impl Table {
 
     /// Adds a row; it may be shorter than the head.
     pub fn row(&mut self, cells: Vec<(String, Style)>) {
-        self.rows.push(Row::Cells { cells, full: None });
+        self.push(cells, None);
     }
 
     /// Adds a row whose names are written in full below it if they have to be cut.
     pub fn named_row(&mut self, cells: Vec<(String, Style)>, full: String) {
-        self.rows.push(Row::Cells { cells, full: Some(full) });
+        self.push(cells, Some(full));
+    }
+
+    fn push(&mut self, cells: Vec<(String, Style)>, full: Option<String>) {
+        for (widest, (text, _)) in self.widest.iter_mut().zip(&cells) {
+            *widest = text.width().max(*widest);
+        }
+        self.rows.push(Row::Cells { cells, full });
     }
 
     /// Adds a line of text below the last row, which is wrapped and takes no
@@ -180,22 +194,11 @@ impl Table {
     fn layout(&self, columns: impl IntoIterator<Item = usize>, longest_name: usize) -> Layout {
         let wide = |column: usize| {
             let (head, align) = self.columns[column];
-            let wide = self.column_width(column);
+            let wide = self.widest[column];
             let wide = if align == Align::Right { wide } else { wide.min(longest_name) };
             (column, wide.max(head.width()))
         };
         Layout(columns.into_iter().map(wide).collect())
-    }
-
-    fn column_width(&self, column: usize) -> usize {
-        self.rows
-            .iter()
-            .filter_map(|row| match row {
-                Row::Cells { cells, .. } => cells.get(column).map(|(text, _)| text.width()),
-                Row::Note(_) | Row::Heading(_) => None,
-            })
-            .max()
-            .unwrap_or(0)
     }
 
     fn line(&self, cells: &[(String, Style)], layout: &Layout, paint: Paint) -> String {
