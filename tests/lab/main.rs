@@ -8,4 +8,5 @@ mod devices;
 mod exact;
 mod models;
 mod start;
+mod timers;
 mod trouble;
