@@ -10,3 +10,4 @@ mod hostile;
 mod loads;
 mod requests;
 mod rights;
+mod trace;

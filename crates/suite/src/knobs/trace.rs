@@ -104,7 +104,7 @@ impl Trace {
         journal.forget(&self.folder.join("tracing_on"));
     }
 
-    /// Writes the end of the trace, at most 16 MiB, to a file that only its owner may read from
+    /// Writes the end of the trace, at most 8 MiB, to a file that only its owner may read from
     /// then on. If that fails the file is empty: results need the room.
     ///
     /// # Errors
