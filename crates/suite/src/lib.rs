@@ -13,6 +13,7 @@ pub mod knobs;
 pub mod loads;
 pub mod probes;
 mod procfs;
+mod random;
 pub mod recorder;
 pub mod registry;
 pub mod remote;

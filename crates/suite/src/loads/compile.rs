@@ -11,6 +11,7 @@ use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
 use crate::harness::worker::{LoadError, Worker, report};
+use crate::random::mix;
 use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
 
@@ -181,12 +182,4 @@ fn source_text(seed: u64, bytes: usize) -> String {
         }
     }
     text
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014), with its increment.
-fn mix(state: u64) -> u64 {
-    let mut z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

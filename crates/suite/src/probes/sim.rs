@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
+use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
@@ -21,7 +22,10 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
 for tests and demonstrations. Time is simulated: -D 24h takes about a second. With order=cycle \
 (the default) every 4096 samples contain each of the distribution's 4096 equally likely values \
 once; counts, quantiles, means and extremes are therefore known exactly. A latency longer than \
-the interval misses releases, which are counted as in any other probe.",
+the interval misses releases, which are counted as in any other probe. With burst=B samples \
+are stalled at random, each with the probability 1/stall-every, in bursts: one in B samples \
+draws anew whether it is stalled, every other one is as the one before it. Bursts are thus \
+geometrically distributed and B samples long on average (two that meet count as one longer).",
     params: &[
         Param {
             name: "dist",
@@ -71,6 +75,13 @@ the interval misses releases, which are counted as in any other probe.",
             help: "every Nth sample has the latency stall; 0 for none",
         },
         Param {
+            name: "burst",
+            kind: Kind::Count { low: 0, high: u64::MAX },
+            default: Default::Value("0"),
+            help: "stalls come at random, one in stall-every, in bursts of so many on average; \
+1: independently; 0: every Nth",
+        },
+        Param {
             name: "order",
             kind: Kind::Choice(&[Choice::of("cycle", ""), Choice::of("random", "")]),
             default: Default::Value("cycle"),
@@ -80,7 +91,7 @@ the interval misses releases, which are counted as in any other probe.",
             name: "seed",
             kind: Kind::Count { low: 1, high: u64::MAX },
             default: Default::Value("1"),
-            help: "seed for order=random",
+            help: "seed for order=random and burst",
         },
     ],
     overrides: &[],
@@ -109,6 +120,10 @@ fn check(values: &Values) -> Result<(), String> {
             Err("sim: dist=list needs values, such as sim:dist=list,values=10us*900/100ms"
                 .to_owned())
         }
+        _ if values.number("burst") > 0 && values.number("stall-every") == 0 => {
+            Err("sim: burst needs stall-every, such as sim:stall=3ms,stall-every=1000,burst=100"
+                .to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -125,27 +140,16 @@ struct Sim {
     table: Vec<i64>,
     in_order: bool,
     random: bool,
-    state: u64,
+    draws: Random,
     count: u64,
     stall: i64,
     stall_every: u64,
+    burst: u64,
+    stalled: bool,
 }
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
-    let latencies = latencies(values)?;
-    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-    let shift = values.number("shift");
-    Ok(Box::new(Sims(Sim {
-        interval_ns: stage.interval_ns,
-        break_ns: stage.break_ns,
-        table: latencies.into_iter().map(|ns| signed(ns) - signed(shift)).collect(),
-        in_order: values.text("dist") == "list",
-        random: values.text("order") == "random",
-        state: values.number("seed"),
-        count: 0,
-        stall: signed(values.number("stall")),
-        stall_every: values.number("stall-every"),
-    })))
+    Ok(Box::new(Sims(Sim::new(values, stage.interval_ns, stage.break_ns)?)))
 }
 
 fn latencies(values: &Values) -> Result<Vec<u64>, String> {
@@ -163,8 +167,7 @@ struct Sims(Sim);
 
 impl Session for Sims {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let state = self.0.state.wrapping_add(u64::from(number)).max(1);
-        Ok(Box::new(Sim { state, ..self.0.clone() }))
+        Ok(Box::new(self.0.of_thread(number)))
     }
 
     fn close(self: Box<Self>) -> Closed {
@@ -208,25 +211,58 @@ fn list(text: &str) -> Result<Vec<u64>, String> {
 }
 
 impl Sim {
+    fn new(values: &Values, interval_ns: u64, break_ns: i64) -> Result<Self, String> {
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let shift = signed(values.number("shift"));
+        Ok(Self {
+            interval_ns,
+            break_ns,
+            table: latencies(values)?.into_iter().map(|ns| signed(ns) - shift).collect(),
+            in_order: values.text("dist") == "list",
+            random: values.text("order") == "random",
+            draws: Random::new(values.number("seed")),
+            count: 0,
+            stall: signed(values.number("stall")),
+            stall_every: values.number("stall-every"),
+            burst: values.number("burst"),
+            stalled: false,
+        })
+    }
+
+    /// The same with random numbers of its own.
+    fn of_thread(&self, number: u32) -> Self {
+        let seed = self.draws.clone().word().wrapping_add(u64::from(number));
+        Self { draws: Random::new(seed), ..self.clone() }
+    }
+
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "an index below the table's length")]
     fn next(&mut self) -> i64 {
         self.count += 1;
-        if self.stall_every > 0 && self.count.is_multiple_of(self.stall_every) {
+        if self.stall_every > 0 && self.stalls() {
             return self.stall;
         }
-        if self.random {
-            // xorshift64 (Marsaglia 2003); its high bits choose.
-            self.state ^= self.state << 13;
-            self.state ^= self.state >> 7;
-            self.state ^= self.state << 17;
-            let place = (u128::from(self.state) * self.table.len() as u128) >> 64;
-            return self.table[place as usize];
+        let length = self.table.len() as u64;
+        let place = if self.random {
+            self.draws.below(length)
+        } else if self.in_order {
+            (self.count - 1) % length
+        } else {
+            self.count.wrapping_mul(STRIDE) % TABLE as u64
+        };
+        self.table[usize::try_from(place).unwrap_or(0)]
+    }
+
+    /// Whether this sample is stalled. The first one of bursts is drawn as any other, so that
+    /// one in `stall_every` is stalled from the start.
+    #[inline(always)]
+    fn stalls(&mut self) -> bool {
+        if self.burst == 0 {
+            return self.count.is_multiple_of(self.stall_every);
         }
-        if self.in_order {
-            return self.table[((self.count - 1) % self.table.len() as u64) as usize];
+        if self.count == 1 || self.draws.one_in(self.burst) {
+            self.stalled = self.draws.one_in(self.stall_every);
         }
-        self.table[(self.count.wrapping_mul(STRIDE) % TABLE as u64) as usize]
+        self.stalled
     }
 }
 
@@ -259,6 +295,7 @@ impl ProbeThread for Sim {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 mod tests {
     use super::*;
     use crate::facts::FactsRoot;
@@ -267,9 +304,12 @@ mod tests {
     use punctual_core::stats::Limits;
     use punctual_core::units::SECOND_NS;
 
+    fn values(spec: &str) -> Result<Values, String> {
+        ENTRY.read(&Named::parse(spec, "").unwrap().params)
+    }
+
     fn samples(spec: &str, count: u64) -> Vec<i64> {
-        let named = Named::parse(spec, "").unwrap();
-        let values = ENTRY.read(&named.params).unwrap();
+        let values = values(spec).unwrap();
         let folder = std::env::temp_dir();
         let mut stage = Stage {
             threads: 1,
@@ -315,8 +355,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_a_time_is_the_longest_one() {
-        let named = Named::parse("sim:dist=exponential,low=1h,high=2000000h", "").unwrap();
-        let values = ENTRY.read(&named.params).unwrap();
+        let values = values("sim:dist=exponential,low=1h,high=2000000h").unwrap();
         assert!(latencies(&values).unwrap().iter().all(|ns| *ns >= 3_600_000_000_000));
     }
 
@@ -324,5 +363,64 @@ mod tests {
     fn stalls_come_as_often_as_asked() {
         let values = samples("sim:dist=constant,low=5us,stall=3ms,stall-every=10", 100);
         assert_eq!(values.iter().filter(|v| **v == 3_000_000).count(), 10);
+    }
+    fn sequence(spec: &str, count: u64) -> Vec<i64> {
+        let sim = Sim::new(&values(spec).unwrap(), 1_000_000, i64::MAX).unwrap();
+        let mut sim = sim.of_thread(0);
+        (0..count).map(|_| sim.next()).collect()
+    }
+
+    /// The lengths of the bursts.
+    fn bursts(stall_every: u64, burst: u64, count: u64) -> Vec<u64> {
+        let spec = format!("sim:dist=constant,stall=1ms,stall-every={stall_every},burst={burst}");
+        let values = sequence(&spec, count);
+        let runs = values.chunk_by(|a, b| a == b).filter(|run| run[0] == 1_000_000);
+        runs.map(|run| run.len() as u64).collect()
+    }
+
+    #[test]
+    fn bursts_keep_to_their_law() {
+        const COUNT: u64 = 1_000_000;
+        for (stall_every, burst) in [(20, 1), (50, 10), (10, 100), (3, 7)] {
+            let what = format!("stall-every={stall_every},burst={burst}");
+            let bursts = bursts(stall_every, burst, COUNT);
+            let (p, b) = (1.0 / stall_every as f64, burst as f64);
+            let (count, number) = (COUNT as f64, bursts.len() as f64);
+
+            // A sample correlates with the k-th after it by (1 - 1/b)^k: the variance of the
+            // share is (2b - 1) times that of independent samples.
+            let share = bursts.iter().sum::<u64>() as f64 / count;
+            let sigma = (p * (1.0 - p) * (2.0 * b - 1.0) / count).sqrt();
+            assert!((share - p).abs() < 4.0 * sigma, "{what}: {share} is not {p} +- {sigma}");
+
+            // Geometric: ended by each sample with the probability (1 - p) / b.
+            let end = (1.0 - p) / b;
+            let mean = share * count / number;
+            let sigma = (1.0 - end).sqrt() / end / number.sqrt();
+            assert!((mean - 1.0 / end).abs() < 4.0 * sigma, "{what}: {mean} is not {}", 1.0 / end);
+            for longer_than in [1, burst, 2 * burst] {
+                let of_all = bursts.iter().filter(|&&n| n > longer_than).count() as f64 / number;
+                let law = (1.0 - end).powi(i32::try_from(longer_than).unwrap());
+                let sigma = (law * (1.0 - law) / number).sqrt();
+                assert!((of_all - law).abs() < 4.0 * sigma, "{what}, > {longer_than}: {of_all}");
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_begin_as_likely_with_the_first_sample() {
+        let first = |seed: u64| {
+            let spec = format!("sim:dist=constant,stall=1ms,stall-every=4,burst=1000,seed={seed}");
+            sequence(&spec, 1)[0] == 1_000_000
+        };
+        let stalled = (1..=1_000).filter(|&seed| first(seed)).count();
+        // 250, with a standard deviation of 14.
+        assert!((180..320).contains(&stalled), "{stalled} of 1000");
+    }
+
+    #[test]
+    fn a_burst_needs_stalls() {
+        assert!(values("sim:burst=3,stall-every=9").is_ok());
+        assert!(values("sim:burst=3").unwrap_err().contains("stall-every"));
     }
 }
