@@ -439,6 +439,25 @@ mod tests {
     }
 
     #[test]
+    fn a_warm_up_later_than_the_deadline_is_a_condition() {
+        let noted = |max, deadline| {
+            let what = What::Latency(Latency { warmup_max_ns: max, ..Latency::default() });
+            let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
+            note_warm_up(&mut cell, deadline);
+            cell.conditions.into_iter().map(|condition| condition.id).collect::<Vec<_>>()
+        };
+        assert_eq!(noted(Some(6_999_000), Some(6_000_000)), ["warmup-later-than-deadline"]);
+        for (max, deadline) in [
+            (Some(6_000_000), Some(6_000_000)),
+            (None, Some(1)),
+            (Some(-5), Some(1)),
+            (Some(9), None),
+        ] {
+            assert_eq!(noted(max, deadline), [""; 0], "{max:?} {deadline:?}");
+        }
+    }
+
+    #[test]
     fn what_happens_to_a_thread_in_simulated_time_is_no_condition() {
         let effective = |policy| Effective {
             policy,
