@@ -2,7 +2,8 @@
 //! with the length of the run, and must not count as the measurement's.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -26,6 +27,15 @@ fn report(dir: &Path, output: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// What became of starting a process. std panics if it cannot read whether the program was
+/// executed; a run that was measured does not end because of that.
+fn started<T>(start: impl FnOnce() -> io::Result<T>) -> anyhow::Result<T> {
+    let unread = |_| Err(io::Error::other("it is not known whether it runs"));
+    catch_unwind(AssertUnwindSafe(start))
+        .unwrap_or_else(unread)
+        .context("cannot start the process that draws it")
+}
+
 /// How the drawing of a report ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
@@ -43,8 +53,8 @@ pub struct Drawn {
 pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<Drawn> {
     let mut command = report(dir, Path::new("/proc/self/fd/1"))?;
     bind_to_this(&mut command);
-    let started = command.stdout(to.try_clone()?).stderr(Stdio::piped()).spawn();
-    let mut child = started.context("cannot start the process that draws it")?;
+    command.stdout(to.try_clone()?).stderr(Stdio::piped());
+    let mut child = started(|| command.spawn())?;
     let complaints = child.stderr.take();
     let listener = thread::Builder::new().spawn(move || {
         let mut said = Vec::new();
@@ -83,7 +93,21 @@ pub fn draw(dir: &Path, to: &File, signals: &Signals) -> anyhow::Result<Drawn> {
 /// # Errors
 /// Why there is none.
 pub fn write_report(dir: &Path, path: &Path) -> anyhow::Result<()> {
-    let drawn = report(dir, path)?.output().context("cannot start the process that draws it")?;
+    let mut command = report(dir, path)?;
+    let drawn = started(|| command.output())?;
     ensure!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr).trim());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_panics_is_an_error() {
+        assert_eq!(started(|| Ok(7)).unwrap(), 7);
+        let panics = || -> io::Result<()> { panic!("the CLOEXEC pipe failed") };
+        let error = format!("{:#}", started(panics).unwrap_err());
+        assert!(error.starts_with("cannot start the process that draws it: "), "{error}");
+    }
 }
