@@ -99,10 +99,17 @@ $(PROGRAMS:%=test-%): test-%: guests
 	$(STAGE) $* cargo test -p punctual --test $* -- $(THREADS) --show-output
 
 # Faults in every system call of a run, and kills at random moments: many more than in
-# `make test`, and for a quarter of an hour.
+# `make test`, and for a quarter of an hour. If all is well docs/faults.txt has the results.
+RESULTS := $(CURDIR)/target/faults.txt
 faults: guests
-	FAULTS=800 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test faults -- --show-output
-	KILLS=200 PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test -p punctual --test kills random -- --show-output
+	@printf 'make faults: commit %s\n%s, %s CPUs, %s, %s\n\n' \
+	"$$(git describe --always --abbrev=12 --dirty)" "$$(uname -srm)" "$$(nproc)" \
+	"$$(strace -V | head -n 1)" "$$(date -u +%F)" > $(RESULTS)
+	FAULTS=800 RESULTS=$(RESULTS) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	cargo test -p punctual --test faults -- --show-output
+	KILLS=200 RESULTS=$(RESULTS) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	cargo test -p punctual --test kills random -- --show-output
+	cp $(RESULTS) docs/faults.txt
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

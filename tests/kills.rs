@@ -1,7 +1,6 @@
 //! Runs that are killed, stopped and interrupted: what they leave, and what reads back.
 
 use std::fs;
-use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use punctual_harness::processes::{
     age_of_probe, assert_no_load, load_processes, parent_of, signal, wait_at_most, wait_for_probe,
 };
-use punctual_harness::{Folder, Place, count, need, registry, release, root, text};
+use punctual_harness::{Folder, Place, Tally, count, keep, need, registry, release, root, text};
 use serde_json::Value;
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -162,15 +161,33 @@ impl Random {
     }
 }
 
-/// What the kills met.
+/// What a kill met.
 #[derive(Debug, Default)]
 struct Met {
-    before_the_run_was_recorded: u32,
-    before_the_first_block: u32,
-    with_blocks: u32,
+    before_the_run_was_recorded: u64,
+    before_the_first_block: u64,
+    with_blocks: u64,
     seconds_read_back: u64,
-    restored: u32,
-    longest_survival: Duration,
+    restored: u64,
+}
+
+impl Met {
+    const COLUMNS: [&str; 6] = ["kills", "no run", "no block", "blocks", "seconds", "restored"];
+
+    /// What the columns mean.
+    const MEANING: &str = "\
+no run    killed before run.json was there: show says so, exit 2
+no block  killed before the first second was over: the run reads back without results
+blocks    reads back with every second that was over, and all of their releases
+seconds   how many those were
+restored  left a folder or a journal, and `punctual restore` removed it";
+
+    fn numbers(&self) -> [u64; 6] {
+        let Self { before_the_run_was_recorded, before_the_first_block, .. } = *self;
+        let Self { with_blocks, seconds_read_back, restored, .. } = *self;
+        let [none, no_block] = [before_the_run_was_recorded, before_the_first_block];
+        [1, none, no_block, with_blocks, seconds_read_back, restored]
+    }
 }
 
 fn each_release_is_counted_once(cell: &Value) {
@@ -193,7 +210,7 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
         assert_eq!(shown.status.code(), Some(2), "{what}: {said}");
         assert!(said.starts_with("punctual: r: ") && said.contains(" run"), "{what}: {said:?}");
         assert_eq!(age, None, "{what}: measured before there was a run.json");
-        met.before_the_run_was_recorded.add_assign(1);
+        met.before_the_run_was_recorded += 1;
         return;
     }
     assert_eq!(shown.status.code(), Some(0), "{what}: {said}");
@@ -210,7 +227,7 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
     assert!(seconds >= over, "{what}: {seconds} s of the {over} s that were over: {cell}");
     assert!(seconds <= began, "{what}: {seconds} s of {began} s");
     if !blocks {
-        met.before_the_first_block.add_assign(1);
+        met.before_the_first_block += 1;
         return;
     }
     each_release_is_counted_once(cell);
@@ -219,8 +236,8 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
     let scheduled = count(cell, "scheduled");
     let expected = seconds * SECOND_NS / INTERVAL_NS;
     assert!(scheduled.abs_diff(expected) <= late, "{what}: {scheduled} releases in {seconds} s");
-    met.with_blocks.add_assign(1);
-    met.seconds_read_back.add_assign(seconds);
+    met.with_blocks += 1;
+    met.seconds_read_back += seconds;
 }
 
 #[test]
@@ -229,9 +246,11 @@ fn killed_at_random_moments() {
     let binary = need!(release());
     need!(root());
     let mut random = Random::new();
-    let mut met = Met::default();
+    let seed = random.0;
     let loads = loads();
     assert!((5..=kills).contains(&loads.len()), "each is killed: {loads:?}");
+    let begin = Instant::now();
+    let (mut met, mut longest) = (Tally::new("load", Met::COLUMNS), Duration::ZERO);
     for number in 0..kills {
         let folder = Folder::new("killed");
         let load = &loads[number % loads.len()];
@@ -244,15 +263,26 @@ fn killed_at_random_moments() {
         std::thread::sleep(moment);
         let age = age_of_probe(victim.pid());
         victim.kill_with(whom);
-        let survival = assert_no_load(victim.pid(), SURVIVAL, &what);
-        met.longest_survival = met.longest_survival.max(survival);
-        assert_reads_back(&victim, age, &mut met, &what);
-        met.restored.add_assign(u32::from(victim.assert_restored(&what)));
+        longest = longest.max(assert_no_load(victim.pid(), SURVIVAL, &what));
+        let mut one = Met::default();
+        assert_reads_back(&victim, age, &mut one, &what);
+        one.restored = u64::from(victim.assert_restored(&what));
+        met.add(if load == SETSID { "cmd (setsid)" } else { load }, one.numbers());
     }
-    println!("{kills} kills: {met:#?}");
-    let enough = |met: u32, of_ten: usize| met as usize >= kills * of_ten / 10;
-    let late = enough(met.with_blocks, 3) && enough(met.restored, 1);
-    assert!(late, "the kills came too early: {met:?}");
+    keep(&format!(
+        "Kills: {kills} runs of an hour ended with SIGKILL within their first 6 s, in {:.0} s: \
+         punctual alone, with\nthe supervisors of its loads, or with every process of them. \
+         PUNCTUAL_SEED={seed}\nThe last process was gone {:.2} s after the kill (limit {} s).\n\n\
+         {}\n\n{}",
+        begin.elapsed().as_secs_f64(),
+        longest.as_secs_f64(),
+        SURVIVAL.as_secs(),
+        met.text(),
+        Met::MEANING,
+    ));
+    let [_, _, _, with_blocks, _, restored] = met.sums();
+    let enough = |met: u64, of_ten: usize| met >= (kills * of_ten / 10) as u64;
+    assert!(enough(with_blocks, 3) && enough(restored, 1), "the kills came too early: {met:?}");
 }
 
 #[test]

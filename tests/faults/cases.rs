@@ -26,7 +26,7 @@ pub const SCENARIOS: [Scenario; 7] = [
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whom = if self.everywhere { "all threads" } else { "main thread" };
+        let whom = if self.everywhere { "all" } else { "main" };
         write!(f, "{}, {}, {whom}", self.load, self.timer)
     }
 }
@@ -89,6 +89,7 @@ fn errors(call: &str) -> &'static [&'static str] {
         }
         "clock_nanosleep" | "nanosleep" | "rt_sigtimedwait" => &["EINTR"],
         "getrandom" => &["EINTR"],
+        "recvfrom" | "recvmsg" => &["EINTR", "ENOMEM"],
         "close" => &["EIO"],
         "stat" | "fstat" | "lstat" | "newfstatat" | "statx" | "access" | "faccessat2" => {
             &["EACCES", "EIO"]

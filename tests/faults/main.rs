@@ -7,20 +7,27 @@ mod cases;
 mod outcome;
 mod run;
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use cases::{Case, SCENARIOS};
 use outcome::Outcome;
-use punctual_harness::{need, programs, release, root};
+use punctual_harness::{Tally, keep, need, programs, release, root};
 
 /// Faults of `make test`.
 const SAMPLE: usize = 40;
 /// Runs at once. They sleep more than they work.
 const AT_ONCE: usize = 4;
+
+/// A case and how its run ended.
+struct Ended<'c> {
+    case: &'c Case,
+    outcome: Outcome,
+    took: Duration,
+    survival: Duration,
+}
 
 #[test]
 fn every_fault_is_answered() {
@@ -40,27 +47,29 @@ fn every_fault_is_answered() {
     let chosen = cases::sample(all, asked.unwrap_or(SAMPLE));
     println!("{} of {known} cases, in {calls} system calls", chosen.len());
 
+    let begin = Instant::now();
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(case) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = outcome::judge(case, &run::run(&binary, case));
-                    let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-                    outcomes.push((case, outcome));
+                    let ran = run::run(&binary, case);
+                    let outcome = outcome::judge(case, &ran);
+                    let ended = Ended { case, outcome, took: ran.took, survival: ran.survival };
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
                 }
             });
         }
     });
     let outcomes = outcomes.into_inner().unwrap();
     assert_eq!(outcomes.len(), chosen.len());
-    println!("{}", table(&outcomes));
-    let reached = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::NotReached).count();
+    keep(&summary(&outcomes, known, begin.elapsed()));
+    let reached = outcomes.iter().filter(|one| one.outcome != Outcome::NotReached).count();
     assert!(reached * 2 > chosen.len(), "only {reached} of {} were reached", chosen.len());
     let wrong: Vec<&str> = outcomes
         .iter()
-        .filter_map(|(_, outcome)| match outcome {
+        .filter_map(|one| match &one.outcome {
             Outcome::Wrong(what) => Some(what.as_str()),
             _ => None,
         })
@@ -75,20 +84,30 @@ fn distinct_calls(all: &[Case]) -> usize {
     calls.len()
 }
 
-/// How the runs of each scenario ended, and all of them.
-fn table(outcomes: &[(&Case, Outcome)]) -> String {
-    let mut rows: BTreeMap<String, [u32; Outcome::NAMES.len()]> = BTreeMap::new();
-    for (case, outcome) in outcomes {
-        let column = Outcome::NAMES.iter().position(|name| *name == outcome.name()).unwrap();
-        for row in [case.scenario.to_string(), "all".to_owned()] {
-            rows.entry(row).or_default()[column] += 1;
-        }
+/// How the runs ended, by scenario and by system call.
+fn summary(ended: &[Ended<'_>], known: usize, took: Duration) -> String {
+    let mut by_scenario =
+        Tally::new("load, timer, whether all threads or main meet it", Outcome::NAMES);
+    let mut by_call = Tally::new("system call", Outcome::NAMES);
+    for Ended { case, outcome, .. } in ended {
+        let numbers = Outcome::NAMES.map(|name| u64::from(name == outcome.name()));
+        by_scenario.add(&case.scenario.to_string(), numbers);
+        by_call.add(&case.call, numbers);
     }
-    let mut text = format!("{:<56}", "load, timer, who meets the fault");
-    Outcome::NAMES.iter().for_each(|name| write!(text, "{name:>14}").unwrap());
-    for (row, numbers) in rows {
-        write!(text, "\n{row:<56}").unwrap();
-        numbers.iter().for_each(|number| write!(text, "{number:>14}").unwrap());
-    }
-    text
+    let longest = |of: fn(&Ended<'_>) -> Duration| ended.iter().map(of).max().unwrap_or_default();
+    format!(
+        "Faults: {} of {known} cases, {AT_ONCE} at once, in {:.0} s. Each is a run of 300 ms in \
+         which strace lets one\nsystem call fail, at its first, second, middle or last time, with \
+         an error of its man page.\nThe longest took {:.1} s (more than {} s: it hung). The last \
+         process was gone {:.2} s after punctual (limit {} s).\n\n{}\n\n{}\n\n{}",
+        ended.len(),
+        took.as_secs_f64(),
+        longest(|one| one.took).as_secs_f64(),
+        run::LIMIT.as_secs(),
+        longest(|one| one.survival).as_secs_f64(),
+        run::SURVIVAL.as_secs(),
+        by_scenario.text(),
+        by_call.sorted().text(),
+        Outcome::MEANING,
+    )
 }

@@ -29,8 +29,18 @@ pub enum Outcome {
 
 impl Outcome {
     /// Its column in the table.
-    pub const NAMES: [&str; 7] =
-        ["not reached", "whole", "noted", "skipped", "error", "out of memory", "wrong"];
+    pub const NAMES: [&str; 7] = ["unmet", "whole", "noted", "skipped", "error", "memory", "wrong"];
+
+    /// What the columns mean.
+    pub const MEANING: &str = "\
+unmet    the run ended before the call was made so often
+whole    exit 0, and everything is there: the call was repeated, or its result not needed
+noted    exit 0, and the record or stderr says what is missing
+skipped  exit 4, and the record says why
+error    exit 2, with a message
+memory   ended by the allocator, which had been refused memory
+wrong    anything else: it hung, or lost something in silence, or ended with another status, or
+         did not read back, or left a process or a folder behind";
 
     pub fn name(&self) -> &'static str {
         Self::NAMES[match self {

@@ -16,9 +16,9 @@ use crate::cases::{Case, Scenario};
 pub const RELEASES: u64 = 300;
 /// A run takes less than a second where nothing is in its way, and strace and many neighbours
 /// are.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 /// How long a process of a load may outlive punctual.
-const SURVIVAL: Duration = Duration::from_secs(2);
+pub const SURVIVAL: Duration = Duration::from_secs(2);
 
 /// What came of a run.
 #[derive(Debug)]
@@ -27,9 +27,13 @@ pub struct Ran {
     pub status: Option<ExitStatus>,
     pub stdout: String,
     pub stderr: String,
+    /// How long it took, reading back excluded.
+    pub took: Duration,
     /// Whether the fault was met.
     pub injected: bool,
-    /// Command lines of what outlived it.
+    /// How long the last of its processes was there after it.
+    pub survival: Duration,
+    /// Command lines of what was there after [`SURVIVAL`].
     pub left: Vec<String>,
     /// `run.json`; none if there is none.
     pub record: Option<Value>,
@@ -91,12 +95,14 @@ fn living(folder: &Folder) -> Vec<u32> {
     marked(|pair| pair == mark.as_bytes())
 }
 
-fn outlived(folder: &Folder) -> Vec<String> {
+fn outlived(folder: &Folder) -> (Duration, Vec<String>) {
     let begin = Instant::now();
+    let mut last = Duration::ZERO;
     while !living(folder).is_empty() && begin.elapsed() < SURVIVAL {
+        last = begin.elapsed();
         std::thread::sleep(Duration::from_millis(10));
     }
-    living(folder).into_iter().filter_map(command_line).collect()
+    (last, living(folder).into_iter().filter_map(command_line).collect())
 }
 
 fn kill_all(folder: &Folder) {
@@ -120,9 +126,11 @@ pub fn run(binary: &Path, case: &Case) -> Ran {
     let folder = Folder::new("fault");
     let traced = format!("trace={}", case.call);
     let strace = ["-e", &traced, "-e", &case.injection()];
+    let begin = Instant::now();
     let mut child = start(&folder, binary, case.scenario, &strace);
     let status = end(&mut child);
-    let left = if status.is_some() { outlived(&folder) } else { Vec::new() };
+    let took = begin.elapsed();
+    let (survival, left) = if status.is_some() { outlived(&folder) } else { Default::default() };
     kill_all(&folder);
     let _ = child.wait();
 
@@ -151,7 +159,9 @@ pub fn run(binary: &Path, case: &Case) -> Ran {
         status,
         stdout: fs::read_to_string(folder.path("stdout")).unwrap_or_default(),
         stderr: fs::read_to_string(folder.path("stderr")).unwrap_or_default(),
+        took,
         injected: trace.contains("(INJECTED)"),
+        survival,
         left,
         page: page.is_ok_and(|text| text.trim_end().ends_with("</html>")),
         files: cell_files(&folder.path("r/cells")),

@@ -12,6 +12,7 @@ mod needs;
 mod place;
 pub mod processes;
 pub mod registry;
+mod results;
 mod runs;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -26,6 +27,7 @@ pub use folder::{Folder, MARK};
 pub use mounts::{Namespace, Tmpfs};
 pub use needs::{programs, refused, release, root, skipped, user_namespaces};
 pub use place::Place;
+pub use results::{Tally, keep};
 pub use runs::{cell_file, conditions, count, edit, make_virtual, run_json};
 pub use usage::{Usage, has_time, megabytes, usage};
 
