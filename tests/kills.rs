@@ -83,8 +83,10 @@ impl<'f> Victim<'f> {
         self.child.id()
     }
 
-    /// SIGKILL to punctual and to others at the same moment.
-    fn kill_with(&mut self, whom: Whom) {
+    /// SIGKILL to punctual and to others at the same moment. Returns how long that took: to find
+    /// all processes takes a while on a busy machine.
+    fn kill_with(&mut self, whom: Whom) -> Duration {
+        let begin = Instant::now();
         let own = self.pid();
         let others = match whom {
             Whom::Punctual => Vec::new(),
@@ -99,6 +101,7 @@ impl<'f> Victim<'f> {
         // Some have ended by now, and kill says so.
         let _ = Command::new("kill").arg("-KILL").arg(own.to_string()).args(pids).output();
         self.child.wait().unwrap();
+        begin.elapsed()
     }
 
     fn end(&mut self, limit: Duration) -> ExitStatus {
@@ -196,8 +199,15 @@ fn each_release_is_counted_once(cell: &Value) {
     assert_eq!(corrected, count(cell, "scheduled"), "{cell}");
 }
 
-/// A killed run reads back, with all seconds that were over.
-fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, what: &str) {
+/// A killed run reads back, with all seconds that were over. Its probe had this age up to `kill`
+/// before its end.
+fn assert_reads_back(
+    victim: &Victim<'_>,
+    age: Option<Duration>,
+    kill: Duration,
+    met: &mut Met,
+    what: &str,
+) {
     let show = || victim.folder.try_run(&victim.binary, &["show", "r", "--json"]);
     let mut shown = show();
     // What was killed between its fork and its exec has the run's files open until it has ended.
@@ -221,7 +231,7 @@ fn assert_reads_back(victim: &Victim<'_>, age: Option<Duration>, met: &mut Met, 
 
     let cell = &run["cells"][0];
     let over = age.unwrap_or_default().saturating_sub(WARMUP + DELAYS).as_secs();
-    let began = age.unwrap_or_default().as_secs();
+    let began = (age.unwrap_or_default() + kill).as_secs();
     let blocks = cell["state"] == "recovered";
     let seconds = if blocks { count(cell, "duration_ns") / SECOND_NS } else { 0 };
     assert!(seconds >= over, "{what}: {seconds} s of the {over} s that were over: {cell}");
@@ -262,10 +272,10 @@ fn killed_at_random_moments() {
         let mut victim = Victim::start(&folder, &binary, load, "1h", &["--no-report", "-q"]);
         std::thread::sleep(moment);
         let age = age_of_probe(victim.pid());
-        victim.kill_with(whom);
+        let kill = victim.kill_with(whom);
         longest = longest.max(assert_no_load(victim.pid(), SURVIVAL, &what));
         let mut one = Met::default();
-        assert_reads_back(&victim, age, &mut one, &what);
+        assert_reads_back(&victim, age, kill, &mut one, &what);
         one.restored = u64::from(victim.assert_restored(&what));
         met.add(if load == SETSID { "cmd (setsid)" } else { load }, one.numbers());
     }

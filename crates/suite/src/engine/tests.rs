@@ -327,7 +327,10 @@ fn only_a_sample_of_the_measurement_breaks_it_off() {
         assert_eq!(broke.limit_ns, 1, "{probe}");
         assert!(probe != "sim" || cell.conditions.is_empty(), "{:?}", cell.conditions);
         assert!(broke.latency_ns > 1 && Some(broke.latency_ns) <= latency.stats.max, "{probe}");
-        assert_eq!(run.verdict.outcome, Outcome::Break, "{probe}");
+        // A busy machine may miss the deadline of a millisecond too, which is worse.
+        let late = latency.stats.max > Some(1_000_000);
+        let outcome = if late { Outcome::Fail } else { Outcome::Break };
+        assert_eq!(run.verdict.outcome, outcome, "{probe}");
     }
 }
 
