@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use punctual_harness::need;
+use punctual_harness::{need, refused};
 use punctual_suite::knobs::{Journal, RestoreReport, remove_abandoned, restore, restore_in};
 
 /// A folder of its own for each test, gone with it.
@@ -130,10 +131,26 @@ fn garbage_is_reported_and_the_rest_undone() {
 fn owner(pid: u32, start: u64, boot: &str) -> String {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
     let namespace = namespace.display();
+    let machine = this_machine();
     format!(
-        "{{\"pid\":{pid},\"start\":{start},\"boot_id\":\"{boot}\",\"pid_namespace\":\"{namespace}\"}}"
+        "{{\"pid\":{pid},\"start\":{start},\"boot_id\":\"{boot}\",\
+         \"pid_namespace\":\"{namespace}\",\"machine\":\"{machine}\"}}"
     )
 }
+
+/// This machine as markers name it; empty if it has no identity.
+fn this_machine() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = Folder::new(&format!("machine-{number}"));
+    let mut journal = Journal::in_folder(&folder.0).unwrap();
+    let marker = journal.scratch_dir(&folder.0).unwrap().join(".punctual");
+    let marker: serde_json::Value = serde_json::from_slice(&fs::read(marker).unwrap()).unwrap();
+    marker["machine"].as_str().unwrap().to_owned()
+}
+
+/// Why leftovers of an earlier boot cannot be told from those of another machine here.
+const NO_IDENTITY: &str = "this machine has no identity (/etc/machine-id)";
 
 fn this_boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap().trim().to_owned()
@@ -201,6 +218,9 @@ fn after_what_cannot_be_undone_the_rest_is_and_it_can_be_tried_again() {
 
 #[test]
 fn marked_folders_without_a_journal_go_when_their_process_is_gone() {
+    if this_machine().is_empty() {
+        return refused(NO_IDENTITY);
+    }
     let folder = Folder::new("power-cut");
     let make = |name: &str, marker: &str| {
         let path = folder.join(name);
@@ -235,6 +255,9 @@ fn marked_folders_without_a_journal_go_when_their_process_is_gone() {
 
 #[test]
 fn a_reboot_undoes_settings_by_itself() {
+    if this_machine().is_empty() {
+        return refused(NO_IDENTITY);
+    }
     let folder = Folder::new("reboot");
     let scratch = folder.join("punctual-load-7-0");
     fs::create_dir(&scratch).unwrap();
@@ -243,8 +266,8 @@ fn a_reboot_undoes_settings_by_itself() {
     fs::write(
         folder.join("7-8.journal"),
         format!(
-            "{{\"pid\":7,\"start\":8,\"boot_id\":\"earlier\",\"pid_namespace\":\"pid:[1]\"}}\n\
-             {{\"kind\":\"setting\",\"path\":\"{}\",\"old\":\"always\"}}\n{}",
+            "{}\n{{\"kind\":\"setting\",\"path\":\"{}\",\"old\":\"always\"}}\n{}",
+            owner(7, 8, "earlier"),
             setting.display(),
             scratch_entry(&scratch)
         ),

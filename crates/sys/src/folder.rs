@@ -1,12 +1,13 @@
 //! Folders held by a descriptor: what is made in them is made there and nowhere else, even if
 //! another user renames the folder or puts symbolic links into it.
 
-use std::ffi::{CString, OsStr};
-use std::fs::File;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
 
 use crate::error::check;
 
@@ -15,6 +16,15 @@ const FILE_MODE: libc::c_uint = 0o666;
 
 /// Permissions of new folders before the umask.
 const FOLDER_MODE: libc::mode_t = 0o777;
+
+/// Permissions of new folders that are nobody else's business.
+const PRIVATE_MODE: libc::mode_t = 0o700;
+
+/// Whether a folder could not be opened because it is none; a symbolic link is none.
+#[must_use]
+pub fn is_no_folder(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP))
+}
 
 /// An open folder. Names are single components of a path: one with a `/` is refused, and none
 /// is followed if it is a symbolic link.
@@ -29,7 +39,7 @@ fn name_of(name: &OsStr) -> io::Result<CString> {
     Ok(CString::new(bytes)?)
 }
 
-fn opened(at: libc::c_int, name: &CString, flags: libc::c_int) -> io::Result<OwnedFd> {
+fn opened(at: libc::c_int, name: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
     let flags = flags | libc::O_CLOEXEC;
     // SAFETY: a NUL-terminated name; the mode is read if the flags say that a file is made.
     let fd = check(unsafe { libc::openat(at, name.as_ptr(), flags, FILE_MODE) })?;
@@ -47,6 +57,27 @@ impl Folder {
         opened(libc::AT_FDCWD, &path, libc::O_RDONLY | libc::O_DIRECTORY).map(Self)
     }
 
+    /// Opens a folder by an absolute path of which no component may be a symbolic link, so that
+    /// nobody who owns one of them can lead elsewhere. It needs no right to list them; the
+    /// folder can neither be locked nor forced to disk.
+    ///
+    /// # Errors
+    /// Those of openat(2); `ENOTDIR` for a symbolic link; `InvalidInput` for a path that is not
+    /// absolute or has a `..`.
+    pub fn open_plain(path: &Path) -> io::Result<Self> {
+        if !path.is_absolute() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an absolute path"));
+        }
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        let mut at = opened(libc::AT_FDCWD, c"/", flags)?;
+        for component in path.components() {
+            if component != Component::RootDir {
+                at = opened(at.as_raw_fd(), &name_of(component.as_os_str())?, flags)?;
+            }
+        }
+        Ok(Self(at))
+    }
+
     /// Opens a folder in this one.
     ///
     /// # Errors
@@ -62,10 +93,100 @@ impl Folder {
     /// # Errors
     /// Those of mkdirat(2) and openat(2), such as `EEXIST`.
     pub fn make_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
-        let text = name_of(name.as_ref())?;
+        self.make(name.as_ref(), FOLDER_MODE)
+    }
+
+    /// Makes a folder that only its owner may use (mode 0700) and opens it.
+    ///
+    /// # Errors
+    /// Those of [`Folder::make_folder`]; `EEXIST` too if another was put in its place meanwhile.
+    pub fn make_private_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let folder = self.make(name.as_ref(), PRIVATE_MODE)?;
+        let own = folder.metadata()?.uid() == crate::process::effective_uid();
+        if !own || !folder.names()?.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        Ok(folder)
+    }
+
+    fn make(&self, name: &OsStr, mode: libc::mode_t) -> io::Result<Self> {
+        let text = name_of(name)?;
         // SAFETY: a NUL-terminated name.
-        check(unsafe { libc::mkdirat(self.0.as_raw_fd(), text.as_ptr(), FOLDER_MODE) })?;
+        check(unsafe { libc::mkdirat(self.0.as_raw_fd(), text.as_ptr(), mode) })?;
         self.folder(name)
+    }
+
+    /// What the file system says of the folder itself.
+    ///
+    /// # Errors
+    /// Those of fstat(2).
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        File::from(self.0.try_clone()?).metadata()
+    }
+
+    /// Makes it the working directory of this process.
+    ///
+    /// # Errors
+    /// Those of fchdir(2).
+    pub fn enter(&self) -> io::Result<()> {
+        // SAFETY: an open descriptor.
+        check(unsafe { libc::fchdir(self.0.as_raw_fd()) }).map(drop)
+    }
+
+    /// The names of what is in it, in no order.
+    ///
+    /// # Errors
+    /// Those of openat(2) and getdents(2).
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        // Opened anew: two descriptors of one opening would share their place in the list.
+        let list = opened(self.0.as_raw_fd(), c".", libc::O_RDONLY | libc::O_DIRECTORY)?;
+        // SAFETY: an open folder, which belongs to the stream from here on.
+        let stream = unsafe { libc::fdopendir(list.as_raw_fd()) };
+        if stream.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        let _ = list.into_raw_fd();
+        let mut names = Vec::new();
+        let end = loop {
+            // SAFETY: errno is this thread's own, and the stream is open.
+            let entry = unsafe {
+                *libc::__errno_location() = 0;
+                libc::readdir(stream)
+            };
+            if entry.is_null() {
+                break io::Error::last_os_error();
+            }
+            // SAFETY: the entry is valid until the next call, its name NUL-terminated.
+            let name = unsafe { CStr::from_ptr((*entry).d_name.as_ptr()) }.to_bytes();
+            if ![&b"."[..], b".."].contains(&name) {
+                names.push(OsString::from_vec(name.to_vec()));
+            }
+        };
+        // SAFETY: the stream is open, and not used again.
+        unsafe { libc::closedir(stream) };
+        if end.raw_os_error() == Some(0) { Ok(names) } else { Err(end) }
+    }
+
+    /// Removes everything in it but the file `spared`; symbolic links themselves, and nothing
+    /// that they name.
+    ///
+    /// # Errors
+    /// Those of [`Folder::names`] and unlinkat(2); what comes later is then still there.
+    pub fn clear(&self, spared: &str) -> io::Result<()> {
+        let names = self.names()?;
+        names.iter().filter(|name| *name != spared).try_for_each(|name| self.remove_all(name))
+    }
+
+    /// Removes a file, or a folder with everything in it.
+    fn remove_all(&self, name: &OsStr) -> io::Result<()> {
+        match self.folder(name) {
+            Ok(folder) => {
+                folder.names()?.iter().try_for_each(|name| folder.remove_all(name))?;
+                self.remove_folder(name)
+            }
+            Err(error) if is_no_folder(&error) => self.remove_file(name),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a file that is written at its end.
@@ -221,6 +342,46 @@ mod tests {
         fs::create_dir(scratch.0.join("a")).unwrap();
         drop(folder.make_file("file").unwrap());
         assert!(scratch.0.join("b/file").exists() && !scratch.0.join("a/file").exists());
+    }
+
+    #[test]
+    fn a_folder_is_emptied_and_nothing_that_links_name() {
+        let scratch = Scratch::new("clear");
+        let root = scratch.0.canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/deep/er")).unwrap();
+        fs::create_dir(root.join("elsewhere")).unwrap();
+        for file in ["a/deep/er/file", "a/spared", "elsewhere/kept"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        symlink(root.join("elsewhere"), root.join("a/deep/link")).unwrap();
+        let folder = Folder::open_plain(&root.join("a")).unwrap();
+        folder.clear("spared").unwrap();
+        assert_eq!(folder.names().unwrap(), ["spared"]);
+        assert!(root.join("elsewhere/kept").exists());
+    }
+
+    #[test]
+    fn no_component_of_a_plain_path_is_a_link() {
+        let scratch = Scratch::new("plain");
+        let root = scratch.0.canonicalize().unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        symlink(root.join("a"), root.join("link")).unwrap();
+        assert!(Folder::open_plain(&root.join("a/b")).is_ok());
+        for path in ["link/b", "link", "a/b/../b"] {
+            let error = Folder::open_plain(&root.join(path)).unwrap_err();
+            assert!(is_no_folder(&error) || path.contains(".."), "{path}: {error}");
+        }
+        assert!(Folder::open_plain(Path::new("tmp")).is_err());
+    }
+
+    #[test]
+    fn a_private_folder_is_for_its_owner_alone() {
+        let scratch = Scratch::new("private");
+        let folder = Folder::open(&scratch.0).unwrap();
+        let private = folder.make_private_folder("a").unwrap();
+        assert_eq!(private.metadata().unwrap().mode() & 0o777, 0o700);
+        let error = folder.make_private_folder("a").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Part {
             }
             Err(reason) => match scratch.map_or(Ok(()), |path| remove_scratch(&path)) {
                 Ok(()) => Err(reason),
-                Err(error) => Err(format!("{reason}; {}", error::text(&error))),
+                Err(error) => Err(format!("{reason}; {error}")),
             },
         }
     }
@@ -315,8 +315,7 @@ impl Part {
         };
         let all_dead = running.held.end();
         if let Some(scratch) = &running.scratch {
-            remove_scratch(scratch)
-                .map_err(|error| format!("{}: {}", scratch.display(), error::text(&error)))?;
+            remove_scratch(scratch)?;
         }
         if !all_dead {
             return Err("some of its processes could not be killed".to_owned());

@@ -11,6 +11,7 @@ use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
 
+use crate::knobs::open_scratch;
 use crate::registry::Values;
 
 /// The parameters of a part as they took effect.
@@ -56,6 +57,15 @@ impl LoadError {
     /// A system call on `what` failed.
     pub(crate) fn io(what: impl fmt::Display, error: &io::Error) -> Self {
         Self::Failed(format!("{what}: {}", error::text(error)))
+    }
+
+    /// The same of a load that works in `folder`, which its paths do not name.
+    pub(crate) fn within(self, folder: &Path) -> Self {
+        let named = |reason| format!("{reason} (in {})", folder.display());
+        match self {
+            Self::CannotStart(reason) => Self::CannotStart(named(reason)),
+            Self::Failed(reason) => Self::Failed(named(reason)),
+        }
     }
 
     fn exit_status(&self) -> i32 {
@@ -114,13 +124,20 @@ impl<'a> Worker<'a> {
         self.values
     }
 
-    /// The folder of this part.
+    /// Makes the folder of this part the working directory of this process and of what it
+    /// starts: paths in it are relative, so nobody who swaps it for another leads them there.
+    /// Returns its path, for messages.
     ///
     /// # Errors
-    /// [`LoadError::CannotStart`] if the registry entry asks for no folder.
-    pub fn scratch(&self) -> Result<&'a Path, LoadError> {
+    /// [`LoadError::CannotStart`] if the registry entry asks for no folder, or it is no longer
+    /// there.
+    pub fn enter_scratch(&self) -> Result<&'a Path, LoadError> {
         let missing = || LoadError::CannotStart("no folder was made for it".to_owned());
-        self.scratch.ok_or_else(missing)
+        let path = self.scratch.ok_or_else(missing)?;
+        let entered = open_scratch(path).and_then(|folder| folder.enter());
+        entered.map(|()| path).map_err(|error| {
+            LoadError::CannotStart(format!("{}: {}", path.display(), error::text(&error)))
+        })
     }
 
     /// The arguments that lead this program to [`super::supervisor::supervisor_main`].

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folders::canonical;
 use super::owner::Owner;
-use super::scratch::{Refusal, removable, remove_scratch};
+use super::scratch::{Refusal, Scratch};
 use crate::facts::root::marked_word;
 
 /// Prefix of the names of cgroups.
@@ -54,7 +54,7 @@ impl Entry {
         }
         match self {
             Self::Scratch { path } => {
-                removable(path, owner)?;
+                Scratch::find(path, owner)?;
                 Ok(Some(format!("remove {}", path.display())))
             }
             Self::Cgroup { path } => {
@@ -78,7 +78,7 @@ impl Entry {
             return Ok(None);
         };
         let done = match self {
-            Self::Scratch { path } => remove_scratch(path),
+            Self::Scratch { path } => Scratch::find(path, owner)?.remove(),
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
         };
@@ -93,7 +93,8 @@ impl Entry {
         !matches!(self, Self::Scratch { .. })
     }
 
-    fn path(&self) -> &Path {
+    /// What it is about.
+    pub fn path(&self) -> &Path {
         match self {
             Self::Scratch { path } | Self::Cgroup { path } | Self::Setting { path, .. } => path,
         }

@@ -11,7 +11,7 @@ use punctual_sys::error;
 use super::entry::{self, CGROUP_PREFIX, Entry};
 use super::folders::{canonical, explained, first_usable, made};
 use super::owner::Owner;
-use super::scratch::{self, Refusal, SCRATCH_PREFIX};
+use super::scratch::{Refusal, SCRATCH_PREFIX, Scratch};
 
 /// How many names are tried for a scratch folder.
 const MAX_SCRATCH_NAMES: u32 = 10_000;
@@ -62,7 +62,7 @@ impl Journal {
                 continue;
             }
             self.add(Entry::Scratch { path: path.clone() })?;
-            match scratch::make(&path, &self.owner) {
+            match Scratch::make(&path, &self.owner) {
                 Ok(()) => return Ok(path),
                 // Someone else created it meanwhile. The line on disk does no harm: without
                 // this process's marker the folder is not removed.
@@ -153,7 +153,7 @@ impl Journal {
         // A child of fork() has a copy of this journal, but the entries are its parent's. The
         // PID alone could be the same inside a PID namespace.
         let same_number = std::process::id() == self.owner.pid;
-        if !Owner::this().map_or(same_number, |this| this == self.owner) {
+        if !Owner::this().map_or(same_number, |this| this.is_same_process(&self.owner)) {
             return Vec::new();
         }
         let mut failed = Vec::new();

@@ -1,5 +1,6 @@
 //! Undoes what processes left behind that can no longer do it themselves.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
 use super::folders::{checked, explained, folders, is_anothers, temporary_folders};
-use super::owner::Owner;
+use super::owner::{Owner, this_machine};
 use super::scratch::{Refusal, marked_in};
 
 /// Largest size of a journal, which has one line for each load and setting; a larger file is
@@ -26,6 +27,20 @@ pub struct RestoreReport {
 }
 
 impl RestoreReport {
+    /// Undoes one thing, or only says what that would do; returns whether it is pointless to try
+    /// again.
+    fn undo(&mut self, entry: &Entry, owner: &Owner, dry_run: bool) -> bool {
+        match if dry_run { entry.pending(owner) } else { entry.undo(owner) } {
+            Ok(action) => self.done.extend(action),
+            Err(refusal) => {
+                let over = matches!(refusal, Refusal::NotOurs(_));
+                self.refused(refusal);
+                return over;
+            }
+        }
+        true
+    }
+
     fn refused(&mut self, refusal: Refusal) {
         match refusal {
             Refusal::NotOurs(text) => self.kept.push(text),
@@ -44,13 +59,10 @@ pub fn restore(dry_run: bool) -> RestoreReport {
 
 fn restore_all(journals: &[PathBuf], temporary: &[PathBuf], dry_run: bool) -> RestoreReport {
     let mut report = RestoreReport::default();
+    let mut seen = BTreeSet::new();
     for folder in journals {
-        match restore_in(folder, dry_run) {
-            Ok(part) => {
-                report.done.extend(part.done);
-                report.failed.extend(part.failed);
-                report.kept.extend(part.kept);
-            }
+        match undo_journals(folder, dry_run, &mut report, &mut seen) {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // Another user's folder has no journal of this one in it.
             Err(error) if is_anothers(folder) => report.kept.push(error.to_string()),
@@ -58,33 +70,35 @@ fn restore_all(journals: &[PathBuf], temporary: &[PathBuf], dry_run: bool) -> Re
         }
     }
     for parent in temporary {
-        remove_abandoned(parent, dry_run, &mut report);
+        undo_abandoned(parent, dry_run, &mut report, &mut seen);
     }
     report
 }
 
-/// Removes the marked scratch folders in `parent` whose process is gone and whose journal does
-/// not name them.
+/// Removes the marked scratch folders in `parent` whose process is gone and which no journal
+/// names.
 pub fn remove_abandoned(parent: &Path, dry_run: bool, report: &mut RestoreReport) {
+    undo_abandoned(parent, dry_run, report, &mut BTreeSet::new());
+}
+
+/// `seen` are the folders that were looked at.
+fn undo_abandoned(
+    parent: &Path,
+    dry_run: bool,
+    report: &mut RestoreReport,
+    seen: &mut BTreeSet<PathBuf>,
+) {
     // A link and what it leads to are one folder.
     let Ok(parent) = fs::canonicalize(parent) else { return };
     for (path, owner) in marked_in(&parent) {
-        let named = |texts: &[String]| {
-            let path = path.display().to_string();
-            texts.iter().any(|text| text.contains(&path))
-        };
-        if owner.lives() || named(&report.done) || named(&report.failed) || named(&report.kept) {
+        if !seen.insert(path.clone()) || owner.lives() {
             continue;
         }
         if let Some(reason) = reason_to_keep(&owner) {
             report.kept.push(format!("{}: {reason}", path.display()));
             continue;
         }
-        let entry = Entry::Scratch { path };
-        match if dry_run { entry.pending(&owner) } else { entry.undo(&owner) } {
-            Ok(action) => report.done.extend(action),
-            Err(refusal) => report.refused(refusal),
-        }
+        report.undo(&Entry::Scratch { path }, &owner, dry_run);
     }
 }
 
@@ -93,6 +107,17 @@ pub fn remove_abandoned(parent: &Path, dry_run: bool, report: &mut RestoreReport
 /// # Errors
 /// Those of [`restore`]; `NotFound` if the folder does not exist.
 pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
+    let mut report = RestoreReport::default();
+    undo_journals(folder, dry_run, &mut report, &mut BTreeSet::new())?;
+    Ok(report)
+}
+
+fn undo_journals(
+    folder: &Path,
+    dry_run: bool,
+    report: &mut RestoreReport,
+    seen: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
     checked(folder)?;
     let mut names: Vec<_> = fs::read_dir(folder)
         .map_err(|error| explained(&error, "cannot list", folder))?
@@ -100,15 +125,20 @@ pub fn restore_in(folder: &Path, dry_run: bool) -> io::Result<RestoreReport> {
         .filter(|name| name.ends_with(".journal"))
         .collect();
     names.sort();
-    let mut report = RestoreReport::default();
     for name in names {
-        restore_one(&folder.join(&name), &name, dry_run, &mut report);
+        restore_one(&folder.join(&name), &name, dry_run, report, seen);
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Leaves the journal to its owner if that is alive.
-fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreReport) {
+fn restore_one(
+    path: &Path,
+    name: &str,
+    dry_run: bool,
+    report: &mut RestoreReport,
+    seen: &mut BTreeSet<PathBuf>,
+) {
     let (file, text) = match locked(path) {
         Ok(Some(content)) => content,
         Ok(None) => {
@@ -145,6 +175,7 @@ fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreRepor
             )),
         }
     }
+    seen.extend(entries.iter().map(Entry::path).map(Path::to_owned));
     let undone = undo_all(&entries, &owner, dry_run, report);
     if undone
         && !dry_run
@@ -158,13 +189,21 @@ fn restore_one(path: &Path, name: &str, dry_run: bool, report: &mut RestoreRepor
 }
 
 fn reason_to_keep(owner: &Owner) -> Option<String> {
-    if owner.same_boot() && !owner.same_namespace() {
-        return Some(format!(
-            "process {} is of another PID namespace; run restore there",
-            owner.pid
-        ));
+    let pid = owner.pid;
+    if !owner.same_machine() {
+        return Some(if owner.machine.is_empty() || this_machine().is_empty() {
+            format!(
+                "process {pid} was of an earlier boot or of another machine, which cannot be told \
+                 (no /etc/machine-id); remove it by hand if no other machine uses this folder"
+            )
+        } else {
+            format!("process {pid} is of another machine; run restore there")
+        });
     }
-    owner.lives().then(|| format!("process {} still runs and undoes it itself", owner.pid))
+    if owner.same_boot() && !owner.same_namespace() {
+        return Some(format!("process {pid} is of another PID namespace; run restore there"));
+    }
+    owner.lives().then(|| format!("process {pid} still runs and undoes it itself"))
 }
 
 /// Undoes the latest change first; returns whether nothing is left to undo.
@@ -173,16 +212,8 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
     let mut undone = true;
     for entry in entries.iter().rev() {
         // After a reboot, the current value is someone's later choice.
-        if entry.ends_with_boot() && !same_boot {
-            continue;
-        }
-        let result = if dry_run { entry.pending(owner) } else { entry.undo(owner) };
-        match result {
-            Ok(action) => report.done.extend(action),
-            Err(refusal) => {
-                undone &= matches!(refusal, Refusal::NotOurs(_));
-                report.refused(refusal);
-            }
+        if !entry.ends_with_boot() || same_boot {
+            undone &= report.undo(entry, owner, dry_run);
         }
     }
     undone
@@ -214,7 +245,7 @@ fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
 mod tests {
     use std::os::unix::fs::DirBuilderExt;
 
-    use super::super::scratch::make;
+    use super::super::scratch::Scratch;
     use super::*;
 
     #[test]
@@ -232,12 +263,12 @@ mod tests {
         fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         let dead = Owner { start: u64::MAX, ..Owner::this().unwrap() };
         let scratch = parent.join("punctual-load-1-0");
-        make(&scratch, &dead).unwrap();
+        Scratch::make(&scratch, &dead).unwrap();
         let entry = serde_json::to_string(&Entry::Scratch { path: scratch.clone() }).unwrap();
         let header = serde_json::to_string(&dead).unwrap();
         fs::write(own.join(dead.file_name()), format!("{header}\n{entry}\n")).unwrap();
         let abandoned = parent.join("punctual-load-1-1");
-        make(&abandoned, &dead).unwrap();
+        Scratch::make(&abandoned, &dead).unwrap();
 
         let absent = parent.join("absent");
         let journals = [anothers.clone(), absent, own];
@@ -246,6 +277,26 @@ mod tests {
         assert_eq!((&report.done[..], &report.failed[..]), (&removed[..], &[][..]));
         assert!(report.kept.len() == 1 && report.kept[0].contains("anothers"), "{report:?}");
         assert!(!scratch.exists() && !abandoned.exists());
+        // What another machine has made on a file system that both use is not this one's.
+        let elsewhere =
+            Owner { boot_id: "there".to_owned(), machine: "f".repeat(32), ..dead.clone() };
+        let nowhere = Owner { machine: String::new(), ..elsewhere.clone() };
+        for (owner, word) in [(elsewhere, "another machine; run"), (nowhere, "by hand")] {
+            let scratch = parent.join("punctual-load-1-2");
+            Scratch::make(&scratch, &owner).unwrap();
+            let journal = journals[2].join(owner.file_name());
+            let header = serde_json::to_string(&owner).unwrap();
+            fs::write(&journal, format!("{header}\n")).unwrap();
+            for dry_run in [true, false] {
+                let report = restore_all(&journals, std::slice::from_ref(&parent), dry_run);
+                assert_eq!((report.done.len(), report.failed.len()), (0, 0), "{report:?}");
+                let of_it: Vec<_> = report.kept.iter().filter(|s| s.contains(word)).collect();
+                assert_eq!(of_it.len(), 2, "the journal and the folder: {report:?}");
+            }
+            assert!(scratch.exists() && journal.exists());
+            fs::remove_dir_all(&scratch).unwrap();
+            fs::remove_file(&journal).unwrap();
+        }
         // This user's own folder may hold this user's journals: nobody may have changed them.
         let report = restore_all(&[open], &[], false);
         assert!(report.failed[0].contains("open to other users"), "{report:?}");

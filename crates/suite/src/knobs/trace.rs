@@ -14,7 +14,7 @@ use super::journal::Journal;
 use crate::facts::{Activity, FactsRoot};
 
 /// The most bytes of a trace that are saved: its end, where the break is.
-pub const MOST_SAVED: usize = 8 << 20;
+const MOST_SAVED: usize = 8 << 20;
 
 /// The longest line for the marker, bytes; the kernel takes less than a page.
 const LONGEST_MARK: usize = 200;

@@ -49,22 +49,23 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    let folder = worker.scratch()?;
+    let folder = worker.enter_scratch()?;
     let failed = |error| LoadError::io(folder.display(), &error);
-    fs::create_dir_all(folder.join("include")).map_err(failed)?;
+    fs::create_dir_all("include").map_err(failed)?;
     for header in 0..HEADERS {
         let text = source_text(header, HEADER_BYTES);
-        fs::write(folder.join(format!("include/{header}.h")), text).map_err(failed)?;
+        fs::write(format!("include/{header}.h"), text).map_err(failed)?;
     }
     for job in 0..worker.values().number("jobs") {
-        worker.fork(|worker| make(worker, folder, job))?;
+        worker.fork(|worker| make(worker, job).map_err(|error| error.within(folder)))?;
     }
     worker.wait_endless()
 }
 
 /// One job: unit after unit, for ever.
-fn make(worker: &Worker<'_>, folder: &Path, job: u64) -> Result<(), LoadError> {
-    let own = folder.join(format!("job{job}"));
+fn make(worker: &Worker<'_>, job: u64) -> Result<(), LoadError> {
+    // Its units look for the headers two folders above their source.
+    let own = Path::new(".").join(format!("job{job}"));
     let failed = |error| LoadError::io(own.display(), &error);
     loop {
         fs::create_dir_all(&own).map_err(failed)?;

@@ -67,39 +67,43 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
         None => SIZE.min(fitting),
     };
     if size == 0 || size > fitting {
-        return Err(full(&parent, room, reserve));
+        return Err(format!("{}: {}", parent.display(), full(room, reserve)));
     }
     values.set("size", Value::Number(size));
     values.set("reserve", Value::Number(reserve));
     Ok(())
 }
 
-fn full(dir: &Path, room: Room, reserve: u64) -> String {
+fn full(room: Room, reserve: u64) -> String {
     format!(
-        "{}: No space left on device besides the reserve: {} bytes are free, {reserve} of them are \
+        "No space left on device besides the reserve: {} bytes are free, {reserve} of them are \
          reserved; free some, or choose another dir, a smaller size or a smaller reserve",
-        dir.display(),
         room.free
     )
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
-    let folder = worker.scratch()?;
-    let (size, reserve) = (worker.values().number("size"), worker.values().number("reserve"));
-    let (original, copy) = (folder.join("original"), folder.join("copy"));
+    let folder = worker.enter_scratch()?;
     let mut block = Block::new();
     loop {
-        // Left by a worker that was killed.
-        for path in [&original, &copy] {
-            remove(path)?;
-        }
-        let room = storage::room(folder).map_err(|e| LoadError::io(folder.display(), &e))?;
-        if room.free < reserve.saturating_add(2 * size) {
-            return Err(LoadError::Failed(full(folder, room, reserve)));
-        }
-        write_file(worker, &original, size, &mut block)?;
-        copy_file(worker, &original, &copy, size, &mut block)?;
+        let done = write_and_copy(worker, &mut block);
+        done.map_err(|error| error.within(folder))?;
     }
+}
+
+fn write_and_copy(worker: &Worker<'_>, block: &mut Block) -> Result<(), LoadError> {
+    let (size, reserve) = (worker.values().number("size"), worker.values().number("reserve"));
+    let (folder, original, copy) = (Path::new("."), Path::new("original"), Path::new("copy"));
+    // Left by a worker that was killed.
+    for path in [original, copy] {
+        remove(path)?;
+    }
+    let room = storage::room(folder).map_err(|error| LoadError::io("statfs", &error))?;
+    if room.free < reserve.saturating_add(2 * size) {
+        return Err(LoadError::Failed(full(room, reserve)));
+    }
+    write_file(worker, original, size, block)?;
+    copy_file(worker, original, copy, size, block)
 }
 
 fn remove(path: &Path) -> Result<(), LoadError> {
