@@ -1,7 +1,7 @@
 //! A guest's console: a file that QEMU writes and the run keeps.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use punctual_core::text::clean_start;
@@ -29,11 +29,9 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Creates an empty one in a run directory.
-    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
-        let path = dir.join(CONSOLE);
-        fs::write(&path, [])?;
-        Ok(Self { path, length: 0 })
+    /// That of a run directory, empty as yet.
+    pub(crate) fn of(dir: &Path) -> Self {
+        Self { path: dir.join(CONSOLE), length: 0 }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -99,7 +97,7 @@ mod tests {
     #[test]
     fn growth_is_seen_once() {
         let folder = Folder::new();
-        let mut console = Console::create(&folder.0).unwrap();
+        let mut console = Console::of(&folder.0);
         assert!(!console.has_grown());
         fs::write(console.path(), "booting\n").unwrap();
         assert!(console.has_grown());

@@ -19,7 +19,7 @@ use punctual_core::channel::Event;
 use punctual_core::hash::sha256;
 use punctual_core::plan::Plan;
 use punctual_core::schema::Lab;
-use punctual_sys::affinity;
+use punctual_sys::{affinity, written};
 
 pub use place::Place;
 
@@ -262,14 +262,25 @@ impl Experiment {
     }
 }
 
+/// What is unsafe about the folder that an experiment's folder is in, in words.
+#[must_use]
+pub fn warning(out: &Path) -> Option<String> {
+    let who = written::who_can_replace(parent_of(out))?;
+    Some(format!("{who}; name a folder of your own with --out"))
+}
+
+fn parent_of(out: &Path) -> &Path {
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
 /// Creates the folder of an experiment.
 ///
 /// # Errors
 /// It exists or cannot be created.
 pub fn make_folder(out: &Path) -> Result<PathBuf> {
-    if let Some(parent) = out.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    }
+    let parent = parent_of(out);
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     fs::create_dir(out).with_context(|| {
         format!(
             "cannot make {}; an experiment is never overwritten: name another folder with --out",

@@ -1,7 +1,7 @@
 //! One QEMU as a child process, until it ends.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use punctual_sys::storage::room;
 
 use crate::arch::Arch;
 use crate::bounds::{Bounds, LOG};
-use crate::console::Console;
+use crate::console::{CONSOLE, Console};
 use crate::emulator::emulator;
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
@@ -96,12 +96,14 @@ impl Guest {
     fn start(boot: &Boot<'_>, run_dir: RunDir) -> Result<Self> {
         let dir = boot.dir;
         let write = |name: &str, bytes: &[u8]| {
-            let path = dir.join(name);
-            fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))
+            let file = run_dir.folder().make_file(name);
+            file.and_then(|mut file| file.write_all(bytes))
+                .with_context(|| format!("cannot write {}", dir.join(name).display()))
         };
         write(INITRAMFS, boot.initramfs)?;
         write(CHANNEL, &[])?;
-        let console = Console::create(dir).context("the console's file")?;
+        write(CONSOLE, &[])?;
+        let console = Console::of(dir);
         let (program, _) = emulator(boot.arch);
         let mut command = Command::new(program);
         command
@@ -116,7 +118,7 @@ impl Guest {
             .args(["-append", boot.parameters])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(dir.join(COMPLAINTS)).context("the log of QEMU")?);
+            .stderr(run_dir.folder().make_file(COMPLAINTS).context("the log of QEMU")?);
         bind_to_this(&mut command);
         let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
         let child =

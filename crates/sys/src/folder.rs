@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -121,7 +121,7 @@ impl Folder {
     /// # Errors
     /// Those of fstat(2).
     pub fn metadata(&self) -> io::Result<Metadata> {
-        File::from(self.0.try_clone()?).metadata()
+        self.try_clone_file()?.metadata()
     }
 
     /// Makes it the working directory of this process.
@@ -199,6 +199,28 @@ impl Folder {
         Ok(opened(self.0.as_raw_fd(), &name, flags | libc::O_NOFOLLOW)?.into())
     }
 
+    /// Opens a file to write at its end, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Those of openat(2); `ELOOP` for a symbolic link.
+    pub fn append(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let name = name_of(name.as_ref())?;
+        let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_NOFOLLOW;
+        Ok(opened(self.0.as_raw_fd(), &name, flags | libc::O_NONBLOCK)?.into())
+    }
+
+    /// Opens a folder in this one, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Those of [`Folder::make_folder`] but `EEXIST`, and of [`Folder::folder`].
+    pub fn folder_or_new(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
+        match self.make_folder(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.folder(name),
+            result => result,
+        }
+    }
+
     /// Opens a file to read it. A FIFO or a device is not waited for.
     ///
     /// # Errors
@@ -233,6 +255,21 @@ impl Folder {
         check(unsafe { libc::renameat(at, from.as_ptr(), at, to.as_ptr()) }).map(drop)
     }
 
+    /// Replaces the content of a file: readers get the old content or the new, after a power cut
+    /// too. On disk when this returns.
+    ///
+    /// # Errors
+    /// The file system's error; the old file is then unchanged.
+    pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let temporary = format!(".{name}.new");
+        let mut file = self.make_file_anew(&temporary)?;
+        let written = file.write_all(content).and_then(|()| file.sync_all());
+        written.and_then(|()| self.rename(&temporary, name)).inspect_err(|_| {
+            let _ = self.remove_file(&temporary);
+        })?;
+        self.sync()
+    }
+
     /// Removes a file.
     ///
     /// # Errors
@@ -264,15 +301,9 @@ impl Folder {
         check(unsafe { libc::fsync(self.0.as_raw_fd()) }).map(drop)
     }
 
-    /// Takes the lock of the folder (flock(2)), which is held until the file returned and its
-    /// copies are closed.
-    ///
-    /// # Errors
-    /// `EWOULDBLOCK` if another process holds it; otherwise those of flock(2).
-    pub fn lock(&self) -> io::Result<File> {
-        let file = File::from(self.0.try_clone()?);
-        file.try_lock()?;
-        Ok(file)
+    /// Another descriptor of it, which keeps a lock on the folder.
+    pub(crate) fn try_clone_file(&self) -> io::Result<File> {
+        Ok(File::from(self.0.try_clone()?))
     }
 }
 
@@ -291,7 +322,6 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
     use std::fs;
-    use std::io::Write;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 

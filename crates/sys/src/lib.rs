@@ -34,3 +34,4 @@ pub mod storage;
 pub mod system;
 pub mod thread;
 pub mod timer;
+pub mod written;

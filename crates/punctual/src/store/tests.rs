@@ -8,9 +8,11 @@ use punctual_core::format::{Record, encode};
 use punctual_core::layout::{BLOCKS, CELLS, RUN_JSON};
 use punctual_core::plan::Plan;
 use punctual_core::schema::*;
+use punctual_sys::folder::Folder as Held;
+use punctual_sys::written;
 use serde_json::{Value, json};
 
-use super::writer::read_after;
+use super::writer::{read_after, read_ended};
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -235,6 +237,19 @@ fn what_is_wrong_in_run_json_has_a_line_and_a_column() {
     folder.write(&run);
     let error = format!("{:#}", read_run(&folder.0).unwrap_err());
     assert!(error.contains("unknown variant `tremor`") && error.contains("line "), "{error}");
+}
+
+#[test]
+fn a_run_is_written_as_long_as_its_writer_lives() {
+    let folder = Folder::new("lives");
+    folder.write(&running(What::Latency(quake())));
+    // Between two cells no file of the run is open.
+    let held = written::lock(&Held::open(&folder.0).unwrap()).unwrap();
+    let said = read_run(&folder.0).and_then(|_| read_ended(&folder.0)).unwrap_err().to_string();
+    let pid = std::process::id();
+    assert!(said.contains(&format!("process {pid} still measures")), "{said}");
+    drop(held);
+    assert_eq!(read_ended(&folder.0).unwrap().0.state, RunState::Running);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Whether a run is still being written.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::bail;
-use punctual_core::layout::{CELLS, RUN_JSON};
+use punctual_core::layout::RUN_JSON;
 use punctual_core::schema::{Run, RunState};
 use punctual_lab::qemu::CHANNEL;
+use punctual_sys::written;
 
 use super::run_json::{bytes_of, parse};
 
@@ -37,35 +37,24 @@ pub(super) fn read_after(
     read()
 }
 
-/// Refuses a run that is still being written.
+/// Refuses a run that is still being written, by whatever user and in whatever PID namespace of
+/// this machine.
 pub fn check_ended(dir: &Path) -> anyhow::Result<()> {
-    let Some(pid) = writer_of(dir) else {
+    if !written::is_written(dir) {
         return Ok(());
-    };
-    if dir.join(CHANNEL).exists() {
-        bail!("{}: its guest still measures (process {pid}); wait for its end", dir.display());
     }
-    bail!(
-        "{}: process {pid} still measures; wait for its end, or see how it goes with kill -USR1 \
-         {pid}",
-        dir.display()
-    )
-}
-
-/// The process that still has a file of the run's cells or the guest's channel open, if there
-/// is one and this user may inspect it.
-fn writer_of(dir: &Path) -> Option<u32> {
-    let dir = fs::canonicalize(dir).ok()?;
-    let (cells, channel) = (dir.join(CELLS), dir.join(CHANNEL));
-    let holds = |process: &Path| {
-        let files = fs::read_dir(process.join("fd")).into_iter().flatten();
-        files
-            .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
-            .any(|target| target.starts_with(&cells) || target == channel)
-    };
-    fs::read_dir("/proc").into_iter().flatten().find_map(|entry| {
-        let entry = entry.ok()?;
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        holds(&entry.path()).then_some(pid)
-    })
+    let of_guest = dir.join(CHANNEL).exists();
+    let pid = written::writer_of(dir);
+    let dir = dir.display();
+    match pid {
+        Some(pid) if of_guest => {
+            bail!("{dir}: its guest still measures (process {pid}); wait for its end")
+        }
+        None if of_guest => bail!("{dir}: its guest still measures; wait for its end"),
+        Some(pid) => bail!(
+            "{dir}: process {pid} still measures; wait for its end, or see how it goes with \
+             kill -USR1 {pid}"
+        ),
+        None => bail!("{dir}: another process still measures; wait for its end"),
+    }
 }

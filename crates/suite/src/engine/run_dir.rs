@@ -3,14 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use punctual_core::format::{Record, encode};
 use punctual_core::layout;
 use punctual_core::schema::Run;
-use punctual_sys::error;
 use punctual_sys::folder::Folder;
+use punctual_sys::{error, written};
 
 /// Bytes reserved at the start, so that results can still be written if the file system fills
 /// up during the run.
@@ -47,7 +46,7 @@ pub struct RunDir {
     reserve: Option<File>,
     /// Held as long as this process writes.
     #[allow(dead_code, reason = "held, not used")]
-    lock: File,
+    lock: written::Lock,
 }
 
 impl RunDir {
@@ -75,7 +74,7 @@ impl RunDir {
         let folder = parent.make_folder(name).map_err(|error| say(&error))?;
         let made = || {
             let reserve = Some(reserve(&folder)?);
-            Ok((reserve, folder.make_folder(layout::CELLS)?, folder.lock()?))
+            Ok((reserve, folder.make_folder(layout::CELLS)?, written::lock(&folder)?))
         };
         match made() {
             Ok((reserve, cells, lock)) => {
@@ -96,7 +95,7 @@ impl RunDir {
     pub fn reopen(path: &Path) -> Result<Self, String> {
         let open = || {
             let folder = Folder::open(path)?;
-            let lock = folder.lock()?;
+            let lock = written::lock(&folder)?;
             let reserve = Some(reserve(&folder)?);
             let cells = folder.folder(layout::CELLS)?;
             Ok(Self { path: path.to_owned(), lock, folder, cells, reserve })
@@ -113,23 +112,8 @@ impl RunDir {
     /// put another in its place, for those who read it later.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        let parent = parent_of(&self.path);
-        let metadata = fs::metadata(parent).ok()?;
-        let me = punctual_sys::process::effective_uid();
-        // Whoever became root by sudo is the user that it is for.
-        let sudo = || std::env::var("SUDO_UID").ok()?.parse::<u32>().ok();
-        let owner = metadata.uid();
-        let whose = if ![0, me].contains(&owner) && (me != 0 || sudo() != Some(owner)) {
-            format!("belongs to user {owner}, who")
-        } else if metadata.mode() & 0o1002 == 0o002 {
-            "may be written to by every user, who".to_owned()
-        } else {
-            return None;
-        };
-        let parent = parent.display();
-        Some(format!(
-            "{parent} {whose} can replace the run in it; name a folder of your own with --out"
-        ))
+        let who = written::who_can_replace(parent_of(&self.path))?;
+        Some(format!("{who}; name a folder of your own with --out"))
     }
 
     /// Its path when it was made or opened.

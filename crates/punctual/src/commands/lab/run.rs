@@ -11,7 +11,7 @@ use punctual_core::layout;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
 use punctual_core::units::utc;
-use punctual_lab::experiment::{Boots, Done, Experiment, Ready, make_folder};
+use punctual_lab::experiment::{Boots, Done, Experiment, Ready, make_folder, warning};
 use punctual_report::text;
 use punctual_sys::signal::Signals;
 use serde_json::json;
@@ -28,6 +28,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
     let ready = experiment.prepare()?;
     let folder = make_folder(&out)?;
+    if let Some(text) = warning(&out) {
+        output::complain(&text);
+    }
     let quiet = matches.get_flag("quiet") || matches.get_flag("json");
     let boots = boot(&experiment, &ready, &folder, quiet)?;
     let runs = load(&boots.done, &folder);
