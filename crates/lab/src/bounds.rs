@@ -6,12 +6,24 @@ use std::time::Duration;
 
 use punctual_core::channel::Order;
 use punctual_core::layout::{CELL_FILES, CELLS};
+use punctual_core::plan::CellPlan;
+use punctual_core::run::limits::{MAX_RUN_JSON, MAX_THREADS};
 
 /// Bytes that a guest may send in addition to those for each second of its plan.
 const BYTES: u64 = 256 << 20;
 
 /// Bytes that a guest may send for each second of its plan: 4,096 threads send half of it.
 const BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// Bytes of `run.json` besides its cells: facts, conditions, interrupts; twelve times those of a
+/// small board.
+const RUN: u64 = 256 << 10;
+
+/// Bytes of a cell in `run.json` besides its threads, twice those of one with several loads.
+const CELL: u64 = 8 << 10;
+
+/// Bytes of a thread in `run.json`, three times those of one with a single series.
+const THREAD: u64 = 4 << 10;
 
 /// Longest text of a console, and of the complaints of QEMU, bytes.
 pub(crate) const LOG: u64 = 64 << 20;
@@ -52,23 +64,49 @@ impl Bounds {
         });
         Self {
             files: files.collect(),
-            bytes: planned_s.saturating_mul(BYTES_PER_SECOND).saturating_add(BYTES),
+            bytes: planned_s
+                .saturating_mul(BYTES_PER_SECOND)
+                .saturating_add(records_of_run(order))
+                .saturating_add(BYTES),
             board_ns,
             wall: Duration::from_nanos(board_ns).saturating_mul(SLOWEST).saturating_add(patience),
         }
     }
 }
 
+/// Bytes of all that `run.json` is while the plan is measured: it is sent at the start of each
+/// cell and at the end, and has the results of the cells before it.
+fn records_of_run(order: &Order) -> u64 {
+    let cells = &order.plan.cells;
+    // What the measuring side was asked for, with the defaults, before there are results.
+    let planned = (cells.len() as u64).saturating_mul(CELL / 4).saturating_add(RUN);
+    let mut length = planned;
+    let mut sum = length.min(MAX_RUN_JSON);
+    for cell in cells {
+        let results = threads_of(cell, order).saturating_mul(THREAD).saturating_add(CELL);
+        length = length.saturating_add(results);
+        sum = sum.saturating_add(length.min(MAX_RUN_JSON));
+    }
+    sum
+}
+
+/// The threads that a cell has at most. Costs have one.
+fn threads_of(cell: &CellPlan, order: &Order) -> u64 {
+    // `per-cpu`, and an affinity to several CPUs.
+    let cpus = order.virtual_board.as_ref().map_or(1, |board| u64::from(board.cpus));
+    let asked = cell.params.get("threads").and_then(|threads| threads.parse().ok());
+    asked.unwrap_or(1).max(cpus).min(MAX_THREADS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use punctual_core::plan::Plan;
+    use punctual_core::schema::Run;
 
-    #[test]
-    fn they_follow_from_the_order() {
-        let text = "name = \"x\"\nwarmup = \"2s\"\n[[cell]]\nprobe = \"wakeup\"\nduration = \"9s\"";
-        let order = Order {
-            plan: Plan::from_toml(text).unwrap(),
+    fn order(plan: &str) -> Order {
+        Order {
+            plan: Plan::from_toml(plan).unwrap(),
             board: String::new(),
             virtual_board: None,
             group: None,
@@ -76,14 +114,61 @@ mod tests {
             phase_ns: 0,
             limit_ns: 153 * SECOND_NS,
             tool_sha256: None,
-        };
+        }
+    }
+
+    /// As many cells of one second.
+    fn repeated(probe: &str, cells: usize) -> Order {
+        let mut order =
+            order(&format!("name = \"x\"\n[[cell]]\nprobe = \"{probe}\"\nduration = \"1s\"\n"));
+        order.plan.cells = vec![order.plan.cells[0].clone(); cells];
+        order
+    }
+
+    #[test]
+    fn they_follow_from_the_order() {
+        let text = "name = \"x\"\nwarmup = \"2s\"\n[[cell]]\nprobe = \"wakeup\"\nduration = \"9s\"";
+        let order = order(text);
         let bounds = Bounds::of(&order, Duration::from_secs(5));
         assert!(bounds.files.contains("cells/00-wakeup_none_9s/blocks"), "{bounds:?}");
         assert_eq!(bounds.files.len(), 2);
-        assert_eq!(bounds.bytes, (256 + 11) << 20);
+        assert_eq!(bounds.bytes, ((256 + 11) << 20) + 2 * (RUN + CELL / 4) + CELL + THREAD);
         assert_eq!(bounds.board_ns, 393 * SECOND_NS);
         assert_eq!(bounds.wall, Duration::from_secs(3_935));
         let patient = Bounds::of(&order, Duration::MAX);
         assert_eq!(patient.wall, Duration::MAX);
+    }
+
+    /// Whatever is sent again for each cell grows with the square of their number.
+    #[test]
+    fn a_plan_of_many_cells_can_send_its_record_for_each_of_them() {
+        let order = repeated("wakeup:threads=16", 600);
+        let bytes = Bounds::of(&order, Duration::from_secs(5)).bytes;
+
+        // A run as large as the plan: each cell with sixteen threads once it is over.
+        let simulated: Run =
+            serde_json::from_slice(include_bytes!("../../../fuzz/seeds/run_json/simulated"))
+                .unwrap();
+        let length = |run: &Run| serde_json::to_vec_pretty(run).unwrap().len() as u64;
+        let mut over = simulated.cells[0].clone();
+        let latency = over.latency_mut().unwrap();
+        latency.threads = vec![latency.threads[0].clone(); 16];
+        let run = |cells: usize| Run {
+            cells: vec![over.clone(); cells],
+            plan: order.plan.clone(),
+            ..simulated.clone()
+        };
+        let (none, one) = (length(&run(0)), length(&run(1)));
+        let sent = (0..=600).map(|over| none + over * (one - none)).sum::<u64>();
+        assert!(sent > 1_200 * BYTES_PER_SECOND + BYTES, "{sent} is within the bound of the time");
+        assert!(bytes > sent + sent / 2, "{bytes} for a run of {sent}");
+        assert!(bytes < 601 * MAX_RUN_JSON, "{bytes}");
+    }
+
+    #[test]
+    fn no_plan_makes_a_bound_that_is_none() {
+        let order = repeated("wakeup:threads=4096", 1_000);
+        let bytes = Bounds::of(&order, Duration::from_secs(5)).bytes;
+        assert!(bytes <= 1_001 * MAX_RUN_JSON + (2_256 << 20), "{bytes}");
     }
 }
