@@ -58,6 +58,29 @@ fn a_run_without_rights_is_labelled_and_judged() {
     nobody(&format!("{short} --policy other")).with(0);
 }
 
+/// Of a limit that suffices for what is mapped at the start, and not for the threads, nothing
+/// is used: an allocation that it refuses would end the run.
+#[test]
+fn no_limit_on_locked_memory_ends_a_run() {
+    need!(root());
+    need!(programs(&["setpriv", "prlimit"]));
+    let place = Place::new();
+    let runs = place.open_folder("runs");
+    let line = "run wakeup -t 4 -D 100ms --no-warmup --no-report --json";
+    let line: Vec<&str> = line.split_whitespace().collect();
+    let mut locked = Vec::new();
+    // The usual limit is 8 MiB, and more than that this machine may refuse to set.
+    for quarters in 16..=32 {
+        let limit = format!("--memlock={0}:{0}", quarters << 18);
+        let mut command = place.through(&[&["prlimit", &limit], NOBODY].concat(), &line);
+        command.current_dir(&runs);
+        let run = end_of(command).with(0).json();
+        assert_eq!(run["cells"][0]["threads"].as_array().unwrap().len(), 4);
+        locked.push(!conditions(&run).contains(&"memory-not-locked"));
+    }
+    assert!(!locked[0] && locked.is_sorted(), "{locked:?}");
+}
+
 fn has_budgets(controller: &Path) -> Result<(), String> {
     let there = controller.join("cpu.rt_runtime_us").exists();
     if there { Ok(()) } else { Err("no cgroup v1 cpu controller with RT_GROUP_SCHED".to_owned()) }

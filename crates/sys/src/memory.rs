@@ -5,13 +5,30 @@ use std::io;
 use crate::error::check;
 
 /// Locks all current and future memory of the process (mlockall(2)), so no page fault can
-/// delay a probe. Stacks of threads started later are faulted in completely.
+/// delay a probe, if `more` bytes will find room too: once a limit is reached every allocation
+/// fails, and the process with it. Stacks of threads started later are faulted in completely.
 ///
 /// # Errors
-/// EPERM or ENOMEM without CAP_IPC_LOCK or a sufficient RLIMIT_MEMLOCK.
-pub fn lock_all() -> io::Result<()> {
+/// EPERM or ENOMEM without CAP_IPC_LOCK or a sufficient RLIMIT_MEMLOCK. Nothing is locked then.
+pub fn lock_all(more: usize) -> io::Result<()> {
     // SAFETY: takes flags only.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(|_| ())
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })?;
+    // Tried, because whether the limit holds for this process is for the kernel to say.
+    reserve(more).inspect_err(|_| unlock_all())
+}
+
+/// Whether so many bytes can be mapped. No page is ever there.
+fn reserve(bytes: usize) -> io::Result<()> {
+    let (access, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at an address that the kernel chooses, which nothing accesses and
+    // which is unmapped again.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        check(libc::munmap(start, bytes)).map(|_| ())
+    }
 }
 
 /// Undoes [`lock_all`].

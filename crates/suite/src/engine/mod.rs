@@ -87,7 +87,8 @@ pub fn run(
     // Before the run directory, which stays empty if any of this fails.
     let signals = Signals::block().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
-    let privileges = Privileges::try_out(&facts);
+    let memory = prepared.iter().map(Prepared::memory_bytes).max().unwrap_or(0);
+    let privileges = Privileges::try_out(&facts, memory.saturating_add(RESULTS_BYTES));
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
     let before = options.continued.as_deref();
     let needed = room::Needed::by(continued::left(&prepared, before));
@@ -158,6 +159,10 @@ pub fn run(
     journal.undo_or_complain();
     Ok(Finished { run, dir: store, signals, ended_by, not_written })
 }
+
+/// What the main thread may allocate for results: generous, since running out of locked memory
+/// ends the process.
+const RESULTS_BYTES: usize = 4 << 20;
 
 fn limit(ns: Option<u64>) -> i64 {
     ns.map_or(i64::MAX, |ns| i64::try_from(ns).unwrap_or(i64::MAX))

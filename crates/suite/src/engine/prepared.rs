@@ -1,5 +1,6 @@
 //! The cells of a plan, checked against the registries before anything starts.
 
+use punctual_core::block::Outlier;
 use punctual_core::params::Named;
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::schema::{
@@ -7,12 +8,17 @@ use punctual_core::schema::{
 };
 use punctual_sys::affinity::CpuSet;
 
+use super::thread::STACK_BYTES;
 use super::threads::{Reach, ThreadsPlan};
 use crate::harness::spec::LoadSpec;
+use crate::recorder::{ABOVE_CAP, state_bytes};
 use crate::registry::cost::CostEntry;
 use crate::registry::probe::{Pace, ProbeEntry};
 use crate::registry::{Need, Value, Values};
 use crate::{costs, probes};
+
+/// What the main thread keeps for a series of a thread, at most: distributions.
+const COLLECTOR_BYTES: usize = 128 << 10;
 
 /// A cell whose names and parameters have been checked.
 pub(super) struct Prepared {
@@ -115,6 +121,18 @@ impl Prepared {
             Measures::Probe(probe) => probe.threads.bound_cpus(),
             Measures::Cost(cost) => CpuSet::of(cost.values.small("cpu")),
             Measures::Later(_) => CpuSet::default(),
+        }
+    }
+
+    /// An upper bound on the memory of its threads, bytes.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match &self.measures {
+            Measures::Probe(cell) => {
+                let recorders = (1 + cell.entry.series.len()) * (state_bytes() + COLLECTOR_BYTES);
+                let kept = ABOVE_CAP * size_of::<Outlier>();
+                cell.threads.threads.len().saturating_mul(recorders + kept + 2 * STACK_BYTES)
+            }
+            Measures::Cost(_) | Measures::Later(_) => 4 * STACK_BYTES,
         }
     }
 

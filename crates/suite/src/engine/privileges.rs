@@ -16,9 +16,10 @@ pub struct Privileges {
 }
 
 impl Privileges {
-    /// Tries real-time scheduling in a short-lived thread, and locks the memory.
+    /// Tries real-time scheduling in a short-lived thread, and locks the memory, of which the run
+    /// takes `more` bytes.
     #[must_use]
-    pub fn try_out(facts: &Facts) -> Self {
+    pub fn try_out(facts: &Facts, more: usize) -> Self {
         let tried = std::thread::scope(|scope| {
             std::thread::Builder::new()
                 .stack_size(super::thread::STACK_BYTES)
@@ -29,7 +30,7 @@ impl Privileges {
         });
         Self {
             real_time: tried.err().map(|error| why_not(facts, &error)),
-            memory: punctual_sys::memory::lock_all().err().map(|error| {
+            memory: punctual_sys::memory::lock_all(more).err().map(|error| {
                 format!("memory cannot be locked: {error}; run as root, or raise the limit on locked memory (ulimit -l)")
             }),
         }
