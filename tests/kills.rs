@@ -8,7 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use punctual_harness::processes::{
     age_of_probe, assert_no_load, load_processes, parent_of, signal, wait_at_most, wait_for_probe,
 };
-use punctual_harness::{Folder, Place, Tally, count, keep, need, registry, release, root, text};
+use punctual_harness::{
+    Folder, Place, Tally, count, keep, need, refused, registry, release, root, text,
+};
 use serde_json::Value;
 
 const INTERVAL_NS: u64 = 1_000_000;
@@ -43,6 +45,51 @@ fn loads() -> Vec<String> {
 /// Kills of `make test`; `make faults` sets `KILLS`.
 const SAMPLE: usize = 20;
 
+/// What contains the processes of loads, and what punctual is started through so that nothing
+/// stronger does: a name, a program with its words, what a shell does first.
+type Containment = (&'static str, &'static [&'static str], &'static str);
+
+const CONTAINMENTS: [Containment; 4] = [
+    ("pid-namespace", &[], ""),
+    ("user-namespace", &["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"], ""),
+    (
+        "cgroup",
+        &["unshare", "--user", "--map-root-user"],
+        "echo 0 > /proc/sys/user/max_pid_namespaces &&",
+    ),
+    (
+        "subreaper",
+        &["unshare", "--user", "--map-root-user", "--mount"],
+        "echo 0 > /proc/sys/user/max_pid_namespaces && mount -t tmpfs none /sys/fs/cgroup &&",
+    ),
+];
+
+/// The containments that can be had here, and whether each contains indeed.
+fn containments(binary: &Path) -> Vec<Containment> {
+    let there = |(name, through, script): &Containment| {
+        let folder = Folder::new("contained");
+        let line = "run wakeup -D 100ms --no-warmup --no-report --json --out r --load hackbench:1";
+        let words: Vec<&str> = line.split(' ').collect();
+        let ran = started_through(&folder, binary, through, script).args(words).output().unwrap();
+        let run: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
+        let found = &run["cells"][0]["load_work"][0]["containment"];
+        if found != name {
+            refused(&format!("no {name} to be had: {found}, {}", text(&ran.stderr).trim()));
+        }
+        found == name
+    };
+    CONTAINMENTS.into_iter().filter(there).collect()
+}
+
+/// The binary, which has the number of the process that is started.
+fn started_through(folder: &Folder, binary: &Path, through: &[&str], script: &str) -> Command {
+    let shell = ["sh", "-c", &format!("{script} exec \"$0\" \"$@\"")].map(str::to_owned);
+    let mut words = through.iter().map(|&word| word.to_owned()).chain(shell);
+    let mut command = folder.command(words.next().unwrap());
+    command.args(words).arg(binary);
+    command
+}
+
 /// Who is killed with punctual.
 #[derive(Debug, Clone, Copy)]
 enum Whom {
@@ -62,13 +109,23 @@ struct Victim<'f> {
 
 impl<'f> Victim<'f> {
     fn start(folder: &'f Folder, binary: &Path, load: &str, duration: &str, more: &[&str]) -> Self {
+        Self::contained(folder, binary, CONTAINMENTS[0], load, duration, more)
+    }
+
+    fn contained(
+        folder: &'f Folder,
+        binary: &Path,
+        (_, through, script): Containment,
+        load: &str,
+        duration: &str,
+        more: &[&str],
+    ) -> Self {
         fs::create_dir(folder.path("scratch")).unwrap();
         let warmup = format!("{}ms", WARMUP.as_millis());
         let line =
             ["run", "wakeup", "-i", "1000", "-D", duration, "--warmup", &warmup, "--out", "r"];
         let output = |name: &str| fs::File::create(folder.path(name)).unwrap();
-        let child = folder
-            .command(binary)
+        let child = started_through(folder, binary, through, script)
             .args([&line, more, &["--load", load]].concat())
             .env("TMPDIR", folder.path("scratch"))
             .stdin(Stdio::null())
@@ -259,8 +316,10 @@ fn killed_at_random_moments() {
     let seed = random.0;
     let loads = loads();
     assert!((5..=kills).contains(&loads.len()), "each is killed: {loads:?}");
+    let containments = containments(&binary);
     let begin = Instant::now();
     let (mut met, mut longest) = (Tally::new("load", Met::COLUMNS), Duration::ZERO);
+    let mut contained = Tally::new("contained by", Met::COLUMNS);
     for number in 0..kills {
         let folder = Folder::new("killed");
         let load = &loads[number % loads.len()];
@@ -268,8 +327,18 @@ fn killed_at_random_moments() {
         let most = if (number + number / loads.len()).is_multiple_of(5) { 300 } else { 6_000 };
         let moment = random.up_to(Duration::from_millis(most));
         let whom = WHOM[number / 2 % WHOM.len()];
-        let what = format!("kill {number} of {whom:?} after {moment:?} under {load}");
-        let mut victim = Victim::start(&folder, &binary, load, "1h", &["--no-report", "-q"]);
+        // Another one in every round too. Without a namespace processes of a command survive if
+        // all that could end them are killed with punctual.
+        // Raw sockets are for the machine's own root.
+        let able = |one: &&Containment| load != "flood" || one.1.first() != Some(&"unshare");
+        let able: Vec<_> = containments.iter().filter(able).collect();
+        let containment = *able[(number + number / loads.len()) % able.len()];
+        let by_processes = !containment.0.ends_with("namespace");
+        let whom = if by_processes { Whom::Punctual } else { whom };
+        let name = containment.0;
+        let what = format!("kill {number} of {whom:?} after {moment:?} under {load}, {name}");
+        let options = ["--no-report", "-q"];
+        let mut victim = Victim::contained(&folder, &binary, containment, load, "1h", &options);
         std::thread::sleep(moment);
         let age = age_of_probe(victim.pid());
         let kill = victim.kill_with(whom);
@@ -278,16 +347,18 @@ fn killed_at_random_moments() {
         assert_reads_back(&victim, age, kill, &mut one, &what);
         one.restored = u64::from(victim.assert_restored(&what));
         met.add(if load == SETSID { "cmd (setsid)" } else { load }, one.numbers());
+        contained.add(name, one.numbers());
     }
     keep(&format!(
         "Kills: {kills} runs of an hour ended with SIGKILL within their first 6 s, in {:.0} s: \
          punctual alone, with\nthe supervisors of its loads, or with every process of them. \
          PUNCTUAL_SEED={seed}\nThe last process was gone {:.2} s after the kill (limit {} s).\n\n\
-         {}\n\n{}",
+         {}\n\n{}\n\n{}",
         begin.elapsed().as_secs_f64(),
         longest.as_secs_f64(),
         SURVIVAL.as_secs(),
         met.text(),
+        contained.text(),
         Met::MEANING,
     ));
     let [_, _, _, with_blocks, _, restored] = met.sums();
