@@ -206,7 +206,9 @@ fn board() -> Vec<Arg> {
         value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
-        value("append", "TEXT", "Parameters to append to the kernel's command line").allow_hyphen_values(true),
+        value("append", "TEXT", "Parameters to append to the kernel's command line")
+            .allow_hyphen_values(true)
+            .action(ArgAction::Append),
         flag("free-running", "Do not count instructions: fast, on all CPUs, and labelled \"not a measurement\""),
         value("program", "FILE", "The punctual that the board runs: a static executable [default: this one, or punctual-BOARD next to it]")
             .value_parser(clap::value_parser!(PathBuf))

@@ -127,10 +127,10 @@ fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An option's text, split into words.
+/// An option's texts, split into words.
 fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
-    let text = matches.get_one::<String>(id).map_or("", String::as_str);
-    text.split_whitespace().map(str::to_owned).collect()
+    let texts = matches.get_many::<String>(id).into_iter().flatten();
+    texts.flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
 }
 
 fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
@@ -139,4 +139,17 @@ fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
 
 fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_can_be_appended_in_several_options() {
+        let line = ["punctual", "lab", "run", "--append", "nohz=off quiet", "--append=foo=1"];
+        let matches = crate::cli::command().try_get_matches_from(line).unwrap();
+        let lab = matches.subcommand_matches("lab").and_then(|lab| lab.subcommand_matches("run"));
+        assert_eq!(split(lab.unwrap(), "append"), ["nohz=off", "quiet", "foo=1"]);
+    }
 }
