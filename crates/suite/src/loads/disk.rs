@@ -20,7 +20,8 @@ const SYNCS: usize = 2;
 const DIRECT: usize = 3;
 /// Default size of the file: more than a disk's internal cache.
 const SIZE: u64 = 256 << 20;
-/// Default free space to keep, or a twentieth of the file system if that is larger.
+/// Default free space to keep, or a twentieth of the file system if that is larger, or half of
+/// it if that is smaller, such as the memory of a virtual board.
 const RESERVE: u64 = 256 << 20;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
@@ -44,7 +45,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
             name: "reserve",
             kind: Kind::Size { low: 0 },
             default: Default::OfMachine(
-                "256M or a twentieth of the file system, whichever is larger",
+                "256M or a twentieth of the file system, whichever is larger, but at most half",
             ),
             help: "space that is kept free",
         },
@@ -58,7 +59,7 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let parent = machine.resolve_dir(values)?;
     let room = storage::room(&parent)
         .map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))?;
-    let reserve = values.known_number("reserve").unwrap_or(RESERVE.max(room.total / 20));
+    let reserve = values.known_number("reserve").unwrap_or(default_reserve(room.total));
     // Whole blocks, and room for both files.
     let block = BLOCK as u64;
     let fitting = room.free.saturating_sub(reserve) / 2 / block * block;
@@ -72,6 +73,10 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     values.set("size", Value::Number(size));
     values.set("reserve", Value::Number(reserve));
     Ok(())
+}
+
+fn default_reserve(total: u64) -> u64 {
+    RESERVE.max(total / 20).min(total / 2)
 }
 
 fn full(room: Room, reserve: u64) -> String {
@@ -196,5 +201,16 @@ fn written(worker: &Worker<'_>, direct: bool) {
     worker.add(WRITTEN, BLOCK as u64);
     if direct {
         worker.add(DIRECT, BLOCK as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_system_has_room_for_the_load_too() {
+        let of_mib = |total: u64| default_reserve(total << 20) >> 20;
+        assert_eq!([112, 512, 5_120, 10_240].map(of_mib), [56, 256, 256, 512]);
     }
 }
