@@ -158,6 +158,40 @@ fn require_rt_measures_nothing_without_rights() {
     assert_eq!(granted.status.code(), Some(0), "{}", stderr(&granted));
 }
 
+#[test]
+fn a_run_whose_second_cell_fails_is_no_pass() {
+    let scratch = Scratch::new("second-fails");
+    let line = "run wakeup sim -D 2 --no-warmup --no-report --deadline 10s --probability 0.01";
+    let child = scratch.spawn(&format!("{line} --out r"));
+    scratch.wait_for_blocks("r", 1);
+    // The folder of the second cell cannot be made any more.
+    let dir = run_json(&scratch.path("r"))["cells"][1]["dir"].as_str().unwrap().to_owned();
+    fs::create_dir(scratch.path("r/cells").join(dir)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let run = run_json(&scratch.path("r"));
+    assert_eq!(of_cells(&run, "state"), ["complete", "failed"]);
+    let outcomes = of_cells(&run, "verdict").into_iter().map(|verdict| &verdict["outcome"]);
+    assert_eq!(outcomes.collect::<Vec<_>>(), ["PASS", "INCONCLUSIVE"]);
+    assert_eq!(
+        (&run["state"], &run["verdict"]["outcome"]),
+        (&json!("failed"), &json!("INCONCLUSIVE"))
+    );
+}
+
+#[test]
+fn a_run_beside_another_says_so() {
+    let scratch = Scratch::new("beside");
+    let mut other = scratch.spawn("run wakeup -D 60 --no-warmup --no-report --out other");
+    scratch.wait_for_blocks("other", 1);
+    let run = printed(&scratch.punctual("run wakeup -D 1 --no-warmup --no-report --json"));
+    let text = run["conditions"].to_string();
+    let numbers = text.split(|c: char| !c.is_ascii_digit());
+    assert!(numbers.into_iter().any(|number| number == other.id().to_string()), "{text}");
+    signal(&other, "INT");
+    other.wait().unwrap();
+}
+
 /// A run of three cells that is interrupted in the second.
 fn interrupted(scratch: &Scratch, more: &str) {
     let line = "run sim wakeup wakeup:interval=2ms -D 3 --no-warmup --no-report --keep-above 1h";

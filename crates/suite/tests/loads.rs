@@ -234,7 +234,8 @@ fn restarts() {
         let done = before[0].counters[0].1;
         sample_until(&mut set, name, |parts| parts[0].counters[0].1 > done + 10_000);
         let work = set.stop();
-        assert_eq!(work[0].restarts, 1, "{name}");
+        assert_eq!((work[0].restarts, work[0].deaths), (1, 1), "{name}");
+        assert!(work[0].gone_ns > 0, "{name}: until it was started again");
         assert_eq!(work[0].trouble.as_deref(), Some("killed by SIGKILL"), "{name}");
         assert_no_load(own, Duration::ZERO, name);
     }
@@ -256,6 +257,7 @@ fn given_up() {
     let trouble = work[1].trouble.as_deref().unwrap_or("");
     assert!(trouble.contains("exited with status 1 (5 times at once)"), "{trouble}");
     assert!(work[1].idle_seconds >= 1, "{work:?}");
+    assert!(work[1].deaths >= 5 && work[1].gone_ns >= 1_000_000_000, "{work:?}");
     assert!(counters(&work, "copy")["bytes"] > 0 && work[0].trouble.is_none(), "{work:?}");
     fs::remove_file(flag).unwrap();
     assert_eq!(scratch.entries(), Vec::<String>::new());

@@ -138,6 +138,17 @@ fn a_receiver_comes_back_however_much_there_is() {
     let now = Instant::now();
     let received = receiver.receive(true, now, &mut |_| ()).unwrap();
     assert_eq!(received, Received { any: false, more: true });
+    // Also between the messages of one slice: its time is over after the first.
+    let until = Instant::now() + Duration::from_millis(200);
+    let mut told = 0;
+    let mut tell = |_: &Event| {
+        told += 1;
+        while Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    assert!(receiver.receive(true, until, &mut tell).unwrap().more);
+    assert!(told <= 1, "{told} messages");
     assert!(!receiver.receive(true, later(), &mut |_| ()).unwrap().more);
     assert_eq!(receiver.finish(Vec::new())[16], "984 more failures");
 }

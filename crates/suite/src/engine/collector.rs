@@ -102,3 +102,39 @@ impl Collector {
         self.tracks.iter().filter(|track| track.series == 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use punctual_core::format::Reader;
+    use punctual_core::units::SECOND_NS;
+
+    use super::super::run_dir::RunDir;
+    use super::*;
+    use crate::recorder::Recorder;
+
+    #[test]
+    fn a_late_sample_is_on_disk_before_the_block_that_counts_it() {
+        let path = std::env::temp_dir().join(format!("punctual-collector-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let mut files = RunDir::create(&path).unwrap().cell("00-x").unwrap();
+        let limits = Limits { interval: 1_000_000, ..Limits::NONE };
+        let mut recorder = Recorder::new(limits);
+        let track = Track::new(0, 0, recorder.shared(), limits);
+        let mut collector = Collector { tracks: vec![track], interval_ns: limits.interval };
+        recorder.begin(0);
+        recorder.record(5, 3_000_000, 3);
+        // Its second is over.
+        recorder.record(SECOND_NS + 5, 1, 0);
+        assert!(collector.drain(&mut files));
+        let (bytes, _) = files.read_back(1 << 20).unwrap();
+        let kind = |record| match record {
+            Record::Late(late) => ("late", late.missed),
+            Record::Block(block) => ("block", block.moments.missed),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(Reader::new(&bytes).map(kind).collect::<Vec<_>>(), [("late", 3), ("block", 3)]);
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
