@@ -66,12 +66,12 @@ fn equal_runs_are_identical_and_the_first_difference_is_said() {
 
     edit(&scratch.path("b"), |run| run["cells"][1]["steal"] = json!(0.5));
     let output = scratch.punctual("compare --exact a b");
-    says(&output, 1, "not identical: sim @ none @ 3s (2): cells[1].steal: ");
+    says(&output, 1, "not identical: sim @ idle @ 3s (2): cells[1].steal: ");
     says(&output, 1, " against 0.5\n  identical: 1 of 2 cells, ");
 
     change_a_block(&scratch, "b");
     let output = scratch.punctual("compare --exact a b");
-    let before = "not identical: sim @ none @ 3s (2): thread 0, second 1: largest 19,982 ns against \
+    let before = "not identical: sim @ idle @ 3s (2): thread 0, second 1: largest 19,982 ns against \
                   19,992 ns\n  identical: 1 of 2 cells, ";
     says(&output, 1, before);
     let other = json(&scratch.punctual("compare --exact a b --json"));
@@ -131,7 +131,7 @@ fn sets_are_compared_run_by_run() {
     let output = scratch.punctual("compare one two/ --exact");
     assert_eq!(stdout(&output).lines().count(), 3, "{}", stdout(&output));
     says(&output, 1, "x  refused: seed: 1 against 2; plan_hash: ");
-    says(&output, 1, "y  not identical: sim @ none @ 3s (2): thread 0, second 1: largest");
+    says(&output, 1, "y  not identical: sim @ idle @ 3s (2): thread 0, second 1: largest");
     says(&output, 1, "0 of 2 runs identical\n");
     let answer = json(&scratch.punctual("compare one two --exact --json"));
     assert_eq!(answer["outcome"], "not-identical");

@@ -29,7 +29,7 @@ fn a_known_run_in_the_layout_of_cyclictest() {
         })
         .collect();
     let expected = format!(
-        "# Histogram\n{rows}# Total: 000000900 000000900\n# Min Latencies: 00010 00010\n\
+        "# SIMULATED: these latencies are made up\n# Histogram\n{rows}# Total: 000000900 000000900\n# Min Latencies: 00010 00010\n\
          # Avg Latencies: 00120 00120\n# Max Latencies: 100000 100000\n\
          # Histogram Overflows: 00001 00001\n# Histogram Overflow at cycle number:\n\
          # Thread 0: 00900\n# Thread 1: 00900\n\n"
@@ -48,7 +48,10 @@ fn early_and_missed_releases_are_in_the_tables() {
     let scratch = Scratch::new("export-early");
     assert_eq!(scratch.punctual(STALL).status.code(), Some(0));
     let csv = exported(&scratch, "r --histogram --csv");
-    assert!(csv.starts_with("cell,key,thread,cpus,low_ns,high_ns,samples,missed\n1,"), "{csv}");
+    assert!(
+        csv.starts_with("cell,key,origin,thread,cpus,low_ns,high_ns,samples,missed\n1,"),
+        "{csv}"
+    );
     let rows = json(&scratch.punctual("export r --histogram --json"));
     let sum = |column: &str| {
         rows.as_array().unwrap().iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>()

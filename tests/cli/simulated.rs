@@ -162,9 +162,6 @@ fn runs_are_called_as_they_were_given() {
     assert!(row["ratio"]["p99"].is_number() && row["ratio"]["max"].is_null(), "{row}");
     let said = compared["caveats"].to_string();
     assert!(said.contains("the largest and the smallest sample are not"), "{said}");
-    let page = scratch.punctual("compare set/before set/after --any-duration -o r.html");
-    assert_eq!(page.status.code(), Some(2), "the page matches by duration too");
-    assert!(stderr(&page).contains("cannot be used with"), "{}", stderr(&page));
     assert_eq!(scratch.punctual("report set/before set/after -o r.html").status.code(), Some(0));
     let page = std::fs::read_to_string(scratch.path("r.html")).unwrap();
     assert!(page.contains("<h3>before</h3>") && page.contains("<h3>after</h3>"));
@@ -247,4 +244,37 @@ fn a_simulated_run_is_labelled_wherever_it_is_shown() {
     assert!(text("show mixed").contains("in part SIMULATED"));
     scratch.punctual("run sim -D 30 --no-report");
     assert!(text("list runs").contains("MEASURED (SIMULATED)"));
+}
+
+#[test]
+fn runs_of_other_durations_are_compared_on_the_page_too() {
+    let scratch = Scratch::new("any-duration");
+    for (out, seconds) in [("a", 20), ("b", 30)] {
+        let line = format!("run sim -D {seconds} --no-report --out {out}");
+        assert_eq!(scratch.punctual(&line).status.code(), Some(0), "{out}");
+    }
+    for line in
+        ["compare a b --any-duration -o page.html", "report a b --any-duration -o page.html"]
+    {
+        let output = scratch.punctual(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        let page = std::fs::read_to_string(scratch.path("page.html")).unwrap();
+        assert!(page.contains("sim @ idle @ any duration"), "{line}");
+        assert!(page.contains("sim @ idle: measured for 20s, 30s: quantiles"), "{line}");
+        std::fs::remove_file(scratch.path("page.html")).unwrap();
+    }
+}
+
+#[test]
+fn exported_figures_say_which_are_left_out() {
+    let scratch = Scratch::new("left-out");
+    scratch.punctual("run sim -D 5 --no-report --out short");
+    let output = scratch.punctual("report short -o r.html --figures figures");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("Cells of less than 10 s have no timeline"));
+    let json = json(&scratch.punctual("report short -o r.html --figures figures --json"));
+    assert!(json["left_out"].as_str().unwrap().contains("no timeline"));
+    let files = std::fs::read_dir(scratch.path("figures")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    assert!(names.filter(|name| name.starts_with("timeline")).count() == 0);
 }

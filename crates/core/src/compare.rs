@@ -19,7 +19,6 @@ mod spread;
 
 pub use cost::{Against, CostRow, MatchedCost};
 pub use differences::{Bearing, Difference};
-pub use durations::any_duration;
 pub use groups::KernelRuns;
 pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Replicates};
@@ -61,6 +60,18 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     }
 }
 
+/// Compares runs whose cells may differ in how long they were measured: extremes, which depend on
+/// that, are left out, and the first caveats say so.
+#[must_use]
+pub fn compare_any_duration(runs: &[LoadedRun]) -> Comparison {
+    let records = runs.iter().map(|loaded| LoadedRun { cells: Vec::new(), ..loaded.clone() });
+    let mut records: Vec<_> = records.collect();
+    let said = durations::any_duration(&mut records);
+    let mut comparison = compare(&records);
+    comparison.caveats.splice(0..0, said);
+    comparison
+}
+
 fn label(loaded: &LoadedRun) -> RunLabel {
     let run = &loaded.run;
     RunLabel {
@@ -72,6 +83,8 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         state: run.state,
         origin: run.origin,
         outcome: run.verdict.outcome,
+        cells_measured: run.cells.iter().filter(|cell| cell.is_measured()).count(),
+        cells_simulated: run.cells.iter().filter(|cell| cell.is_simulated()).count(),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod hash;
 pub mod histogram;
 pub mod interval;
 pub mod kconfig;
+pub mod key;
 pub mod layout;
 pub mod params;
 pub mod plan;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::key;
 use crate::params::{Named, ParamError};
 use crate::preemption::Model;
 use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_duration_ns};
@@ -369,7 +370,7 @@ impl CellPlan {
     pub fn dir(&self, number: usize) -> String {
         let mut name: String = self
             .key()
-            .replace(" @ ", "_")
+            .replace(key::BETWEEN, "_")
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || "._=-+".contains(c) { c } else { '-' })
             .collect();

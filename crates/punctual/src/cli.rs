@@ -29,15 +29,16 @@ const LEAST_HELP_WIDTH: usize = 80;
 /// The shells that completions are for.
 const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "elvish"];
 
+/// What to type first.
+pub const FIRST: &str = "A first look, in about a minute:  sudo punctual run\n\
+                         All options of a command:         punctual run --help";
+
 /// The whole command line.
 pub fn command() -> Command {
     Command::new("punctual")
         .version(env!("CARGO_PKG_VERSION"))
         .about("How late can this Linux be? Measures it, and says whether that is good enough")
-        .after_help(
-            "A first look, in about a minute:  sudo punctual run\n\
-             All options of a command:         punctual run --help",
-        )
+        .after_help(FIRST)
         .term_width(output::width().clamp(LEAST_HELP_WIDTH, HELP_WIDTH))
         .subcommand_required(true)
         .arg_required_else_help(true)
@@ -97,6 +98,7 @@ fn report() -> Command {
                 .value_parser(clap::value_parser!(std::path::PathBuf))
                 .value_hint(ValueHint::DirPath),
         )
+        .arg(any_duration())
         .arg(Arg::new("title").long("title").value_name("TEXT").help("Title of the report"))
         .arg(
             Arg::new("open")
@@ -105,6 +107,16 @@ fn report() -> Command {
                 .action(ArgAction::SetTrue),
         )
         .arg(json("Print what was written as JSON"))
+}
+
+fn any_duration() -> Arg {
+    Arg::new("any-duration")
+        .long("any-duration")
+        .help(
+            "Also match cells that differ in their duration only. Their quantiles, means and rates \
+             are compared; maxima are not, since they grow with the time measured",
+        )
+        .action(ArgAction::SetTrue)
 }
 
 fn compare() -> Command {
@@ -134,17 +146,7 @@ fn compare() -> Command {
                 .action(ArgAction::SetTrue)
                 .conflicts_with("output"),
         )
-        .arg(
-            Arg::new("any-duration")
-                .long("any-duration")
-                .help(
-                    "Also match cells that differ in their duration only. Their quantiles, means \
-                     and rates are compared; maxima are not, since they grow with the time measured. \
-                     Not with -o",
-                )
-                .action(ArgAction::SetTrue)
-                .conflicts_with_all(["exact", "output"]),
-        )
+        .arg(any_duration().conflicts_with("exact"))
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))
 }
@@ -174,11 +176,22 @@ fn show() -> Command {
 fn list() -> Command {
     Command::new("list")
         .about("List probes, loads, plans or runs, or explain one of them")
-        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list --planned\n  punctual list runs --json")
+        .after_help("Examples:\n  punctual list loads\n  punctual list hackbench\n  punctual list --planned\n  punctual list runs\n  punctual list runs /var/tmp/boards --json")
         .arg(
             Arg::new("what")
                 .value_name("WHAT")
                 .help("probes, loads, costs, plans, runs, or the name of one of them [default: all but runs]"),
+        )
+        .arg(
+            Arg::new("folders")
+                .value_name("DIR")
+                .help(
+                    "For runs: run directories, or folders of runs or of sets of them \
+                     [default: ./punctual-runs]",
+                )
+                .num_args(0..)
+                .value_parser(clap::value_parser!(std::path::PathBuf))
+                .value_hint(ValueHint::DirPath),
         )
         .arg(
             Arg::new("planned")

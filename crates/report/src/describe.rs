@@ -61,7 +61,7 @@ pub fn made(runs: &[LoadedRun]) -> Vec<String> {
     }
     let cells = || runs.iter().flat_map(|run| &run.run.cells);
     if cells().next().is_some() {
-        let total = cells().fold(0_u64, |sum, cell| sum.saturating_add(cell.duration_ns));
+        let total = total_ns(cells());
         let noun = if cells().count() == 1 { "cell" } else { "cells" };
         parts.push(format!("{} {noun}, {}", cells().count(), extent(total)));
     }
@@ -74,8 +74,15 @@ pub fn made(runs: &[LoadedRun]) -> Vec<String> {
     parts
 }
 
+/// How long cells are to be measured in all, ns.
+#[must_use]
+pub fn total_ns<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> u64 {
+    cells.into_iter().fold(0, |sum, cell| sum.saturating_add(cell.duration_ns))
+}
+
 /// A time that says how much was measured: to the minute if it takes several.
-fn extent(ns: u64) -> String {
+#[must_use]
+pub fn extent(ns: u64) -> String {
     const MINUTE_NS: u64 = 60 * SECOND_NS;
     match ns / MINUTE_NS {
         0..=1 => words::duration(ns),

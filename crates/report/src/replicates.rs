@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use punctual_core::compare::{Comparison, MatchedCell, compare};
+use punctual_core::compare::{Comparison, MatchedCell};
 use punctual_core::histogram::{Histogram, SignedHistogram, Sparse};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, Thread};
@@ -14,7 +14,7 @@ use crate::{data, words};
 /// Runs of which a report shows kernels, not each for itself.
 pub(crate) struct Kernels<'a> {
     pub runs: &'a [LoadedRun],
-    pub comparison: Comparison,
+    pub comparison: &'a Comparison,
     /// By kernel.
     pub names: Vec<String>,
     pooled: Vec<Pooled>,
@@ -32,11 +32,7 @@ struct Pooled {
 
 impl<'a> Kernels<'a> {
     /// None if every run is to be shown individually.
-    pub fn of(runs: &'a [LoadedRun]) -> Option<Self> {
-        if runs.len() < 3 {
-            return None;
-        }
-        let comparison = compare(runs);
+    pub fn of(runs: &'a [LoadedRun], comparison: &'a Comparison) -> Option<Self> {
         if !comparison.is_replicated() {
             return None;
         }

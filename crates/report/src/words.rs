@@ -5,19 +5,25 @@ mod costs;
 mod names;
 mod notes;
 mod numbers;
+mod outcomes;
 
 pub use clean::ascii;
 pub use costs::{
     COSTS, against, cost, cost_end, cost_interval, cost_row, costs, repetitions, share,
 };
 pub use names::{
-    cell_name, cpu_name, headline, kernel_names, key_name, labels, letter, load_name, outcome,
-    outcomes, preemption_name, probe_name, run_names, run_outcome, runs, series_name,
+    cell_name, cpu_name, headline, kernel_names, key_name, letter, load_name, preemption_name,
+    probe_name, run_names, runs, series_name,
 };
 pub use notes::{
-    SPREAD, absence, cell_notes, counter, counter_notes, load_note, parts, run_notes, work,
+    SPREAD, absence, cell_notes, containment, counter, counter_notes, load_note, parts, run_notes,
+    work,
 };
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
+};
+pub use outcomes::{
+    SIMULATED, SIMULATED_IN_PART, cell_outcome, compared_outcome, labels, outcomes, run_outcome,
+    simulated, simulated_kernel, simulated_run, thread_outcome,
 };
 pub use punctual_core::text::{clean, clean_lines};

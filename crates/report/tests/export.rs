@@ -100,6 +100,29 @@ fn fields(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn exported_data_say_that_they_are_made_up() {
+    let measured = one("wakeup", "none", 1, None);
+    let made_up = made_up(measured.clone());
+    for what in [Exported::Histogram, Exported::Timeline, Exported::Worst] {
+        let of = |run: &LoadedRun, format| written(run, what, &Choice::default(), format);
+        assert!(
+            rows(&made_up, what, &Choice::default()).iter().all(|r| r["origin"] == "simulated")
+        );
+        assert!(rows(&measured, what, &Choice::default()).iter().all(|r| r["origin"] == "native"));
+        assert!(of(&made_up, Format::Csv).lines().skip(1).all(|l| l.contains(",simulated,")));
+        assert!(of(&made_up, Format::Text).contains("# SIMULATED"));
+        assert!(!of(&measured, Format::Text).contains("SIMULATED"));
+    }
+    // What reads cyclictest's histograms skips lines that begin with #.
+    let layout = CyclictestLayout::default();
+    let [of_made_up, of_measured] =
+        [&made_up, &measured].map(|run| cyclictest(run, &Choice::default(), layout));
+    let (comment, rest) = of_made_up.split_once('\n').unwrap();
+    assert!(comment.starts_with("# SIMULATED"), "{comment}");
+    assert_eq!(rest, of_measured);
+}
+
+#[test]
 fn every_format_has_the_same_rows() {
     let under_load = standard("6.1.0", "none", 1.0);
     let mut run = all_kinds("6.1.0", "none", 1.0);
@@ -120,7 +143,7 @@ fn every_format_has_the_same_rows() {
             assert_eq!(row.as_object().unwrap().len(), header.len(), "{row}");
             for (name, field) in header.iter().zip(&fields) {
                 match name.as_str() {
-                    "key" | "cpus" | "load" | "counter" => {
+                    "key" | "origin" | "cpus" | "load" | "counter" => {
                         assert_eq!(row[name].as_str().unwrap().replace('"', ""), *field);
                     }
                     // CSV has one digit after the point.

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{CellSpec, MS, Shape, latency, primaries};
+use common::{MS, latency, made_up, one, primaries};
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
-use punctual_report::figure::{Figure, WIDTH};
+use punctual_report::figure::{Figure, WIDTH, left_out};
 use punctual_report::figures;
 
 /// The colour of what missed its deadline, in files.
@@ -16,24 +16,6 @@ fn two() -> [LoadedRun; 2] {
         common::standard("6.1.0-56-rt-amd64", "rt", 1.0),
         common::standard("6.1.0-56-amd64", "voluntary", 9.0),
     ]
-}
-
-fn shape(base: f64, tail: f64) -> Shape {
-    Shape { base, spread: base / 10.0, rare: 60, tail }
-}
-
-/// A run of one cell.
-fn one(probe: &'static str, load: &'static str, threads: u32, deadline: Option<u64>) -> LoadedRun {
-    let spec = CellSpec {
-        probe,
-        load,
-        seconds: 3,
-        interval: MS,
-        threads,
-        shape: shape(16_000.0, 9_000.0),
-        stall: None,
-    };
-    common::run("6.1.0-56-rt-amd64", "rt", deadline, &[spec])
 }
 
 /// Runs of every kind that a report can show.
@@ -55,7 +37,7 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ("deadlines", deadlines),
         ("early", vec![early]),
         ("many", many),
-        ("kernels", common::experiment(4, 4)),
+        ("kernels", common::experiment(4, 10)),
         ("all kinds", vec![common::all_kinds("6.1.0", "rt", 1.0)]),
         ("64 threads", vec![one("wakeup", "paper", 64, Some(30_000))]),
         ("90 threads", vec![one("wakeup", "none", 90, Some(30_000))]),
@@ -92,9 +74,9 @@ fn named<'a>(figures: &'a [Figure], start: &str) -> &'a Figure {
 #[test]
 fn every_figure_is_valid_and_drawn() {
     let figures = figures(&two());
-    // Ranges, a distribution for each of 2 probes, a histogram and a timeline for each of 2 x 4
-    // cells, and the threads of 2 x 3 of them.
-    assert_eq!(figures.len(), 1 + 2 + 16 + 6);
+    // Ranges, a distribution for each of 2 probes, a histogram for each of 2 x 4 cells, and a
+    // timeline and the threads of 2 x 3 of them, which are longer and have several threads.
+    assert_eq!(figures.len(), 1 + 2 + 8 + 6 + 6);
     for figure in &figures {
         let (name, svg) = (&figure.name, figure.svg());
         let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -242,6 +224,40 @@ fn red_is_what_missed_its_deadline() {
 }
 
 #[test]
+fn a_cell_of_a_few_seconds_has_no_timeline() {
+    let mut spec = one("wakeup", "none", 1, None);
+    assert!(spec.run.cells[0].duration_ns >= 10_000_000_000);
+    assert_eq!(left_out(std::slice::from_ref(&spec)), None);
+    spec.run.cells[0].duration_ns = 2_000_000_000;
+    spec.cells[0].threads[0].series[0].blocks.truncate(2);
+    let runs = [spec];
+    assert!(figures(&runs).iter().all(|figure| !figure.name.starts_with("timeline")));
+    assert!(left_out(&runs).unwrap().contains("no timeline"));
+    assert!(punctual_report::html(&runs, &Default::default()).contains(left_out(&runs).unwrap()));
+}
+
+#[test]
+fn every_figure_of_made_up_latencies_says_so() {
+    let measured = one("wakeup", "none", 2, None);
+    let all = figures(&[made_up(measured.clone())]);
+    assert!(all.len() >= 5);
+    for figure in &all {
+        assert!(figure.title.starts_with("SIMULATED · "), "{}: {}", figure.name, figure.title);
+        assert!(figure.svg().contains(">SIMULATED · "), "{}: not drawn", figure.name);
+    }
+    assert!(
+        figures(std::slice::from_ref(&measured)).iter().all(|f| !f.title.contains("SIMULATED"))
+    );
+    let mut mixed = measured.clone();
+    mixed.run.cells.extend(made_up(measured.clone()).run.cells);
+    mixed.cells.extend(measured.cells);
+    let mixed = figures(&[mixed]);
+    assert!(named(&mixed, "bars").title.starts_with("in part SIMULATED · "));
+    assert!(!named(&mixed, "histogram-0-00").title.contains("SIMULATED"));
+    assert!(named(&mixed, "histogram-0-01").title.starts_with("SIMULATED · "));
+}
+
+#[test]
 fn an_idle_cell_has_no_strip_of_work() {
     let mut idle = one("wakeup", "none", 1, None);
     let busy = one("wakeup", "hackbench", 1, None);
@@ -273,7 +289,7 @@ fn strips_of_work_reach_the_end_of_the_cell() {
     assert_eq!(end(&run), whole);
     // What was done in it is in the sum; without a sum it is not known.
     run.run.cells[0].load_work[0].counters.clear();
-    assert!(end(&run).0 < 600.0);
+    assert!(end(&run).0 < 640.0);
 }
 
 #[test]
@@ -346,7 +362,7 @@ fn paper_has_forms_of_its_own() {
 
 #[test]
 fn replicates_are_drawn_by_kernel() {
-    let runs = common::experiment(4, 4);
+    let runs = common::experiment(4, 10);
     let figures = figures(&runs);
     let of = |kind: &str| figures.iter().filter(|one| one.name.starts_with(kind)).count();
     // Two cells: a distribution for each, a histogram and a timeline for each kernel too.
@@ -368,17 +384,17 @@ fn replicates_are_drawn_by_kernel() {
 
 #[test]
 fn a_kernel_has_the_samples_of_all_its_runs() {
-    let runs = common::experiment(4, 4);
+    let runs = common::experiment(4, 10);
     let rt = runs.iter().filter(|run| run.run.kernel.preemption == Model::Rt);
     let cells: Vec<_> = rt.map(|run| &run.run.cells[1]).collect();
     let max = cells.iter().map(|cell| cell.max_ns().unwrap()).max().unwrap();
     let worst = cells.iter().position(|cell| cell.max_ns() == Some(max)).unwrap();
     let figures = figures(&runs);
     let histogram = named(&figures, "histogram-3-01").svg();
-    assert!(histogram.contains("16,000 samples from"));
+    assert!(histogram.contains("40,000 samples from"));
     assert!(histogram.contains(&format!("max {}", punctual_core::units::human_ns(max))));
     let timeline = named(&figures, "timeline-3-01").svg();
-    assert!(timeline.contains("(worst of 4 runs)") && timeline.contains("4,000 samples over"));
+    assert!(timeline.contains("(worst of 4 runs)") && timeline.contains("10,000 samples over"));
     assert!(timeline.contains(&format!("20261120T170003Z-lab-rt-r{worst}")));
 }
 

@@ -103,6 +103,49 @@ fn replicates_with_little_in_them_make_a_page() {
     assert!(figures(&runs).is_empty());
 }
 
+/// The rows of the table that a report of several runs opens with.
+fn opening(page: &str) -> Vec<&str> {
+    let table = page.split("<table class=\"opening\">").nth(1).unwrap();
+    let body = table.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
+    body.split("<tr>").skip(1).collect()
+}
+
+#[test]
+fn the_opening_table_tells_what_was_measured_from_what_was_not() {
+    let measured = common::one("wakeup", "none", 1, None);
+    let mut empty = measured.clone();
+    empty.run.run_id = "empty".to_owned();
+    empty.run.verdict = Default::default();
+    common::latency(&mut empty.run.cells[0]).stats = Default::default();
+    let mut made_up = common::made_up(measured.clone());
+    made_up.run.run_id = "made-up".to_owned();
+    let page = html(&[measured.clone(), empty, made_up], &Options::default());
+    let replicated = page.contains("3 runs on");
+    let rows = opening(&page);
+    assert!(rows.iter().any(|row| row.contains("NOT MEASURED")), "{replicated} {rows:?}");
+    assert!(rows.iter().any(|row| row.contains("SIMULATED")), "{rows:?}");
+}
+
+#[test]
+fn runs_of_other_durations_are_compared_on_the_page_without_their_maxima() {
+    let short = common::one("wakeup", "none", 1, None);
+    let mut long = short.clone();
+    long.run.run_id = "long".to_owned();
+    long.run.cells[0].key = "wakeup @ none @ 1h".to_owned();
+    long.run.cells[0].duration_ns = 3_600_000_000_000;
+    let runs = [short, long];
+    let page = |any_duration| html(&runs, &Options { title: None, any_duration });
+    let (usual, any) = (page(false), page(true));
+    check_page(&any);
+    assert!(usual.contains("--any-duration compares") && !any.contains("--any-duration compares"));
+    assert!(any.contains("wakeup @ idle @ any duration"));
+    assert!(
+        any.contains("wakeup @ idle: measured for") && any.contains("largest and the smallest")
+    );
+    // Of cells of other durations not even the table on top has a ratio of maxima.
+    assert!(opening(&any)[1].contains("<td class=\"n\">-</td>"), "{}", opening(&any)[1]);
+}
+
 #[test]
 fn four_kernels_with_eight_runs_each_make_a_small_page() {
     let page = html(&common::experiment(8, 10), &Options::default());
@@ -126,7 +169,8 @@ fn names_from_a_board_cannot_break_the_page() {
         run.run.kernel.release = "<script>\u{1b}".to_owned();
     }
     for runs in [vec![run], replicates] {
-        let page = html(&runs, &Options { title: Some("<script>".to_owned()) });
+        let page =
+            html(&runs, &Options { title: Some("<script>".to_owned()), ..Options::default() });
         assert!(!page.contains("<script"));
         assert!(!page.contains('\u{0}') && !page.contains('\u{1b}'));
     }

@@ -38,6 +38,40 @@ fn a_run_without_privileges_that_was_killed() {
     insta::assert_snapshot!(summary(&run, 100, false));
 }
 
+/// A long label before the first sentence would push it off a narrow terminal.
+#[test]
+fn no_line_of_a_verdict_is_wider_than_the_terminal() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    run.run.is_virtual = true;
+    run.run.privileged = false;
+    run.run.verdict.outcome = Outcome::Inconclusive;
+    latency_simulated(&mut run);
+    for width in [60, 80, 120] {
+        let text = summary(&run, width, false);
+        assert!(text.contains("INCONCLUSIVE (in part SIMULATED, not real-time,"), "{text}");
+        let widest = text.lines().max_by_key(|line| line.width()).unwrap();
+        assert!(widest.width() <= width, "{width}: {widest}");
+    }
+}
+
+fn latency_simulated(run: &mut LoadedRun) {
+    common::latency(&mut run.run.cells[0]).simulated = true;
+}
+
+#[test]
+fn a_comparison_says_of_each_run_what_is_made_up_and_what_was_not_measured() {
+    let measured = common::one("wakeup", "none", 1, None);
+    let mut empty = measured.clone();
+    empty.run.run_id = "empty".to_owned();
+    empty.run.verdict = Verdict::default();
+    common::latency(&mut empty.run.cells[0]).stats = Default::default();
+    let text = comparison(&compare(&[common::made_up(measured), empty]), 100, false);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("A  ") && lines[0].ends_with(" · SIMULATED"), "{text}");
+    assert!(lines[2].starts_with("B  ") && lines[2].ends_with(" · NOT MEASURED"), "{text}");
+    assert!(text.contains("! wakeup @ idle @ ") && !text.contains("@ none @"), "{text}");
+}
+
 #[test]
 fn no_samples_and_early_samples() {
     let mut run = common::standard("6.1.0", "full", 1.0);

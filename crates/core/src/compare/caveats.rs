@@ -5,18 +5,23 @@ use std::collections::BTreeSet;
 use super::cost::MatchedCost;
 use super::differences::{Bearing, Difference};
 use super::result::MatchedCell;
+use crate::key::key_name;
 use crate::run::LoadedRun;
-use crate::schema::{Cell, Run, RunState};
+use crate::schema::{Cell, Origin, Run, RunState};
 use crate::units::grouped;
 
 /// Runs whose latencies are made up say nothing about kernels.
 pub(super) fn simulated(runs: &[&Run]) -> Vec<String> {
     let simulated: Vec<&&Run> =
         runs.iter().filter(|run| run.cells.iter().any(Cell::is_simulated)).collect();
-    if simulated.len() == runs.len() && !runs.is_empty() {
+    let wholly = |run: &&&&Run| run.origin == Origin::Simulated;
+    if !runs.is_empty() && simulated.iter().filter(wholly).count() == runs.len() {
         return vec!["SIMULATED: the latencies of these runs are made up".to_owned()];
     }
-    let text = |run: &&&Run| format!("SIMULATED: latencies of {} are made up", run.run_id);
+    let text = |run: &&&Run| {
+        let some = if run.origin == Origin::Simulated { "the" } else { "some" };
+        format!("SIMULATED: {some} latencies of {} are made up", run.run_id)
+    };
     simulated.iter().map(text).collect()
 }
 
@@ -44,7 +49,7 @@ pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
     for cell in cells {
         let counts = cell.rows.iter().map(|row| row.samples).filter(|samples| *samples > 0);
         if cell.rows.iter().any(|row| row.samples == 0) {
-            found.push(format!("{}: not measured in every run", cell.key));
+            found.push(format!("{}: not measured in every run", key_name(&cell.key)));
         }
         let (low, high) = (counts.clone().min(), counts.max());
         let (Some(low), Some(high)) = (low, high) else {
@@ -54,7 +59,7 @@ pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
         if (high - low) as f64 > SAMPLES_APART * high as f64 {
             found.push(format!(
                 "{}: {} to {} samples; more samples give a larger maximum by chance alone",
-                cell.key,
+                key_name(&cell.key),
                 grouped(low),
                 grouped(high)
             ));
@@ -87,5 +92,5 @@ pub(super) fn troubles(runs: &[LoadedRun]) -> Vec<String> {
 
 pub(super) fn missing_costs(costs: &[MatchedCost]) -> impl Iterator<Item = String> {
     let missing = costs.iter().filter(|cost| cost.rows.iter().any(|row| !row.is_measured()));
-    missing.map(|cost| format!("{}: not measured in every run", cost.key))
+    missing.map(|cost| format!("{}: not measured in every run", key_name(&cost.key)))
 }

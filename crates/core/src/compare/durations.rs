@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::key::{BETWEEN, key_name};
 use crate::run::LoadedRun;
 use crate::units::exact_duration;
-
-const BETWEEN: &str = " @ ";
 
 /// Stands in a key for the durations of cells that were made the same.
 const ANY: &str = "any duration";
@@ -20,12 +19,13 @@ type Durations = BTreeMap<(&'static str, String), Vec<(usize, u64)>>;
 /// Makes cells that differ only in their duration the same cell, without the extremes that
 /// depend on it. Returns what was left out and why, one sentence for each cell. Cells that a
 /// run has at several durations stay as they are: which one would be meant?
-pub fn any_duration(runs: &mut [LoadedRun]) -> Vec<String> {
+pub(super) fn any_duration(runs: &mut [LoadedRun]) -> Vec<String> {
     let mut said = Vec::new();
     for ((kind, stem), found) in differing(runs) {
         said.push(format!(
-            "{stem}: measured for {}: quantiles, means and rates are compared, the largest and the \
+            "{}: measured for {}: quantiles, means and rates are compared, the largest and the \
              smallest sample are not, since they grow apart with the time measured",
+            key_name(&stem),
             listed(&found)
         ));
         for cell in runs.iter_mut().flat_map(|loaded| &mut loaded.run.cells) {
@@ -44,8 +44,9 @@ pub fn any_duration(runs: &mut [LoadedRun]) -> Vec<String> {
 pub(super) fn unmatched(runs: &[LoadedRun]) -> impl Iterator<Item = String> {
     differing(runs).into_iter().map(|((_, stem), found)| {
         format!(
-            "{stem}: not compared, because cells are matched by duration too and these are {}; \
+            "{}: not compared, because cells are matched by duration too and these are {}; \
              --any-duration compares their quantiles, means and rates",
+            key_name(&stem),
             listed(&found)
         )
     })
@@ -112,7 +113,7 @@ mod tests {
         let hint = comparison.caveats.iter().find(|text| text.contains("--any-duration"));
         let hint = hint.expect("a hint");
         assert!(
-            hint.starts_with("wakeup @ none: not compared") && hint.contains("10s, 3s"),
+            hint.starts_with("wakeup @ idle: not compared") && hint.contains("10s, 3s"),
             "{hint}"
         );
     }

@@ -61,6 +61,10 @@ pub struct RunLabel {
     pub origin: Origin,
     /// Its outcome.
     pub outcome: Outcome,
+    /// Number of its cells with a result.
+    pub cells_measured: usize,
+    /// Number of its cells whose latencies are made up.
+    pub cells_simulated: usize,
 }
 
 /// One cell as several runs measured it.

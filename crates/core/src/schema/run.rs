@@ -103,6 +103,18 @@ pub enum Origin {
     Simulated,
 }
 
+impl Origin {
+    /// The name as recorded.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Imported => "imported",
+            Self::Simulated => "simulated",
+        }
+    }
+}
+
 /// The measuring program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {

@@ -3,6 +3,7 @@
 
 use super::rule::Rule;
 use super::sentences;
+use crate::key;
 use crate::schema::{Cell, Outcome, Verdict};
 use crate::units::human_ns;
 
@@ -92,13 +93,13 @@ fn place(cell: &Cell) -> Vec<String> {
 
 /// The probe with its parameters.
 fn probe(cell: &Cell) -> &str {
-    let probe = cell.key.split(" @ ").next().unwrap_or_default();
+    let probe = key::subject(&cell.key);
     if probe.is_empty() { cell.name() } else { probe }
 }
 
 /// The load as people call it.
 pub(super) fn load(cell: &Cell) -> &str {
-    if cell.load == "none" { "idle" } else { &cell.load }
+    key::load_name(&cell.load)
 }
 
 /// A cell in a few words.

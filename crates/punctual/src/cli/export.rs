@@ -20,7 +20,8 @@ const EXAMPLES: &str = r#"Examples:
   gnuplot -p -e 'set logscale y; plot "h.txt" using 1:2 with steps'"#;
 
 const COLUMNS: &str = "\
-Columns of --csv and --json: cell (its number, from 1), key, thread, cpus, and
+Columns of --csv and --json: cell (its number, from 1), key, origin (native, or
+simulated if the latencies are made up), thread, cpus, and
   --histogram  low and high end of a bin, samples in it, and missed releases
                with that delay
   --timeline   second; samples, missed releases, samples that were early and
@@ -30,8 +31,8 @@ Columns of --csv and --json: cell (its number, from 1), key, thread, cpus, and
                CLOCK_MONOTONIC
   --load       second, load, counter and count; no thread and cpus\n\n\
 A column that ends in _ns is in nanoseconds; those of another series end in its unit. Latencies \
-of early samples are negative. --text leaves out cell, key, thread and cpus: a comment before \
-each block names them, and two empty lines end it (gnuplot's index). An unknown value \
+of early samples are negative. --text leaves out cell, key, origin, thread and cpus: comments before \
+each block name them, and two empty lines end it (gnuplot's index). An unknown value \
 is empty, NaN or null.\n\n\
 Bins are under 0.8 % wide. The rows of --histogram --text are 1 us, and a bin is counted in the \
 row of its upper end. Early samples have no row there: a comment counts them.";

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ArgMatches;
-use punctual_core::compare::{any_duration, compare};
+use punctual_core::compare::{compare, compare_any_duration};
 use punctual_core::run::LoadedRun;
-use punctual_report::{text, words};
+use punctual_report::{Options, text, words};
 
 use super::report;
 use crate::ending::Ending;
@@ -31,18 +31,10 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
         return Ok(Ending::Refused);
     }
-    let comparison = if matches.get_flag("any-duration") {
-        let records = runs.iter().map(|loaded| LoadedRun { cells: Vec::new(), ..loaded.clone() });
-        let mut records: Vec<_> = records.collect();
-        let said = any_duration(&mut records);
-        let mut comparison = compare(&records);
-        comparison.caveats.splice(0..0, said);
-        comparison
-    } else {
-        compare(&runs)
-    };
+    let any_duration = matches.get_flag("any-duration");
+    let comparison = if any_duration { compare_any_duration(&runs) } else { compare(&runs) };
     if let Some(path) = matches.get_one::<PathBuf>("output") {
-        report::write(&runs, path, None)?;
+        report::write(&runs, path, &Options { title: None, any_duration })?;
     }
     if json {
         output::print_json(&comparison)?;

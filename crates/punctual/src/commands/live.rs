@@ -75,7 +75,7 @@ pub fn table(
     let gap = if wide { " " } else { "  " };
     let every =
         interval_ns.map_or_else(String::new, |ns| format!(", every {}", exact_duration(ns)));
-    let mut text = vec![format!("{}{every}", words::clean(key))];
+    let mut text = vec![format!("{}{every}", words::key_name(key))];
     text.extend(lines.iter().map(|line| {
         let cells = line.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
         cells.collect::<Vec<_>>().join(gap)
@@ -129,7 +129,7 @@ mod tests {
             },
         ];
         let text =
-            table("wakeup @ idle @ 10s", Some(1_000_000), &threads, Live::IfItFits, (80, 24));
+            table("wakeup @ none @ 10s", Some(1_000_000), &threads, Live::IfItFits, (80, 24));
         assert_eq!(
             text.unwrap(),
             "wakeup @ idle @ 10s, every 1ms\n\

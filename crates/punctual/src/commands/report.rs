@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
+use punctual_report::figure::left_out;
 use punctual_report::{Options, figures, html};
 
 use super::address::open;
@@ -16,7 +17,8 @@ use crate::{files, output, store};
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let runs = runs(matches)?;
     if let Some(path) = matches.get_one::<PathBuf>("output") {
-        write(&runs, path, matches.get_one::<String>("title").cloned())?;
+        let title = matches.get_one::<String>("title").cloned();
+        write(&runs, path, &Options { title, any_duration: matches.get_flag("any-duration") })?;
         if matches.get_flag("open") {
             open(path);
         }
@@ -25,12 +27,16 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         Some(folder) => write_figures(&runs, folder)?,
         None => Vec::new(),
     };
+    let left_out = figures.first().and_then(|_| left_out(&runs));
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
             "report": matches.get_one::<PathBuf>("output"),
             "figures": figures,
+            "left_out": left_out,
             "runs": runs.iter().map(|run| &run.run.run_id).collect::<Vec<_>>(),
         }))?;
+    } else if let Some(why) = left_out {
+        output::complain(why);
     }
     Ok(Ending::Done)
 }
@@ -72,9 +78,8 @@ fn labels(dirs: &[PathBuf]) -> Vec<Option<String>> {
 }
 
 /// Writes the report on these runs to one HTML file.
-pub fn write(runs: &[LoadedRun], path: &Path, title: Option<String>) -> anyhow::Result<()> {
-    files::replace(path, html(runs, &Options { title }).as_bytes())
-        .with_context(|| cannot_write(path))
+pub fn write(runs: &[LoadedRun], path: &Path, options: &Options) -> anyhow::Result<()> {
+    files::replace(path, html(runs, options).as_bytes()).with_context(|| cannot_write(path))
 }
 
 /// Writes every figure as SVG, PDF and PNG, and returns the paths.

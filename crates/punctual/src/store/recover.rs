@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::block::BLOCK_NS;
+use punctual_core::key::key_name;
 use punctual_core::run::{CellData, LoadedRun, ThreadData};
 use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use punctual_core::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
@@ -91,7 +92,7 @@ fn rebuild_work(cell: &mut Cell, data: &CellData, damage: &mut Vec<String>) {
     damage.extend(nameless.iter().map(|part| {
         format!(
             "{}: run.json has no name for part {part} of the load: its work is left out",
-            cell.key
+            key_name(&cell.key)
         )
     }));
     let mut ends: BTreeMap<u32, Ends<'_>> = BTreeMap::new();

@@ -2,10 +2,11 @@
 //! The layout is that of `print_hist` in rt-tests 2.4.
 
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Origin;
 
 use super::histogram::bins;
-use super::{Choice, TrackOf, recordings};
-use crate::words::clean;
+use super::{Choice, MADE_UP, TrackOf, recordings};
+use crate::words::key_name;
 
 /// The most rows that are written if no number is given.
 pub const MAX_ROWS: u64 = 10_000;
@@ -31,7 +32,8 @@ struct ThreadColumn<'a> {
 }
 
 /// The histograms of the chosen cells, one after the other. If there are several, a comment
-/// names each, and two empty lines are between them, as gnuplot's `index` expects.
+/// names each, and two empty lines are between them, as gnuplot's `index` expects. A comment
+/// says of simulated latencies that they are.
 ///
 /// A bin belongs to the row of its largest value. Bins are under 0.8 % wide, so a sample is
 /// counted at most that much too high. Samples before their release have no row: if there
@@ -46,7 +48,14 @@ pub fn cyclictest(run: &LoadedRun, choice: &Choice, layout: CyclictestLayout) ->
     let mut text = String::new();
     for threads in &of_cells {
         if let ([first, ..], true) = (threads, of_cells.len() > 1) {
-            text.push_str(&format!("# Cell {}: {}\n", first.cell_number, clean(&first.cell.key)));
+            text.push_str(&format!(
+                "# Cell {}: {}\n",
+                first.cell_number,
+                key_name(&first.cell.key)
+            ));
+        }
+        if threads.first().is_some_and(|thread| thread.origin == Origin::Simulated) {
+            text.push_str(MADE_UP);
         }
         text.push_str(&histogram(threads, layout));
         if of_cells.len() > 1 {

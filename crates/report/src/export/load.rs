@@ -1,12 +1,12 @@
 //! The work of the loads in every second, and the use of the CPUs.
 
 use punctual_core::run::CellData;
-use punctual_core::schema::Cell;
+use punctual_core::schema::{Cell, Origin};
 
 use super::{Block, Field};
 use crate::words::clean;
 
-pub(super) fn block(number: usize, cell: &Cell, data: &CellData) -> Option<Block> {
+pub(super) fn block(number: usize, cell: &Cell, origin: Origin, data: &CellData) -> Option<Block> {
     let mut rows = Vec::new();
     let mut before: Vec<Vec<u64>> = Vec::new();
     for (second, part, totals) in &data.work {
@@ -31,6 +31,7 @@ pub(super) fn block(number: usize, cell: &Cell, data: &CellData) -> Option<Block
     (!rows.is_empty()).then(|| Block {
         cell: number,
         key: cell.key.clone(),
+        origin,
         thread: None,
         columns: columns.map(str::to_owned).to_vec(),
         rows,

@@ -11,12 +11,15 @@ mod timeline;
 mod worst;
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Latency, Thread, Unit};
+use punctual_core::schema::{Cell, Latency, Origin, Thread, Unit};
 
 pub use cyclictest::{CyclictestLayout, MAX_ROWS, cyclictest};
 pub use render::{Format, render};
 
 use crate::data::cells;
+
+/// A comment above data that were not measured.
+const MADE_UP: &str = "# SIMULATED: these latencies are made up\n";
 
 /// What is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +75,8 @@ pub struct Block {
     pub cell: usize,
     /// Key of the cell.
     pub key: String,
+    /// Whether its latencies were measured, imported or made up.
+    pub origin: Origin,
     /// The thread and its CPUs; `None` for a table that is not by thread.
     pub thread: Option<(u32, String)>,
     /// Names of the columns; those of quantities end in their unit.
@@ -89,7 +94,9 @@ pub fn blocks<'a>(
 ) -> Box<dyn Iterator<Item = Block> + 'a> {
     if table == Exported::Load {
         let chosen = chosen_cells(run, choice);
-        return Box::new(chosen.filter_map(|(number, cell, data)| load::block(number, cell, data)));
+        return Box::new(chosen.filter_map(|(number, cell, data)| {
+            load::block(number, cell, origin_of(run, cell), data)
+        }));
     }
     Box::new(recordings(run, choice).filter_map(move |recording| match table {
         Exported::Histogram => histogram::block(&recording),
@@ -102,6 +109,7 @@ pub fn blocks<'a>(
 struct TrackOf<'a> {
     cell_number: usize,
     cell: &'a Cell,
+    origin: Origin,
     latency: &'a Latency,
     thread: &'a Thread,
     data: &'a punctual_core::run::SeriesData,
@@ -117,11 +125,16 @@ impl TrackOf<'_> {
         (!rows.is_empty()).then(|| Block {
             cell: self.cell_number,
             key: self.cell.key.clone(),
+            origin: self.origin,
             thread: Some((self.thread.thread, self.thread.placement.affinity.clone())),
             columns: columns.iter().map(|name| name.replace("UNIT", &unit)).collect(),
             rows,
         })
     }
+}
+
+fn origin_of(run: &LoadedRun, cell: &Cell) -> Origin {
+    if cell.is_simulated() { Origin::Simulated } else { run.run.origin }
 }
 
 fn chosen_cells<'a>(
@@ -142,6 +155,7 @@ fn recordings<'a>(run: &'a LoadedRun, choice: &'a Choice) -> impl Iterator<Item 
             threads.map(move |(thread, recorded)| TrackOf {
                 cell_number,
                 cell,
+                origin: origin_of(run, cell),
                 latency,
                 thread,
                 data: recorded.series(number),

@@ -1,15 +1,16 @@
 //! Tables as comma-separated values, as text for gnuplot, and as JSON.
 
+use punctual_core::schema::Origin;
 use serde_json::{Map, Number, Value};
 
-use super::{Block, Field};
-use crate::words::clean;
+use super::{Block, Field, MADE_UP};
+use crate::words::{clean, key_name};
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated values (RFC 4180, with line feeds): one header, then a row per line
-    /// that begins with cell, key, thread and CPUs.
+    /// that begins with cell, key, origin, thread and CPUs.
     Csv,
     /// Columns separated by tabs. A comment before each block names its cell and thread, and
     /// two empty lines end it, as gnuplot's `index` expects.
@@ -39,7 +40,8 @@ pub fn render<'a>(
 fn whose(block: &Block) -> Vec<(&'static str, Field)> {
     let cell = Field::Integer(i128::try_from(block.cell).unwrap_or(i128::MAX));
     let key = Field::Text(clean(&block.key).into_owned());
-    let mut whose = vec![("cell", cell), ("key", key)];
+    let origin = Field::Text(block.origin.name().to_owned());
+    let mut whose = vec![("cell", cell), ("key", key), ("origin", origin)];
     if let Some((thread, cpus)) = &block.thread {
         whose.push(("thread", Field::from(u64::from(*thread))));
         whose.push(("cpus", Field::Text(clean(cpus).into_owned())));
@@ -70,7 +72,10 @@ fn csv(block: &Block, with_header: bool) -> String {
 }
 
 fn text(block: &Block) -> String {
-    let mut text = format!("# cell {}: {}\n", block.cell, clean(&block.key));
+    let mut text = format!("# cell {}: {}\n", block.cell, key_name(&block.key));
+    if block.origin == Origin::Simulated {
+        text.push_str(MADE_UP);
+    }
     if let Some((thread, cpus)) = &block.thread {
         text.push_str(&format!("# thread {thread}, CPU {}\n", clean(cpus)));
     }

@@ -10,6 +10,7 @@ use super::frame;
 use super::frame::{BELOW, Frame, LINE, Lines};
 use super::latency::Axis;
 use super::legend::Legend;
+use super::name;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
@@ -50,7 +51,7 @@ fn figure(material: &Material<'_>) -> Figure {
     let list: Vec<_> = material.subjects.iter().map(text).collect();
     Figure {
         name: "bars".to_owned(),
-        title: "Minimum, average and maximum of every cell".to_owned(),
+        title: name::titled(&material.subjects, "Minimum, average and maximum of every cell"),
         description: format!("Ranges on a logarithmic latency axis. {}.", list.join("; ")),
         height: bottom,
         drawing,
@@ -78,6 +79,7 @@ fn panel(to: &mut Drawing, material: &Material<'_>, group: &[&Subject<'_>], abov
     let name = words::clean(&first.latency.probe).into_owned();
     axis.draw(to, frame, 6, "latency, logarithmic");
     if !material.ranges.is_single() {
+        let name = name::titled(group.iter().copied(), &name);
         to.text(Label::new(name, 4.0, above + 16.0).bold());
     }
     let mut parts = Vec::new();

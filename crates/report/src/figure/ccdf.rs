@@ -73,7 +73,7 @@ fn of_probe(subjects: &[&Subject<'_>], material: &Material<'_>) -> Option<Figure
     } else {
         (name::of_probe("ccdf", probe), format!("{title} · {}", words::clean(probe)))
     };
-    drawn(name, title, subjects, material, look)
+    drawn(name, name::titled(subjects.iter().copied(), &title), subjects, material, look)
 }
 
 /// The figure of one cell over kernels: both colour and dashes stand for the kernel.
@@ -91,6 +91,7 @@ fn of_kernels(subjects: &[&Subject<'_>], material: &Material<'_>) -> Option<Figu
             dash: kernel,
         }
     };
+    let title = name::titled(subjects.iter().copied(), &title);
     drawn(name::of_cell("ccdf", first), title, subjects, material, look)
 }
 

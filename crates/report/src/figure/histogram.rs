@@ -109,7 +109,7 @@ fn figure(subject: &Subject<'_>, bars: &[Bar], axis: &Axis, most: u64) -> Figure
     let value = |ns: Option<i64>| ns.map_or_else(|| "none".to_owned(), human_ns);
     Figure {
         name: name::of_cell("histogram", subject),
-        title: format!("Histogram · {}", subject.label),
+        title: name::titled([subject], &format!("Histogram · {}", subject.label)),
         description: name::described(
             subject,
             format!(

@@ -27,6 +27,7 @@ mod timeline;
 mod typeface;
 mod work;
 
+use punctual_core::compare::compare;
 use punctual_core::run::LoadedRun;
 
 use entry::{Entry, Material};
@@ -86,9 +87,17 @@ fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
     list
 }
 
+/// Which figures a reader may miss, and why they are left out.
+#[must_use]
+pub fn left_out(runs: &[LoadedRun]) -> Option<&'static str> {
+    let mut cells = runs.iter().flat_map(data::cells);
+    cells.any(|(cell, data)| timeline::is_too_short(cell, data)).then_some(timeline::TOO_SHORT)
+}
+
 /// Every figure of a report, each complete in itself.
 #[must_use]
 pub fn figures(runs: &[LoadedRun]) -> Vec<Figure> {
-    let kernels = Kernels::of(runs);
+    let comparison = compare(runs);
+    let kernels = Kernels::of(runs, &comparison);
     set(runs, kernels.as_ref()).into_iter().map(|(_, figure)| figure).collect()
 }

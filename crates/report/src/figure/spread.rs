@@ -12,6 +12,7 @@ use super::frame;
 use super::frame::{BELOW, Frame, LINE, Lines};
 use super::latency::Axis;
 use super::legend::Legend;
+use super::name;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
@@ -81,7 +82,7 @@ fn figure(kernels: &Kernels<'_>, material: &Material<'_>) -> Option<Figure> {
         .collect();
     Some(Figure {
         name: "spread".to_owned(),
-        title: "Spread over the runs of each kernel".to_owned(),
+        title: name::titled(&material.subjects, "Spread over the runs of each kernel"),
         description: format!(
             "The maximum and the average of every run on a logarithmic latency axis. {}.",
             texts.join("; ")

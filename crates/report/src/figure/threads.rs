@@ -97,7 +97,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         threads.iter().map(|one| format!("{} {}", one.name, human_ns(one.max))).collect();
     Some(Figure {
         name: name::of_cell("threads", subject),
-        title: format!("Threads · {}", subject.label),
+        title: name::titled([subject], &format!("Threads · {}", subject.label)),
         description: name::described(
             subject,
             format!(

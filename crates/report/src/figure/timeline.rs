@@ -1,6 +1,8 @@
 //! The whole run of a cell: seconds by latency, the number of samples as
 //! colour, the maximum of every column as a line, the worst samples as points.
 
+use punctual_core::run::CellData;
+use punctual_core::schema::Cell;
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
 use super::deadline::{colour, deadline, deadline_label, missed};
@@ -27,6 +29,12 @@ const ROWS: usize = 200;
 /// How many of the worst samples are drawn as points.
 const POINTS: usize = 32;
 
+/// A figure of fewer columns shows no course of time.
+const LEAST_COLUMNS: u64 = 10;
+/// What a report says of cells that have no timeline since they are too short.
+pub const TOO_SHORT: &str = "Cells of less than 10 s have no timeline: each of its columns is at \
+    least a second.";
+
 pub const ENTRY: Entry = Entry { place: Place::Timelines, draw };
 
 const MAXIMA: Pen = Pen::line("maxline", Colour::Text, 1.3);
@@ -35,15 +43,26 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
     material.single.iter().filter_map(|one| figure(one, &material.range(one))).collect()
 }
 
-/// The timeline of a cell; none if no block was recorded.
+/// Whether a cell has blocks, but not of enough seconds for a timeline.
+pub fn is_too_short(cell: &Cell, data: &CellData) -> bool {
+    let blocks = || primaries(data).flat_map(|series| &series.blocks);
+    let last = blocks().map(|block| block.index + 1).max();
+    last.is_some_and(|last| last.max(seconds(cell)) < LEAST_COLUMNS)
+}
+
+fn seconds(cell: &Cell) -> u64 {
+    cell.duration_ns.div_ceil(SECOND_NS)
+}
+
+/// The timeline of a cell; none if no block was recorded, or too few.
 fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let Subject { cell, data, .. } = subject;
-    if primaries(data).all(|series| series.blocks.is_empty()) {
+    if primaries(data).all(|series| series.blocks.is_empty()) || is_too_short(cell, data) {
         return None;
     }
     let frame = Frame::standard(220.0, &Lines::default());
     let axis = range.axis(frame.bottom, frame.top);
-    let columns = TimeColumns::of(data, cell.duration_ns.div_ceil(SECOND_NS), COLUMNS);
+    let columns = TimeColumns::of(data, seconds(cell), COLUMNS);
     let length = columns.seconds * columns.list.len() as u64;
     let time = Scale::exact(0.0, length as f64, frame.left, frame.right);
     let mut drawing = Drawing::default();
@@ -84,7 +103,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let max = max.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
         name: name::of_cell("timeline", subject),
-        title: format!("Timeline · {}", subject.label),
+        title: name::titled([subject], &format!("Timeline · {}", subject.label)),
         description: name::described(
             subject,
             format!(

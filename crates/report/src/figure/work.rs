@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use punctual_core::key;
 use punctual_core::schema::Cell;
 use punctual_core::units::SECOND_NS;
 
@@ -30,7 +31,7 @@ pub fn strips(
     seconds: u64,
 ) -> f64 {
     let Subject { cell, data, .. } = subject;
-    if cell.load == "none" {
+    if cell.load == key::NO_LOAD {
         return above;
     }
     let mut parts: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();

@@ -51,13 +51,13 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
     html! {
         @if let Some(absence) = words::absence(cell) { p { (absence) } }
         @if let Some(first) = cell.verdict.because.first() {
-            p class=(class(cell.verdict.outcome)) { strong { (words::outcome(cell.verdict.outcome)) } " " (words::clean(first)) }
+            p class=(class(cell.verdict.outcome)) { strong { (words::cell_outcome(cell)) } " " (words::clean(first)) }
         }
         p { (circumstances(cell).join(" · ")) }
         ul {
             @for reason in cell.verdict.because.iter().skip(1) { li { (words::clean(reason)) } }
             @for part in words::parts(cell) {
-                li { "load " (words::work(part)) @if !part.containment.is_empty() { ", held by " (words::clean(&part.containment)) } }
+                li { "load " (words::work(part)) @if !part.containment.is_empty() { ", " (words::containment(&part.containment)) } }
             }
             @for note in words::cell_notes(cell) { li { (note) } }
         }
@@ -88,7 +88,7 @@ fn threads(latency: &Latency) -> Markup {
                 @let s = &thread.stats;
                 tr {
                     th scope="row" { (thread.thread) }
-                    td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
+                    td class=(class(thread.verdict.outcome)) { (words::thread_outcome(thread)) }
                     td { (words::cpu_name(thread)) }
                     td { (policy(&thread.placement)) }
                     (number(thread.placement.timer_slack_ns.map_or_else(|| "–".to_owned(), words::duration)))

@@ -1,8 +1,7 @@
 //! Runs side by side: ratios, estimates over replicates, what differs, caveats.
 
 use maud::{Markup, html};
-use punctual_core::compare::{Bearing, Comparison, Replicates, compare};
-use punctual_core::run::LoadedRun;
+use punctual_core::compare::{Bearing, Comparison, Replicates};
 use punctual_core::units::grouped;
 
 use super::cost;
@@ -11,18 +10,17 @@ use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_te
 use crate::words;
 
 /// The comparison of several runs that are shown individually; nothing for a single run.
-pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
-    if runs.len() < 2 {
+pub fn section(comparison: &Comparison, names: &[String]) -> Markup {
+    if comparison.runs.len() < 2 {
         return html! {};
     }
-    let comparison = compare(runs);
     html! {
         section {
             h2 { "Side by side" }
-            (caveats(&comparison))
-            @if !comparison.cells.is_empty() { (table(&comparison, names)) }
-            (cost::compared(&comparison, names))
-            (differences(&comparison, names))
+            (caveats(comparison))
+            @if !comparison.cells.is_empty() { (table(comparison, names)) }
+            (cost::compared(comparison, names))
+            (differences(comparison, names))
         }
     }
 }

@@ -24,7 +24,8 @@ pub const CAPTIONS: Captions = Captions {
         load's work, which shows any gaps.",
 };
 
-pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {
+/// The figures, and the sentence on those that are left out.
+pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &Captions) -> Markup {
     let group = |place: Place, name: &str, about: &str, class: &str| {
         let list = || figures.iter().filter(|(at, _)| *at == place).map(|(_, figure)| figure);
         html! {
@@ -44,6 +45,7 @@ pub fn section(figures: &[(Place, Figure)], captions: &Captions) -> Markup {
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
                 (group(Place::Threads, "Threads", THREADS, "grid"))
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
+                @if let Some(why) = left_out { p class="about" { (why) } }
             }
         }
     }

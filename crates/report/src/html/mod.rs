@@ -17,6 +17,7 @@ mod summary;
 mod verdict;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use punctual_core::compare::{Comparison, compare, compare_any_duration};
 use punctual_core::run::LoadedRun;
 
 use crate::describe::made;
@@ -31,6 +32,8 @@ const STYLE: &str = include_str!("page.css");
 pub struct Options {
     /// Its title; without one it is made from boards and kernels.
     pub title: Option<String>,
+    /// Whether cells that differ in their duration only are compared, without their extremes.
+    pub any_duration: bool,
 }
 
 /// One report about runs, side by side if there are several, by kernel if kernels have
@@ -38,7 +41,8 @@ pub struct Options {
 /// file that loads nothing, runs no script, and has light, dark and printed forms.
 #[must_use]
 pub fn page(runs: &[LoadedRun], options: &Options) -> String {
-    let kernels = Kernels::of(runs);
+    let comparison = if options.any_duration { compare_any_duration(runs) } else { compare(runs) };
+    let kernels = Kernels::of(runs, &comparison);
     let title = options.title.clone().unwrap_or_else(|| title(runs, kernels.as_ref()));
     let page = html! {
         (DOCTYPE)
@@ -57,7 +61,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
                 }
                 main {
                     @if let Some(kernels) = &kernels { (contents::with_contents(&spread::main(kernels))) }
-                    @else { (contents::with_contents(&main(runs))) }
+                    @else { (contents::with_contents(&main(runs, &comparison))) }
                 }
             }
         }
@@ -84,7 +88,7 @@ fn with_micro(page: &str) -> String {
 }
 
 /// Runs that are shown individually.
-fn main(runs: &[LoadedRun]) -> Markup {
+fn main(runs: &[LoadedRun], comparison: &Comparison) -> Markup {
     let names = words::run_names(runs);
     let named: Vec<_> = runs.iter().zip(names.iter().map(String::as_str)).collect();
     html! {
@@ -97,8 +101,8 @@ fn main(runs: &[LoadedRun]) -> Markup {
         (verdict::conditions(runs, &names))
         (summary::section(runs, &names))
         (cost::section(runs, &names))
-        (compare::section(runs, &names))
-        (figures::section(&figure::set(runs, None), &figures::CAPTIONS))
+        (compare::section(comparison, &names))
+        (figures::section(&figure::set(runs, None), figure::left_out(runs), &figures::CAPTIONS))
         (papers::section(runs, &names))
         (cells::section("Cells", &cells::of_runs(runs, &names)))
         (facts::section("Boards and kernels", &named))

@@ -6,16 +6,26 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Outcome};
 use punctual_core::units::human_ns;
 
-use super::parts::{broken, class, number};
+use super::parts::{broken, class, is_late, maximum, number};
 use crate::replicates::Kernels;
 use crate::words;
 
 /// A kernel, or a run.
 struct Line {
     name: String,
-    /// The largest sample, whether that is later than the deadline, and its cell.
-    max: Option<(i64, bool, String)>,
+    max: Option<Largest>,
     outcomes: Vec<(Outcome, String)>,
+    /// Whether its latencies are made up.
+    simulated: Option<&'static str>,
+}
+
+/// The largest sample of a kernel or run.
+struct Largest {
+    ns: i64,
+    is_late: bool,
+    cell: String,
+    /// The longer a cell was measured, the larger its maximum is.
+    duration_ns: u64,
 }
 
 /// A line for every run; nothing for a single run.
@@ -23,13 +33,11 @@ pub fn of_runs(runs: &[LoadedRun], names: &[String]) -> Markup {
     if runs.len() < 2 {
         return html! {};
     }
-    let lines = runs.iter().zip(names).map(|(run, name)| {
-        let outcome = run.run.verdict.outcome;
-        Line {
-            name: name.clone(),
-            max: largest([run].into_iter()),
-            outcomes: vec![(outcome, words::outcome(outcome).to_owned())],
-        }
+    let lines = runs.iter().zip(names).map(|(run, name)| Line {
+        name: name.clone(),
+        max: largest([run].into_iter()),
+        outcomes: vec![(run.run.verdict.outcome, words::run_outcome(&run.run).to_owned())],
+        simulated: words::simulated_run(&run.run),
     });
     table("run", &lines.collect::<Vec<_>>())
 }
@@ -40,26 +48,32 @@ pub fn of_kernels(kernels: &Kernels<'_>) -> Markup {
     let lines = groups.map(|(group, name)| Line {
         name: format!("{name} ({})", words::runs(group.runs.len())),
         max: largest(group.runs.iter().filter_map(|run| kernels.runs.get(*run))),
-        outcomes: words::outcomes(&kernels.comparison, group),
+        outcomes: words::outcomes(kernels.comparison, group),
+        simulated: words::simulated_kernel(kernels.comparison, group),
     });
     table("kernel", &lines.collect::<Vec<_>>())
 }
 
-fn largest<'a>(runs: impl Iterator<Item = &'a LoadedRun>) -> Option<(i64, bool, String)> {
+fn largest<'a>(runs: impl Iterator<Item = &'a LoadedRun>) -> Option<Largest> {
     let cells = runs.flat_map(|run| &run.run.cells);
     let maxima = cells.filter_map(|cell| Some((cell.max_ns()?, cell)));
-    let (max, cell): (i64, &Cell) = maxima.max_by_key(|(max, _)| *max)?;
-    Some((max, super::parts::is_late(cell, max), words::cell_name(cell)))
+    let (ns, cell): (i64, &Cell) = maxima.max_by_key(|(max, _)| *max)?;
+    Some(Largest {
+        ns,
+        is_late: is_late(cell, ns),
+        cell: words::cell_name(cell),
+        duration_ns: cell.duration_ns,
+    })
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a ratio of latencies needs no 16th digit")]
-fn ratio(max: i64, first: Option<i64>) -> Option<f64> {
-    let first = first.filter(|first| *first > 0)?;
-    (max > 0).then(|| max as f64 / first as f64)
+fn ratio(max: &Largest, first: Option<&Largest>) -> Option<f64> {
+    let first = first.filter(|first| first.ns > 0 && first.duration_ns == max.duration_ns)?;
+    (max.ns > 0).then(|| max.ns as f64 / first.ns as f64)
 }
 
 fn table(of: &str, lines: &[Line]) -> Markup {
-    let first = lines.first().and_then(|line| line.max.as_ref()).map(|(max, ..)| *max);
+    let first = lines.first().and_then(|line| line.max.as_ref());
     html! {
         div class="scroll" { table class="opening" {
             thead { tr {
@@ -74,11 +88,12 @@ fn table(of: &str, lines: &[Line]) -> Markup {
                     td { @for (i, (outcome, text)) in line.outcomes.iter().enumerate() {
                         @if i > 0 { ", " }
                         span class=(class(*outcome)) { (text) }
-                    } }
-                    @if let Some((max, late, cell)) = &line.max {
-                        td class=(if *late { "n max late" } else { "n max" }) { (human_ns(*max)) }
-                        (number(words::ratio(ratio(*max, first))))
-                        td { (broken(cell)) }
+                    }
+                    @if let Some(label) = line.simulated { " " span class="doubt" { (label) } } }
+                    @if let Some(max) = &line.max {
+                        (maximum(&human_ns(max.ns), max.is_late))
+                        (number(words::ratio(ratio(max, first))))
+                        td { (broken(&max.cell)) }
                     } @else {
                         td class="doubt" colspan="3" { "no samples" }
                     }

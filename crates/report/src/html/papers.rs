@@ -2,6 +2,7 @@
 //! standard deviation and samples, without and with load side by side.
 
 use maud::{Markup, html};
+use punctual_core::key;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Latency, Stats};
 use punctual_core::units::grouped;
@@ -57,9 +58,11 @@ fn lines<'a>(test: &Test<'a>, runs: usize) -> Vec<(usize, Option<&'a Cell>, Opti
     let mut lines = Vec::new();
     for run in 0..runs {
         let mine = || test.cells.iter().filter(|(r, _)| *r == run).map(|(_, cell)| *cell);
-        let idle = mine().find(|cell| cell.load == "none");
+        let idle = mine().find(|cell| cell.load == key::NO_LOAD);
         let before = lines.len();
-        lines.extend(mine().filter(|cell| cell.load != "none").map(|cell| (run, idle, Some(cell))));
+        lines.extend(
+            mine().filter(|cell| cell.load != key::NO_LOAD).map(|cell| (run, idle, Some(cell))),
+        );
         if lines.len() == before && idle.is_some() {
             lines.push((run, idle, None));
         }

@@ -55,7 +55,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison, &names))
         }
-        (figures::section(&figures, &CAPTIONS))
+        (figures::section(&figures, figure::left_out(kernels.runs), &CAPTIONS))
         section {
             h2 { "Every run" }
             details { summary { "Runs" } (runs(kernels, &names)) }
@@ -81,11 +81,11 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
     };
     let (run, outcome) = (&loaded.run, loaded.run.verdict.outcome);
     let counts: Vec<_> =
-        words::outcomes(&kernels.comparison, side).into_iter().map(|(_, text)| text).collect();
+        words::outcomes(kernels.comparison, side).into_iter().map(|(_, text)| text).collect();
     html! {
         section class=(format!("verdict {}", class(outcome))) aria-label="verdict" {
             p class="outcome" {
-                strong { (kernels.names[group]) ": " (words::outcome(outcome)) }
+                strong { (kernels.names[group]) ": " (words::run_outcome(run)) }
                 span {
                     (words::runs(side.runs.len()))
                     @if outcome != Outcome::None { ": " (counts.join(", ")) }
@@ -216,7 +216,7 @@ fn runs(kernels: &Kernels<'_>, names: &[String]) -> Markup {
                     @let run = &loaded.run;
                     tr {
                         th scope="row" { (name) }
-                        td class=(class(run.verdict.outcome)) { (words::outcome(run.verdict.outcome)) }
+                        td class=(class(run.verdict.outcome)) { (words::run_outcome(run)) }
                         td { (words::clean(&run.run_id)) }
                         (number(run.replicate.map_or_else(|| "–".to_owned(), |number| number.to_string())))
                         (number(run.board.lab.as_ref().map_or_else(|| "–".to_owned(), |lab| lab.seed.to_string())))

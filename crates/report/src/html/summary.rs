@@ -90,13 +90,16 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Sho
     let late = |stats: &Stats| stats.max.is_some_and(|max| is_late(cell, max));
     html! {
         tr class="first" {
-            th scope="row" { (broken(&words::cell_name(cell))) }
+            th scope="row" {
+                (broken(&words::cell_name(cell)))
+                @if cell.is_simulated() { " · " (words::SIMULATED) }
+            }
             @if let Some(absence) = words::absence(cell) {
                 td {}
                 @if let Some(run) = run { td class="run" { (broken(run)) } }
                 td class="doubt" colspan=(columns.count() - 2 - usize::from(columns.run)) { (absence) }
             } @else {
-                td class=(class(cell.verdict.outcome)) { (words::outcome(cell.verdict.outcome)) }
+                td class=(class(cell.verdict.outcome)) { (words::cell_outcome(cell)) }
                 @if let Some(run) = run { td class="run" { (broken(run)) } }
                 td { @if let [one] = &threads[..] { (broken(&words::cpu_name(one))) } @else { "all" } }
                 (numbers(&latency.stats, Unit::Ns, late(&latency.stats), columns))
@@ -131,7 +134,7 @@ fn thread_row(thread: &Thread, late: bool, columns: &Shown) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { "thread " (thread.thread) }
-            td class=(class(thread.verdict.outcome)) { (words::outcome(thread.verdict.outcome)) }
+            td class=(class(thread.verdict.outcome)) { (words::thread_outcome(thread)) }
             @if columns.run { td {} }
             td { (broken(&words::cpu_name(thread))) }
             (numbers(&thread.stats, Unit::Ns, late, columns))

@@ -82,8 +82,9 @@ fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
         parts.extend([
             (words::clean(&run.board).into_owned(), Style::Plain),
             (format!("Linux {kernel} {}", words::preemption_name(run.preemption)), Style::Plain),
-            (words::outcome(run.outcome).to_owned(), of_outcome(run.outcome)),
+            (words::compared_outcome(run).to_owned(), of_outcome(run.outcome)),
         ]);
+        parts.extend(words::simulated(run).map(|text| (text.to_owned(), Style::Doubt)));
         let letter = format!("{}  ", words::letter(i));
         push_parts(&mut out, &parts, (&letter, Style::Strong), 3, width, paint);
         let id = words::clean(&run.run_id).into_owned();
@@ -238,7 +239,7 @@ pub(crate) fn difference_text(
     let cell = difference
         .cell
         .as_deref()
-        .map_or_else(String::new, |cell| format!(" of {}", words::clean(cell)));
+        .map_or_else(String::new, |cell| format!(" of {}", words::key_name(cell)));
     format!("{}{cell}: {}", words::clean(&difference.what), values.join(", "))
 }
 

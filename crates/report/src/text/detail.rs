@@ -82,7 +82,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         out.push_str(&table.render(width, paint));
     }
     let verdict = &cell.verdict;
-    let name = words::outcome(verdict.outcome);
+    let name = words::cell_outcome(cell);
     let mut first = format!("  {}  ", paint.apply(name, of_outcome(verdict.outcome)));
     for reason in &verdict.because {
         let indent = if first.trim().is_empty() { 4 } else { name.len() + 4 };

@@ -1,19 +1,19 @@
 //! How runs, kernels, cells and threads are called in every output.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-use punctual_core::compare::{Comparison, KernelRuns};
+use punctual_core::compare::KernelRuns;
+use punctual_core::key;
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Origin, Outcome, Placement, Role, Run, Series, Thread};
+use punctual_core::schema::{Cell, Origin, Placement, Role, Run, Series, Thread};
 
 use super::clean;
 
 /// The probe or metric of a cell with the parameters that are not its defaults.
 #[must_use]
 pub fn probe_name(cell: &Cell) -> String {
-    let name = cell.key.split(" @ ").next().unwrap_or_default();
+    let name = key::subject(&cell.key);
     clean(if name.is_empty() { cell.name() } else { name }).into_owned()
 }
 
@@ -27,17 +27,13 @@ pub fn cell_name(cell: &Cell) -> String {
 /// preemption model.
 #[must_use]
 pub fn load_name(load: &str) -> Cow<'_, str> {
-    if load == "none" { Cow::Borrowed("idle") } else { clean(load) }
+    clean(key::load_name(load))
 }
 
 /// The key of a cell as it is printed: `wakeup @ idle @ 30s`.
 #[must_use]
 pub fn key_name(key: &str) -> String {
-    let parts: Vec<_> = key.split(" @ ").enumerate().collect();
-    let name = |(i, part): &(usize, &str)| {
-        if *i == 1 { load_name(part).into_owned() } else { clean(part).into_owned() }
-    };
-    parts.iter().map(name).collect::<Vec<_>>().join(" @ ")
+    clean(&key::key_name(key)).into_owned()
 }
 
 /// A leg or an aside next to the series that is judged: `leg interrupt`.
@@ -150,61 +146,6 @@ pub fn runs(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
-/// How many runs of a kernel ended how, the worst first: `3 FAIL`, `5 PASS`.
-#[must_use]
-pub fn outcomes(comparison: &Comparison, group: &KernelRuns) -> Vec<(Outcome, String)> {
-    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
-    for run in group.runs.iter().filter_map(|run| comparison.runs.get(*run)) {
-        *counts.entry(run.outcome).or_default() += 1;
-    }
-    let text = |(of, count): (Outcome, usize)| match of {
-        Outcome::None => (of, outcome(of).to_owned()),
-        _ => (of, format!("{count} {}", outcome(of))),
-    };
-    counts.into_iter().rev().map(text).collect()
-}
-
-/// The outcome of a run as it is printed.
-#[must_use]
-pub fn run_outcome(run: &Run) -> &'static str {
-    match run.verdict.outcome {
-        Outcome::None if !run.cells.iter().any(Cell::is_measured) => "NOT MEASURED",
-        of => outcome(of),
-    }
-}
-
-/// What every verdict and headline of a run says of it.
-#[must_use]
-pub fn labels(run: &Run) -> Vec<&'static str> {
-    let mut labels = Vec::new();
-    if run.origin == Origin::Simulated {
-        return vec!["SIMULATED"];
-    }
-    if run.cells.iter().any(Cell::is_simulated) {
-        labels.push("in part SIMULATED");
-    }
-    if !run.privileged {
-        labels.push("not real-time");
-    }
-    if run.is_virtual {
-        labels.push("virtual machine");
-    }
-    labels
-}
-
-/// The outcome as it is printed. Without a deadline nothing was judged.
-#[must_use]
-pub fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::None => "MEASURED",
-        Outcome::Pass => "PASS",
-        Outcome::Skipped => "SKIPPED",
-        Outcome::Inconclusive => "INCONCLUSIVE",
-        Outcome::Break => "BREAK",
-        Outcome::Fail => "FAIL",
-    }
-}
-
 /// A letter for a run or a curve: `A` to `Z`, then `A1` to `Z1` and so on.
 #[must_use]
 pub fn letter(i: usize) -> String {
@@ -238,13 +179,6 @@ mod tests {
             names(&[("rt", "6.1"), ("rt", "6.1")]),
             ["PREEMPT_RT 6.1 (1)", "PREEMPT_RT 6.1 (2)"]
         );
-    }
-
-    #[test]
-    fn no_load_is_called_idle_wherever_it_is_printed() {
-        assert_eq!([load_name("none"), load_name("hackbench")], ["idle", "hackbench"]);
-        assert_eq!(key_name("wakeup @ none @ 30s"), "wakeup @ idle @ 30s");
-        assert_eq!(key_name("none @ hackbench @ 1s"), "none @ hackbench @ 1s");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Notes on runs, cells and loads besides their numbers.
 
+use punctual_core::key;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, RunState};
 use punctual_core::units::{grouped, human_ns};
@@ -137,7 +138,7 @@ fn is_below_measurable(cell: &Cell) -> bool {
 
 /// The parts of a cell's load; the load `none` has none.
 pub fn parts(cell: &Cell) -> impl Iterator<Item = &LoadWork> {
-    cell.load_work.iter().filter(|part| part.load != "none" || part.trouble.is_some())
+    cell.load_work.iter().filter(|part| part.load != key::NO_LOAD || part.trouble.is_some())
 }
 
 /// What the load of a cell did, in a line; none for the load `none`.
@@ -145,6 +146,19 @@ pub fn parts(cell: &Cell) -> impl Iterator<Item = &LoadWork> {
 pub fn load_note(cell: &Cell) -> Option<String> {
     let parts: Vec<_> = parts(cell).map(work).collect();
     (!parts.is_empty()).then(|| format!("load: {}", parts.join(" · ")))
+}
+
+/// What keeps the processes of a load together, by the name that is recorded.
+#[must_use]
+pub fn containment(name: &str) -> String {
+    match name {
+        "pid-namespace" => "contained in a PID namespace".to_owned(),
+        "user-namespace" => "contained in a user namespace".to_owned(),
+        "cgroup" => "contained in a cgroup".to_owned(),
+        "subreaper" => "contained by a subreaper".to_owned(),
+        "none" => "not contained".to_owned(),
+        name => format!("contained by {}", clean(name)),
+    }
 }
 
 /// What a part of the load did: `hackbench 41.2 MB/s, 512 forks/s`.

@@ -141,3 +141,37 @@ pub fn day(times: u32) -> LoadedRun {
     fill(latency, &run.cells[0], Some(500_000));
     run
 }
+
+pub fn shape(base: f64, tail: f64) -> Shape {
+    Shape { base, spread: base / 10.0, rare: 60, tail }
+}
+
+/// A run of one cell.
+pub fn one(
+    probe: &'static str,
+    load: &'static str,
+    threads: u32,
+    deadline: Option<u64>,
+) -> LoadedRun {
+    let spec = CellSpec {
+        probe,
+        load,
+        seconds: 12,
+        interval: MS,
+        threads,
+        shape: shape(16_000.0, 9_000.0),
+        stall: None,
+    };
+    run("6.1.0-56-rt-amd64", "rt", deadline, &[spec])
+}
+
+/// The same run with latencies that are made up.
+pub fn made_up(mut run: LoadedRun) -> LoadedRun {
+    run.run.origin = Origin::Simulated;
+    for cell in &mut run.run.cells {
+        if let Some(latency) = cell.latency_mut() {
+            latency.simulated = true;
+        }
+    }
+    run
+}

@@ -386,8 +386,8 @@ pub(super) fn note_others(cell: &mut Cell) {
             cell,
             "not-idle",
             format!(
-                "other processes used {percent:.0} % of the CPUs under load none: what was \
-                 measured is not an idle machine; end them, or name them as a load"
+                "other processes used {percent:.0} % of the CPUs of a cell that is to be \
+                 idle: what was measured is not an idle machine; end them, or name them as a load"
             ),
         );
     }

@@ -64,7 +64,7 @@ impl Hardware {
 /// Signatures in CPUID leaf 0x4000_0000 and the hypervisors that use them.
 const SIGNATURES: [(&str, &str); 12] = [
     ("KVMKVMKVM", "KVM"),
-    ("TCGTCGTCGTCG", "QEMU (emulated)"),
+    ("TCGTCGTCGTCG", "QEMU, emulated"),
     ("VMwareVMware", "VMware"),
     ("Microsoft Hv", "Hyper-V"),
     ("XenVMMXenVMM", "Xen"),

@@ -217,7 +217,10 @@ fn in_short(exact: &Exact) -> String {
             grouped(exact.bytes as u64),
         ),
         Sameness::NotIdentical { first } => {
-            let cell = first.cell.as_ref().map_or_else(String::new, |cell| format!("{cell}: "));
+            let cell = first
+                .cell
+                .as_ref()
+                .map_or_else(String::new, |cell| format!("{}: ", words::key_name(cell)));
             format!("not identical: {cell}{}", first.what)
         }
         Sameness::Refused { refused } => format!("refused: {}", refused.join("; ")),

@@ -1,0 +1,112 @@
+//! How outcomes are called, and what every verdict says besides.
+
+use std::collections::BTreeMap;
+
+use punctual_core::compare::{Comparison, KernelRuns, RunLabel};
+use punctual_core::schema::{Cell, Origin, Outcome, Run, Thread};
+
+/// The label of what is made up.
+pub const SIMULATED: &str = "SIMULATED";
+
+/// The label of a run that made up some of its cells.
+pub const SIMULATED_IN_PART: &str = "in part SIMULATED";
+
+/// The outcome of something that was measured, or not, as it is printed. Without a deadline
+/// nothing was judged.
+fn outcome(outcome: Outcome, is_measured: bool) -> &'static str {
+    match outcome {
+        Outcome::None if is_measured => "MEASURED",
+        Outcome::None => "NOT MEASURED",
+        Outcome::Pass => "PASS",
+        Outcome::Skipped => "SKIPPED",
+        Outcome::Inconclusive => "INCONCLUSIVE",
+        Outcome::Break => "BREAK",
+        Outcome::Fail => "FAIL",
+    }
+}
+
+/// The outcome of a run as it is printed.
+#[must_use]
+pub fn run_outcome(run: &Run) -> &'static str {
+    outcome(run.verdict.outcome, run.cells.iter().any(Cell::is_measured))
+}
+
+/// The outcome of a run that is compared, as it is printed.
+#[must_use]
+pub fn compared_outcome(run: &RunLabel) -> &'static str {
+    outcome(run.outcome, run.cells_measured > 0)
+}
+
+/// The outcome of a cell as it is printed.
+#[must_use]
+pub fn cell_outcome(cell: &Cell) -> &'static str {
+    outcome(cell.verdict.outcome, cell.is_measured())
+}
+
+/// The outcome of a thread as it is printed.
+#[must_use]
+pub fn thread_outcome(thread: &Thread) -> &'static str {
+    outcome(thread.verdict.outcome, thread.stats.samples > 0)
+}
+
+/// How many runs of a kernel ended how, the worst first: `3 FAIL`, `5 PASS`.
+#[must_use]
+pub fn outcomes(comparison: &Comparison, group: &KernelRuns) -> Vec<(Outcome, String)> {
+    let mut counts: BTreeMap<(Outcome, &str), usize> = BTreeMap::new();
+    for run in group.runs.iter().filter_map(|run| comparison.runs.get(*run)) {
+        *counts.entry((run.outcome, compared_outcome(run))).or_default() += 1;
+    }
+    let all = group.runs.len();
+    let text = |((of, name), count): ((Outcome, &str), usize)| match of {
+        Outcome::None if count == all => (of, name.to_owned()),
+        _ => (of, format!("{count} {name}")),
+    };
+    counts.into_iter().rev().map(text).collect()
+}
+
+/// Whether a run was made up.
+#[must_use]
+pub fn simulated_run(run: &Run) -> Option<&'static str> {
+    share(run.origin, run.cells.iter().any(Cell::is_simulated))
+}
+
+/// Whether a run that is compared was made up.
+#[must_use]
+pub fn simulated(run: &RunLabel) -> Option<&'static str> {
+    share(run.origin, run.cells_simulated > 0)
+}
+
+fn share(origin: Origin, in_part: bool) -> Option<&'static str> {
+    match origin {
+        Origin::Simulated => Some(SIMULATED),
+        _ => in_part.then_some(SIMULATED_IN_PART),
+    }
+}
+
+/// Whether the runs of a kernel were made up.
+#[must_use]
+pub fn simulated_kernel(comparison: &Comparison, group: &KernelRuns) -> Option<&'static str> {
+    let runs = group.runs.iter().filter_map(|run| comparison.runs.get(*run));
+    let labels: Vec<_> = runs.map(simulated).collect();
+    let first = *labels.first()?;
+    if labels.iter().all(|label| *label == first) {
+        return first;
+    }
+    Some(SIMULATED_IN_PART)
+}
+
+/// What every verdict and headline of a run says of it.
+#[must_use]
+pub fn labels(run: &Run) -> Vec<&'static str> {
+    let mut labels: Vec<_> = simulated_run(run).into_iter().collect();
+    if run.origin == Origin::Simulated {
+        return labels;
+    }
+    if !run.privileged {
+        labels.push("not real-time");
+    }
+    if run.is_virtual {
+        labels.push("virtual machine");
+    }
+    labels
+}
