@@ -11,7 +11,7 @@ use punctual_harness::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{STRANGER, Scratch, json as printed, signal, stderr};
+use crate::support::{STRANGER, Scratch, json as printed, signal, stderr, stdout};
 
 /// Runs a script as the stranger.
 #[track_caller]
@@ -312,4 +312,43 @@ fn a_run_of_another_machine_kernel_or_plan_is_not_continued() {
     symlink(scratch.path("cells"), scratch.path("r/cells")).unwrap();
     let output = scratch.punctual("run --continue r");
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
+fn runs_are_listed_with_date_and_duration_wherever_they_are() {
+    let scratch = Scratch::new("listed");
+    for out in ["punctual-runs/here", "elsewhere/one", "elsewhere/set/two"] {
+        let line = format!("run sim -D 90 --no-report --out {out}");
+        assert_eq!(scratch.punctual(&line).status.code(), Some(0), "{out}");
+    }
+    let usual = stdout(&scratch.punctual("list runs"));
+    let lines: Vec<_> = usual.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("runs in ./punctual-runs", "  here"), "{usual}");
+    let fields: Vec<_> = lines[3].split_whitespace().collect();
+    assert_eq!((fields[0].len(), fields[1].len(), &fields[2..4]), (10, 5, &["90", "s"][..]));
+    assert!(lines[3].contains("MEASURED (SIMULATED)"), "{usual}");
+    assert!(lines[4].contains("punctual list runs DIR"), "{usual}");
+
+    let names = |line: &str| -> Vec<String> {
+        let list = printed(&scratch.punctual(line));
+        let runs = list["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("list runs --json"), ["here"]);
+    let all = ["elsewhere/one", "elsewhere/set/two"];
+    assert_eq!(names("list runs elsewhere --json"), all);
+    assert_eq!(names("list runs elsewhere/set elsewhere/one --json"), [all[1], all[0]]);
+    let list = printed(&scratch.punctual("list runs elsewhere/one --json"));
+    assert_eq!(list["runs"][0]["duration_ns"], 90_000_000_000_u64);
+    assert!(list["runs"][0]["started_s"].as_u64().unwrap() > 1_700_000_000);
+    // What is listed can be shown.
+    assert_eq!(scratch.punctual(&format!("show {}", all[1])).status.code(), Some(0));
+    for (line, said) in [
+        ("list runs nowhere", "nowhere: there is no such folder"),
+        ("list loads elsewhere", "elsewhere: only runs are listed by folder, not loads"),
+    ] {
+        let output = scratch.punctual(line);
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        assert!(stderr(&output).contains(said), "{line}: {}", stderr(&output));
+    }
 }

@@ -14,7 +14,7 @@ mod writer;
 
 pub use punctual_core::layout::RUNS;
 
-pub use find::{all, find, find_all, find_one, set};
+pub use find::{all, find, find_all, find_one, set, within};
 pub use judge::judge_again;
 pub use load::load;
 pub use raw::{Raw, read_raw};

@@ -1,6 +1,7 @@
 //! `punctual list`: what exists, from the registries.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ArgMatches;
@@ -11,19 +12,19 @@ use crate::ending::Ending;
 use crate::{output, plans};
 
 mod entry;
+mod runs;
 mod text;
 
-use entry::{Entry, of_cost, of_load, of_plan, of_probe, of_run};
+use entry::{Entry, of_cost, of_load, of_plan, of_probe};
 
 type Lister = fn() -> Vec<Entry>;
 
 /// What can be listed: the key in JSON, which is also the title, and its content.
-const KINDS: [(&str, Lister); 5] = [
+const KINDS: [(&str, Lister); 4] = [
     ("probes", || probes::there().map(of_probe).collect()),
     ("loads", || loads::there().map(of_load).collect()),
     ("costs", || costs::COSTS.iter().map(of_cost).collect()),
     ("plans", || plans::PLANS.iter().map(of_plan).collect()),
-    ("runs", || crate::store::all().iter().map(|path| of_run(path)).collect()),
 ];
 
 /// What is planned for a later version.
@@ -36,9 +37,16 @@ const PLANNED: [(&str, Lister); 2] = [
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let json = matches.get_flag("json");
     let what = matches.get_one::<String>("what").map(String::as_str);
+    let folders: Vec<_> = matches.get_many("folders").into_iter().flatten().cloned().collect();
+    if what == Some("runs") {
+        return list_runs(&folders, json);
+    }
+    if let (Some(what), [folder, ..]) = (what, &folders[..]) {
+        bail!("{}: only runs are listed by folder, not {what}", folder.display());
+    }
     let kinds: Vec<_> = match what {
         _ if matches.get_flag("planned") => PLANNED.to_vec(),
-        None => KINDS.iter().copied().filter(|(kind, _)| *kind != "runs").collect(),
+        None => KINDS.to_vec(),
         Some(name) => match KINDS.iter().find(|(kind, _)| *kind == name) {
             Some(kind) => vec![*kind],
             None => return explain(name, json),
@@ -61,6 +69,16 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         sections.push(line);
     }
     output::print(&sections.join("\n"))?;
+    Ok(Ending::Done)
+}
+
+fn list_runs(folders: &[PathBuf], json: bool) -> anyhow::Result<Ending> {
+    let found = runs::find(folders)?;
+    if json {
+        output::print_json(&BTreeMap::from([("runs", found)]))?;
+    } else {
+        output::print(&runs::section(&found, folders))?;
+    }
     Ok(Ending::Done)
 }
 

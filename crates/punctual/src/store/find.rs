@@ -107,11 +107,19 @@ fn order_of(path: &Path) -> Vec<String> {
 
 /// Every run below [`RUNS`], including those of sets, by name; names begin with the time.
 pub fn all() -> Vec<PathBuf> {
+    within(Path::new(RUNS))
+}
+
+/// A run, or every run in a folder and in the sets that it contains, by name.
+pub fn within(folder: &Path) -> Vec<PathBuf> {
+    if is_run(folder) {
+        return vec![folder.to_owned()];
+    }
     let runs = |path: PathBuf| match set(&path) {
         None if is_run(&path) => vec![path],
         runs => runs.unwrap_or_default(),
     };
-    folders(Path::new(RUNS)).into_iter().flat_map(runs).collect()
+    folders(folder).into_iter().flat_map(runs).collect()
 }
 
 fn is_run(path: &Path) -> bool {

@@ -1,11 +1,6 @@
 //! One entry of a list with everything known about it, in the form of the JSON output.
 
-use std::path::Path;
-
 use punctual_core::plan::{CellPlan, Plan, Subject};
-use punctual_core::schema::Origin;
-use punctual_core::units::human_ns;
-use punctual_report::words;
 use punctual_suite::harness::spec::LoadSpec;
 use punctual_suite::probes;
 use punctual_suite::registry::cost::CostEntry;
@@ -14,7 +9,7 @@ use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::{Need, Param};
 use serde::Serialize;
 
-use crate::{plans, store};
+use crate::plans;
 
 #[derive(Serialize)]
 pub(super) struct Entry {
@@ -116,27 +111,4 @@ fn is_there(cell: &CellPlan) -> bool {
         Subject::Cost(_) => true,
     };
     load && subject
-}
-
-pub(super) fn of_run(path: &Path) -> Entry {
-    let name = path.strip_prefix(store::RUNS).unwrap_or(path).to_string_lossy().into_owned();
-    let summary = match store::read_run(path) {
-        Ok(run) => {
-            let cells = run.cells.len();
-            let worst = run.cells.iter().filter_map(punctual_core::schema::Cell::max_ns).max();
-            let worst =
-                worst.map_or("no samples".to_owned(), |max| format!("max {}", human_ns(max)));
-            let outcome = match run.origin {
-                Origin::Simulated => format!("{} (SIMULATED)", words::run_outcome(&run)),
-                Origin::Native | Origin::Imported => words::run_outcome(&run).to_owned(),
-            };
-            format!(
-                "{outcome}  {worst}  {cells} {}  plan {}",
-                if cells == 1 { "cell" } else { "cells" },
-                words::clean(&run.plan.name),
-            )
-        }
-        Err(error) => format!("{error:#}"),
-    };
-    entry(&name, &summary, "", &[], &[])
 }

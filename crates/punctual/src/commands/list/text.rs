@@ -3,7 +3,6 @@
 use punctual_report::text::{push_wrapped, wrap};
 
 use super::entry::{Entry, NeedState, PlanParts};
-use crate::store;
 
 /// Lines are not made longer than this on a wide terminal: they are hard to read.
 const LONGEST: usize = 100;
@@ -23,9 +22,6 @@ pub(super) fn section(kind: &str, entries: &[Entry], width: usize) -> String {
     let column = lengths.max().unwrap_or(0).min(LONGEST_NAME);
     let indent = column + 4;
     let mut out = format!("{title}\n");
-    if entries.is_empty() {
-        push_wrapped(&mut out, &format!("none in ./{}", store::RUNS), "  ", 2, width);
-    }
     for entry in entries {
         let mut first = format!("  {:column$}  ", entry.name);
         if entry.name.chars().count() > column {
