@@ -6,13 +6,13 @@ use crate::support::Scratch;
 use crate::terminal::Terminal;
 
 /// Starts a run in a terminal of so many rows. When it has ended, `ended` and its status follow.
-fn start(scratch: &Scratch, name: &str, rows: u16, options: &str) -> Terminal {
+fn start(scratch: &Scratch, name: &str, (columns, rows): (u16, u16), options: &str) -> Terminal {
     let line = format!(
         "NO_COLOR=1 {} run wakeup -t 4 --policy other -i 10000 -D 1h --no-warmup --no-report \
          --out {name} {options}; echo ended $?; sleep 1000",
         env!("CARGO_BIN_EXE_punctual")
     );
-    Terminal::new(name, &scratch.path(""), (80, rows), &line)
+    Terminal::new(name, &scratch.path(""), (columns, rows), &line)
 }
 
 fn has_table(screen: &str) -> bool {
@@ -28,7 +28,7 @@ fn samples(screen: &str) -> Option<u64> {
 fn the_table_is_drawn_in_place_and_removed_at_the_end() {
     need!(programs(&["tmux"]));
     let scratch = Scratch::new("live");
-    let terminal = start(&scratch, "live", 24, "");
+    let terminal = start(&scratch, "live", (80, 24), "");
     let counts = |screen: &str| samples(screen).is_some_and(|count| count > 0);
     let first = terminal.wait("a table", counts);
     assert!(first.contains("wakeup:"), "{first}");
@@ -46,16 +46,34 @@ fn the_table_is_drawn_in_place_and_removed_at_the_end() {
 fn a_low_terminal_has_a_table_only_on_request() {
     need!(programs(&["tmux"]));
     let scratch = Scratch::new("live-low");
-    let few = start(&scratch, "low", 9, "");
+    let few = start(&scratch, "low", (80, 9), "");
     few.wait("progress", |screen| screen.contains("max "));
     assert!(!has_table(&few.screen()), "{}", few.screen());
-    let asked = start(&scratch, "asked", 9, "--live");
+    let asked = start(&scratch, "asked", (80, 9), "--live");
     asked.wait("the worst threads", |screen| screen.contains("the worst of 4 threads"));
-    let never = start(&scratch, "never", 30, "--no-live");
+    let never = start(&scratch, "never", (80, 30), "--no-live");
     never.wait("progress", |screen| screen.contains("max "));
     assert!(!has_table(&never.screen()), "{}", never.screen());
     for terminal in [few, asked, never] {
         terminal.press(&["C-c"]);
         terminal.wait("the end", |screen| screen.contains("ended 130"));
     }
+}
+
+/// A line that wraps would be left behind by every redrawing of it.
+#[test]
+fn progress_does_not_wrap_on_a_narrow_terminal() {
+    need!(programs(&["tmux"]));
+    let scratch = Scratch::new("live-narrow");
+    let terminal = start(&scratch, "narrow", (60, 20), "--no-live");
+    let shows = |time: &str| {
+        let screen = terminal.wait("progress", |screen| screen.contains(time));
+        let bars = screen.lines().skip_while(|line| !line.contains("cell 1 of 1"));
+        let below: Vec<_> = bars.filter(|line| !line.trim().is_empty()).collect();
+        assert_eq!(below.len(), 1, "{screen}");
+    };
+    shows("0:02 of 1:00:00");
+    shows("0:04 of 1:00:00");
+    terminal.press(&["C-c"]);
+    terminal.wait("the end", |screen| screen.contains("ended 130"));
 }

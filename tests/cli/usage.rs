@@ -86,3 +86,14 @@ fn a_line_of_cyclictest_measures_wake_ups() {
     );
     assert!(!scratch.path("no").exists() && output.stdout.is_empty());
 }
+
+#[test]
+fn the_name_alone_says_first_what_to_type() {
+    let scratch = Scratch::new("name-alone");
+    let output = scratch.punctual("");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(USAGE));
+    assert!(said.starts_with("A first look, in about a minute:  sudo punctual run\n"), "{said}");
+    assert!(said.contains("\nUsage: punctual <COMMAND>") && said.contains("\n  run "), "{said}");
+    assert_eq!(said.matches("A first look").count(), 1, "{said}");
+}

@@ -52,7 +52,7 @@ fn start() -> ExitCode {
     let ending = match cli::read(&words) {
         Ok(matches) => commands::execute(&matches),
         Err(error) => {
-            output::explain(&error);
+            output::explain(&error, cli::FIRST);
             let status = u8::try_from(error.exit_code()).unwrap_or(ending::ERROR);
             let status = ending::of_usage(&arguments, status);
             if error.use_stderr() {

@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
 use anyhow::Context;
+use clap::error::ErrorKind;
+use punctual_report::text::fitted;
 use punctual_report::words;
 use punctual_sys::error::EIO;
 use serde::Serialize;
@@ -49,7 +51,8 @@ fn is_unread(error: &io::Error, to: &impl AsFd) -> bool {
 /// reader went away), there is nobody left to tell and no reason to panic. Names of files, runs
 /// and plans are in most errors, so control characters are taken out here, of all of them.
 pub fn complain(text: &str) {
-    let _ = writeln!(io::stderr(), "punctual: {}", shown(&words::clean_lines(text)));
+    let text = format!("punctual: {}", words::clean_lines(text));
+    let _ = io::stderr().write_all(shown(&fitted(&text, error_width())).as_bytes());
 }
 
 /// A text as the locale can show it: in UTF-8, or without it (`LANG=C`, or none) in ASCII.
@@ -63,9 +66,17 @@ fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// Prints clap's messages: help and version unchanged, errors after the program's name like
-/// all other errors.
-pub fn explain(error: &clap::Error) {
-    if error.use_stderr() {
+/// all other errors. Help that nobody asked for begins with the lines `first`, which it has at
+/// its end: whoever types only the name looks for what to type next.
+pub fn explain(error: &clap::Error, first: &str) {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let text = text_of(error);
+        let text = match text.strip_suffix(first) {
+            Some(rest) => format!("{first}\n\n{}", rest.trim_end()),
+            None => text,
+        };
+        let _ = writeln!(io::stderr(), "{}", shown(&text));
+    } else if error.use_stderr() {
         complain(&text_of(error));
     } else {
         // If stdout cannot be written to, nobody can be told.
@@ -100,20 +111,25 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 
 /// Columns for tables and texts: [`asked_width`], or else [`DEFAULT_WIDTH`].
 pub fn width() -> usize {
-    asked_width().unwrap_or(DEFAULT_WIDTH)
+    asked_width(io::stdout()).unwrap_or(DEFAULT_WIDTH)
 }
 
 /// Columns for lines that a program may search for a path: where nobody says how wide the
 /// reader is, they are not broken.
 pub fn line_width() -> usize {
-    asked_width().unwrap_or(usize::MAX)
+    asked_width(io::stdout()).unwrap_or(usize::MAX)
 }
 
-/// `COLUMNS`, which also serves pipes (`| less`); otherwise the width of the terminal on
-/// stdout, if it is one.
-fn asked_width() -> Option<usize> {
+/// The same for lines on stderr.
+pub fn error_width() -> usize {
+    asked_width(io::stderr()).unwrap_or(usize::MAX)
+}
+
+/// `COLUMNS`, which also serves pipes (`| less`); otherwise the width of the terminal that is
+/// written to, if it is one.
+fn asked_width(to: impl AsFd) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
-    let terminal = || terminal_size::terminal_size().filter(|_| io::stdout().is_terminal());
+    let terminal = || terminal_size::terminal_size_of(&to);
     let width = set.filter(|width| *width > 0);
     let width = width.or_else(|| terminal().map(|(width, _)| usize::from(width.0)));
     width.map(|width| width.max(LEAST_WIDTH))

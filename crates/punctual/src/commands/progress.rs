@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, Run};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
+use punctual_report::text::fitted;
 use punctual_report::words;
 use punctual_suite::engine::{Observer, Progress, ThreadProgress};
 use punctual_sys::signal::Signal;
@@ -104,7 +105,7 @@ impl Follower {
             clock_face(done),
             clock_face(total),
             clock_face(total - done),
-            self.key
+            words::key_name(&self.key)
         ));
     }
 }
@@ -147,7 +148,7 @@ impl Observer for Follower {
         self.draw_table();
         self.number = format!("{} of {}", number + 1, self.cells.len());
         self.bar.set_position(self.before_ns / 1_000_000);
-        self.bar.set_message(format!("{}  warm-up  {}", self.number, self.key));
+        self.bar.set_message(format!("{}  warm-up  {}", self.number, words::key_name(&self.key)));
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
@@ -159,6 +160,7 @@ impl Observer for Follower {
 
     fn snapshot(&mut self) {
         let text = snapshot(&self.key, self.measured_ns, &self.threads);
+        let text = fitted(&text, output::error_width());
         // If nobody reads stderr any more, nobody waits for a snapshot.
         let _ = self.bar.suspend(|| io::stderr().write_all(text.as_bytes()));
     }
@@ -196,7 +198,7 @@ fn clock_face(ns: u64) -> String {
 
 /// One line per thread, from the finished blocks.
 fn snapshot(key: &str, measured_ns: u64, threads: &[ThreadProgress]) -> String {
-    let mut text = format!("{key}: {} measured\n", words::instant(measured_ns));
+    let mut text = format!("{}: {} measured\n", words::key_name(key), words::instant(measured_ns));
     for (number, ThreadProgress { moments, .. }) in threads.iter().enumerate() {
         if moments.count == 0 {
             text.push_str(&format!("  thread {number}: no samples yet\n"));
@@ -244,7 +246,7 @@ mod tests {
         };
         assert_eq!(
             snapshot("wakeup @ none @ 10s", 2_000_000_000, &[measured, Moments::EMPTY].map(of)),
-            "wakeup @ none @ 10s: 2.000 s measured\n  \
+            "wakeup @ idle @ 10s: 2.000 s measured\n  \
              thread 0: max 81.5 us  avg 10.0 us  min 2.0 us  2,000 samples  3 missed\n  \
              thread 1: no samples yet\n"
         );

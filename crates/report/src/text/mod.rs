@@ -15,4 +15,4 @@ pub use detail::details;
 pub use style::{Paint, Style};
 pub use summary::summary;
 pub use table::{Align, Table};
-pub use wrap::{cut, push_pairs, push_parts, push_wrapped, wrap};
+pub use wrap::{cut, fitted, push_pairs, push_parts, push_wrapped, wrap};

@@ -138,9 +138,14 @@ pub(super) fn verdict(run: &Run, width: usize, paint: Paint) -> String {
     if !labels.is_empty() {
         name.push_str(&format!(" ({})", labels.join(", ")));
     }
-    let first = format!("{}  ", paint.apply(&name, of_outcome(verdict.outcome)));
-    let indent = name.width() + 2;
+    let mut first = format!("{}  ", paint.apply(&name, of_outcome(verdict.outcome)));
+    let mut indent = name.width() + 2;
     let mut out = String::new();
+    if indent > width / 2 {
+        let name = [(name, of_outcome(verdict.outcome))];
+        push_parts(&mut out, &name, ("", Style::Plain), 2, width, paint);
+        (first, indent) = ("  ".to_owned(), 2);
+    }
     let mut reasons = verdict.because.iter().map(|r| words::clean(r).into_owned());
     let reason = reasons.next().unwrap_or_else(|| match verdict.deadline_ns {
         None => "no deadline given".to_owned(),

@@ -16,23 +16,30 @@ const BREAKS: &[char] = &[',', ';', '/', '+', '=', '-', '_', '@', ':', '.'];
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines: Vec<String> = Vec::new();
+    // Columns of the last line.
+    let mut used = 0;
     for word in text.split_whitespace() {
         let mut rest = word;
         loop {
+            // Measuring all of a word as long as a file for each of its lines would take minutes.
+            let wide = width_up_to(rest, width);
             match lines.last_mut() {
-                Some(line) if line.width() + 1 + rest.width() <= width => {
+                Some(line) if used + 1 + wide <= width => {
                     line.push(' ');
                     line.push_str(rest);
+                    used += 1 + wide;
                     break;
                 }
                 _ => {}
             }
-            if rest.width() <= width {
+            if wide <= width {
                 lines.push(rest.to_owned());
+                used = wide;
                 break;
             }
             let (head, tail) = rest.split_at(break_at(rest, width));
             lines.push(head.to_owned());
+            used = head.width();
             if tail.is_empty() {
                 break;
             }
@@ -40,6 +47,22 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The columns of a text, or some number above `most`.
+fn width_up_to(text: &str, most: usize) -> usize {
+    const USUAL: usize = 1 << 10;
+    if text.len() <= USUAL {
+        return text.width();
+    }
+    let mut wide = 0;
+    for c in text.chars() {
+        wide += c.width().unwrap_or(0);
+        if wide > most {
+            break;
+        }
+    }
+    wide
 }
 
 /// Where to break a word that is wider than `width`: the byte that the next line begins with.
@@ -64,12 +87,13 @@ fn break_at(word: &str, width: usize) -> usize {
 /// A text of at most `width` columns, with an ellipsis in place of what does not fit.
 #[must_use]
 pub fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
+    if width_up_to(text, width) <= width {
         return text.to_owned();
     }
-    let mut short = String::new();
+    let (mut short, mut used) = (String::new(), 0);
     for c in text.chars() {
-        if short.width() + c.width().unwrap_or(0) + 1 > width {
+        used += c.width().unwrap_or(0);
+        if used + 1 > width {
             break;
         }
         short.push(c);
@@ -90,6 +114,22 @@ pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, wi
         out.push_str(line);
         out.push('\n');
     }
+}
+
+/// A text of several lines, those that are too long wrapped below their own beginning. It ends
+/// with a line feed.
+#[must_use]
+pub fn fitted(text: &str, width: usize) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
+        if line.width() <= width {
+            out.push_str(&format!("{line}\n"));
+        } else {
+            push_wrapped(&mut out, rest, indent, indent.len() + 2, width);
+        }
+    }
+    out
 }
 
 /// Appends parts with ` · ` between them; a line that gets too long is broken there first.
@@ -168,6 +208,14 @@ mod tests {
     }
 
     #[test]
+    fn a_word_as_long_as_a_file_is_broken_at_once() {
+        let word = "x".repeat(4 << 20);
+        let lines = wrap(&word, 60);
+        assert!(lines[..lines.len() - 1].iter().all(|line| line.len() == 60));
+        assert_eq!(lines.concat(), word);
+    }
+
+    #[test]
     fn what_is_cut_says_so() {
         assert_eq!(
             [cut("wakeup", 6), cut("wakeup", 5), cut("数数", 3)],
@@ -186,6 +234,16 @@ mod tests {
         };
         assert_eq!(lines(80), "A  one board · Linux 6.1 · PASS\n");
         assert_eq!(lines(26), "A  one board · Linux 6.1\n   PASS\n");
+    }
+
+    #[test]
+    fn lines_that_are_too_long_are_wrapped_below_their_beginning() {
+        let text = "error: nothing\n  |  a  table\n  a line that is too long";
+        assert_eq!(fitted(text, 60), format!("{text}\n"));
+        assert_eq!(
+            fitted(text, 22),
+            "error: nothing\n  |  a  table\n  a line that is too\n    long\n"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use punctual_core::schema::{CellState, Outcome};
 use punctual_core::units::human_ns;
 use punctual_lab::experiment::{Boots, make_folder};
 use punctual_report::text::push_wrapped;
+use punctual_report::words;
 use serde_json::json;
 
 use super::asked;
@@ -79,7 +80,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }))?;
     } else {
         let kernel = &experiment.kernels[0].name;
-        output::print(&words(&judgement, kernel, max_ns, output::line_width()))?;
+        output::print(&sentences(&judgement, kernel, max_ns, output::line_width()))?;
     }
     Ok(match judgement.outcome {
         Outcome::Pass => Ending::Judged(Outcome::Pass),
@@ -99,7 +100,7 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
         let cells = loaded.run.cells.iter().filter(|cell| cell.state != CellState::Complete);
         cells.map(|cell| {
             let reason = cell.reason.as_deref().unwrap_or("it was not measured to its end");
-            format!("{}: {reason}", cell.key)
+            format!("{}: {reason}", words::key_name(&cell.key))
         })
     });
     let mut because: Vec<String> = failed.chain(unmeasured).collect();
@@ -125,11 +126,11 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
     }
 }
 
-fn words(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -> String {
+fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -> String {
     let mut text = String::new();
     for (number, worst) in judgement.worst.iter().enumerate() {
         let max = worst.max_ns.map_or_else(|| "nothing measured".to_owned(), human_ns);
-        let line = format!("boot {number}: max {max}, {}", worst.cell);
+        let line = format!("boot {number}: max {max}, {}", words::key_name(&worst.cell));
         push_wrapped(&mut text, &line, "  ", 4, width);
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
@@ -165,4 +166,33 @@ impl Drop for Folder {
 fn temporary_folder() -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     std::env::temp_dir().join(format!("punctual-check-{}-{}", std::process::id(), now.as_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_check_is_wider_than_the_terminal() {
+        let worst = |number: u32, max_ns| WorstCell {
+            run: format!("r{number}"),
+            max_ns,
+            cell: "wakeup:threads=2,policy=rr,interval=250us @ none @ 10s".to_owned(),
+        };
+        let because =
+            vec!["debian-rt-r1: no kernel said anything for 60 s: boot failed".to_owned()];
+        for outcome in [Outcome::Pass, Outcome::Fail, Outcome::Inconclusive] {
+            let judgement = Judgement {
+                outcome,
+                because: because.clone(),
+                worst: vec![worst(0, Some(81_500)), worst(1, None)],
+            };
+            for width in [60, 80, 120] {
+                let kernel = "/usr/src/linux-6.18.44/arch/x86/boot/bzImage";
+                let text = sentences(&judgement, kernel, 50_000, width);
+                assert!(text.lines().all(|line| line.len() <= width), "{width}: {text}");
+                assert!(text.contains(" @ idle @ 10s") && !text.contains("none"), "{text}");
+            }
+        }
+    }
 }

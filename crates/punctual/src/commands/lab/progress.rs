@@ -10,7 +10,11 @@ use punctual_core::channel::Event;
 use punctual_core::units::human_ns;
 use punctual_lab::experiment::{Follow, Place};
 use punctual_lab::qemu::End;
+use punctual_report::text::fitted;
+use punctual_report::words;
 use punctual_sys::signal::Signals;
+
+use crate::output;
 
 /// How often the guests are polled, ns.
 const PAUSE_NS: u64 = 100_000_000;
@@ -46,10 +50,11 @@ impl<'a> GuestsFollower<'a> {
         if self.quiet {
             return;
         }
+        let text = fitted(text, output::error_width());
         // Without progress lines the text is printed directly.
-        if self.lines.is_hidden() || self.lines.println(text).is_err() {
+        if self.lines.is_hidden() || self.lines.println(text.trim_end()).is_err() {
             // A stderr whose reader went away is no reason to end the guests.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = io::stderr().write_all(text.as_bytes());
         }
     }
 }
@@ -122,7 +127,7 @@ impl Follow for GuestsFollower<'_> {
             text.push_str(line);
         }
         if self.quiet {
-            crate::output::complain(&text);
+            output::complain(&text);
         }
         self.say(&text);
     }
@@ -138,7 +143,7 @@ fn message(line: &Line, wall: Duration, max: &str) -> String {
         "board {:.1} s, here {:.1} s  {max}{}",
         seconds(line.board_ns),
         wall.as_secs_f64(),
-        line.cell
+        words::key_name(&line.cell)
     )
 }
 
