@@ -89,7 +89,7 @@ fn table(of: &str, lines: &[Line]) -> Markup {
                         @if i > 0 { ", " }
                         span class=(class(*outcome)) { (text) }
                     }
-                    @if let Some(label) = line.simulated { " " span class="doubt" { (label) } } }
+                    @if let Some(label) = line.simulated { ", " span class="doubt" { (label) } } }
                     @if let Some(max) = &line.max {
                         (maximum(&human_ns(max.ns), max.is_late))
                         (number(words::ratio(ratio(max, first))))
