@@ -99,7 +99,7 @@ fn table(runs: &[RunEntry]) -> Table {
         ("started (UTC)", right),
         ("duration", right),
         ("max", right),
-        ("verdict", Align::Left),
+        ("verdict", right),
         ("cells", right),
         ("plan", Align::Left),
     ];
