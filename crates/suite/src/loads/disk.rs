@@ -60,9 +60,7 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let room = storage::room(&parent)
         .map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))?;
     let reserve = values.known_number("reserve").unwrap_or(default_reserve(room.total));
-    // Whole blocks, and room for both files.
-    let block = BLOCK as u64;
-    let fitting = room.free.saturating_sub(reserve) / 2 / block * block;
+    let (block, fitting) = (BLOCK as u64, fitting(room.free, reserve));
     let size = match values.known_number("size") {
         Some(size) => size.checked_next_multiple_of(block).unwrap_or(u64::MAX),
         None => SIZE.min(fitting),
@@ -77,6 +75,13 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
 
 fn default_reserve(total: u64) -> u64 {
     RESERVE.max(total / 20).min(total / 2)
+}
+
+/// The largest file, in whole blocks, of which there is room for two and the folder with its
+/// marker.
+fn fitting(free: u64, reserve: u64) -> u64 {
+    let block = BLOCK as u64;
+    free.saturating_sub(reserve).saturating_sub(block) / 2 / block * block
 }
 
 fn full(room: Room, reserve: u64) -> String {
@@ -212,5 +217,7 @@ mod tests {
     fn a_small_file_system_has_room_for_the_load_too() {
         let of_mib = |total: u64| default_reserve(total << 20) >> 20;
         assert_eq!([112, 512, 5_120, 10_240].map(of_mib), [56, 256, 256, 512]);
+        // Not 28 MiB: the folder takes some of what is free.
+        assert_eq!(fitting(112 << 20, 56 << 20), 27 << 20);
     }
 }
