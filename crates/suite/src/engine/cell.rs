@@ -5,6 +5,7 @@ use punctual_core::schema::{CellState, Run};
 use punctual_core::stats::Limits;
 use punctual_core::verdict::{judge_cell, judge_threads};
 use punctual_sys::affinity;
+use punctual_sys::signal::Signal;
 
 use super::beside;
 use super::body::Body;
@@ -14,6 +15,7 @@ use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
 use super::outcome::{failed, note, note_load, note_others, note_warm_up, write};
 use super::prepared::{Measures, Prepared};
+use super::team::NotStarted;
 use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
 use crate::harness::set::LoadSet;
@@ -73,21 +75,34 @@ fn measure(
     let beside_before = run.conditions.iter().any(|one| one.id == beside::ID);
     let cpus = f64::from(run.board.cpus.max(1));
     let cell = &mut run.cells[number];
-    let mut body = match body(environment, plan, prepared) {
+    let mut signal = None;
+    let mut body = match body(environment, plan, prepared, &mut signal) {
         Ok(body) => body,
-        Err(reason) => {
+        Err(why) => {
+            if let Some(signal) = signal.filter(|signal| signal.ends_at_once(false)) {
+                // Or it would go on to write into the folder that is removed.
+                load.kill();
+                environment.end_at_once(signal);
+            }
             // A session may have changed settings before it failed.
             drop(load);
             cell.load_work.clear();
             for left in environment.journal.undo() {
                 note(cell, "not-undone", left);
             }
-            return Ok(Err(reason));
+            return Ok(match why {
+                NotStarted::Refused(reason) => Err(reason),
+                NotStarted::Interrupted => {
+                    environment.ended_by = signal;
+                    cell.state = CellState::Interrupted;
+                    cell.reason = Some("ended by a signal before it began".to_owned());
+                    Ok(())
+                }
+            });
         }
     };
     let inherited = keep_clear_of(&prepared.bound_cpus());
 
-    let simulated = body.times().simulated;
     let mut main_thread = MainThread::new(environment, cell, body.times());
     let ended = main_thread.until_the_end(&mut *body, &mut load, &mut files);
     let shares = main_thread.whole();
@@ -117,7 +132,7 @@ fn measure(
         note(cell, "not-undone", left);
     }
     note_load(cell);
-    if !simulated {
+    if !cell.is_simulated() {
         note_others(cell);
         // One that started meanwhile; the run's conditions name one that was there before.
         let beside = beside::condition(&FactsRoot::live().path("proc"));
@@ -127,11 +142,13 @@ fn measure(
     Ok(Ok(()))
 }
 
+/// Starts what measures; `signal` is set if one comes that ends the run before that.
 fn body<'a>(
     environment: &mut Environment<'_>,
     plan: &Plan,
     prepared: &'a Prepared,
-) -> Result<Box<dyn Body + 'a>, String> {
+    signal: &mut Option<Signal>,
+) -> Result<Box<dyn Body + 'a>, NotStarted> {
     let nudge = environment.signals.nudge();
     let duration_ns = prepared.plan.duration_ns;
     match &prepared.measures {
@@ -148,9 +165,20 @@ fn body<'a>(
                 refused: environment.privileges.real_time.as_ref(),
                 nudge,
             };
-            Ok(Box::new(LatencyBody::start(probe, &start, environment.journal)?))
+            let mut interrupted = || {
+                match environment.signals.wait(0) {
+                    Some(Signal::User1) => environment.observer.snapshot(),
+                    Some(ends) => *signal = Some(ends),
+                    None => {}
+                }
+                signal.is_some()
+            };
+            let journal = &mut *environment.journal;
+            Ok(Box::new(LatencyBody::start(probe, &start, journal, &mut interrupted)?))
         }
         Measures::Cost(cost) => Ok(Box::new(CostBody::start(cost, duration_ns, nudge)?)),
-        Measures::Later(entry) => Err(format!("the probe {} is not in this version", entry.name)),
+        Measures::Later(entry) => {
+            Err(format!("the probe {} is not in this version", entry.name).into())
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::collector::{Collector, Track};
 use super::outcome::{self, Left};
 use super::prepared::ProbeCell;
 use super::run_dir::CellFiles;
-use super::team::{Rings, Team, scheduling};
+use super::team::{NotStarted, Rings, Team, scheduling};
 use super::thread::{Duty, Go};
 use crate::facts::FactsRoot;
 use crate::knobs::{Journal, Trace};
@@ -68,18 +68,20 @@ pub(super) struct Start<'a> {
 }
 
 impl<'a> LatencyBody<'a> {
-    /// Opens the session, starts its threads and waits until they are prepared.
+    /// Opens the session, starts its threads and waits until they are prepared, or until a
+    /// signal has `interrupted` that.
     ///
     /// # Errors
-    /// Why the cell is skipped.
+    /// Why the cell is skipped, or that there was a signal.
     pub(super) fn start(
         probe: &'a ProbeCell,
         start: &Start<'_>,
         journal: &mut Journal,
-    ) -> Result<Self, String> {
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self, NotStarted> {
         let taken = scheduling(&probe.threads, start.refused)?;
         let State::There(open) = probe.entry.state else {
-            return Err(format!("the probe {} is not in this version", probe.entry.name));
+            return Err(format!("the probe {} is not in this version", probe.entry.name).into());
         };
         let root = FactsRoot::live();
         let count = probe.threads.threads.len();
@@ -113,7 +115,7 @@ impl<'a> LatencyBody<'a> {
             },
         };
         let stop = Arc::new(Stop::with_trace(trace));
-        let started = Team::start(duties, taken, Arc::clone(&stop), &start.nudge);
+        let started = Team::start(duties, taken, Arc::clone(&stop), &start.nudge, interrupted);
         let (team, rings) = started.inspect_err(|_| {
             if let Some(trace) = stop.trace() {
                 trace.leave(journal);
@@ -126,7 +128,7 @@ impl<'a> LatencyBody<'a> {
             })
             .collect();
         let collector = probe.collector(&rings, &tracks, start.limits);
-        let go = start.go(probe.is_simulated());
+        let go = start.go(probe.is_simulated(), count);
         // Simulated time has no warm-up, and runs ahead of the clock.
         team.stop.begin_at(if probe.is_simulated() { 0 } else { go.epoch });
         team.gate.open(Some(go));
@@ -190,10 +192,11 @@ impl<'a> LatencyBody<'a> {
 }
 
 impl Start<'_> {
-    /// The start, warm-up and end of the cell. Threads get 20 ms to arrive, and 10 ms between
-    /// warm-up and measurement to clear their recorders.
-    fn go(&self, simulated: bool) -> Go {
-        let warmup = monotonic_ns() + 20_000_000;
+    /// The start, warm-up and end of the cell, set when all `threads` wait at the gate and all
+    /// that the main thread needs is there: from then on they have [`arrival_ns`]. They have
+    /// 10 ms between warm-up and measurement to clear their recorders.
+    fn go(&self, simulated: bool, threads: usize) -> Go {
+        let warmup = monotonic_ns() + arrival_ns(threads);
         let warmup_ns = if simulated { 0 } else { self.plan.warmup_ns };
         let warmup_end = warmup + warmup_ns;
         let epoch = warmup_end + if warmup_ns > 0 { 10_000_000 } else { 0 } + self.phase_ns;
@@ -205,6 +208,12 @@ impl Start<'_> {
             samples: self.samples.unwrap_or(u64::MAX),
         }
     }
+}
+
+/// How long threads may take from the gate to their first release, ns: they leave it one after
+/// the other.
+fn arrival_ns(threads: usize) -> u64 {
+    20_000_000 + 50_000 * threads as u64
 }
 
 impl ProbeCell {
@@ -288,7 +297,7 @@ impl Body for LatencyBody<'_> {
     fn so_far(&self) -> Vec<ThreadProgress> {
         let plans = &self.probe.threads.threads;
         let so_far = self.collector.primary().map(|track| {
-            let plan = plans.iter().find(|plan| plan.number == track.thread);
+            let plan = plans.get(track.thread as usize);
             let cpus = plan.and_then(|plan| plan.affinity.as_ref());
             let cpu = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next());
             let scheduling = self.scheduling.clone();

@@ -95,7 +95,7 @@ impl Left<'_> {
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
         for (name, end) in names.iter().zip(ends.iter().chain(&helper_ends)) {
-            note_thread(cell, name, end, self.probe.is_simulated());
+            note_thread(cell, name, end);
         }
         let refused: u64 = all.iter().map(|one| one.recording.refused.missed).sum();
         if refused > 0 {
@@ -178,7 +178,7 @@ fn records_of(one: &Found) -> Vec<Record> {
 impl ProbeCell {
     /// A thread without its statistics.
     fn thread(&self, number: u32, fate: &Fate) -> Thread {
-        let planned = self.threads.threads.iter().find(|plan| plan.number == number);
+        let planned = self.threads.threads.get(number as usize);
         Thread {
             thread: number,
             placement: fate.placement(),
@@ -314,7 +314,7 @@ pub(super) fn note(cell: &mut Cell, id: &str, text: String) {
 pub(super) const STUCK: &str = "did not end within 10 s after it was told to: something keeps it \
 from running (a debugger, the kernel, a task of higher priority)";
 
-fn note_thread(cell: &mut Cell, name: &str, fate: &Fate, simulated: bool) {
+fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
     let end = match fate {
         Fate::Ended(end) => end,
         Fate::Panicked => {
@@ -335,7 +335,7 @@ fn note_thread(cell: &mut Cell, name: &str, fate: &Fate, simulated: bool) {
     for said in &end.notes {
         note(cell, &said.id, format!("{name}: {}", said.text));
     }
-    if simulated {
+    if cell.is_simulated() {
         // What happened to its thread is in no number.
         return;
     }
@@ -476,9 +476,9 @@ mod tests {
             notes: Vec::new(),
         });
         let told = |simulated| {
-            let what = What::Latency(Latency::default());
+            let what = What::Latency(Latency { simulated, ..Latency::default() });
             let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
-            note_thread(&mut cell, "thread 0", &fate, simulated);
+            note_thread(&mut cell, "thread 0", &fate);
             cell.conditions.into_iter().map(|one| one.id).collect::<Vec<_>>()
         };
         assert_eq!(told(false), ["page-faults", "thread-changed"]);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use punctual_sys::sched::{self, Policy};
 use punctual_sys::signal::Nudge;
@@ -28,6 +29,24 @@ pub(super) struct Team {
     warm: Arc<[AtomicBool]>,
 }
 
+/// Why nothing is measured.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotStarted {
+    /// Something is refused or missing; the cell is skipped.
+    Refused(String),
+    /// A signal came that ends the run.
+    Interrupted,
+}
+
+impl From<String> for NotStarted {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+/// How long threads may prepare until signals are looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// The collector's side: the rings of each thread's series.
 pub(super) type Rings = Vec<Vec<Arc<Shared>>>;
 
@@ -51,16 +70,18 @@ pub(super) fn scheduling(
 }
 
 impl Team {
-    /// Starts all threads and waits until they are prepared.
+    /// Starts all threads and waits until they are prepared, or until a signal has
+    /// `interrupted` that, which a thousand threads take seconds for on a slow board.
     ///
     /// # Errors
-    /// What a thread was refused; the cell is skipped.
+    /// What a thread was refused, or the signal.
     pub(super) fn start(
         duties: Vec<(ThreadPlan, Duty)>,
         (policy, priority): (Policy, u32),
         stop: Arc<Stop>,
         nudge: &Nudge,
-    ) -> Result<(Self, Rings), String> {
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(Self, Rings), NotStarted> {
         let gate = Arc::new(Gate::default());
         let warm: Arc<[AtomicBool]> = duties.iter().map(|_| AtomicBool::new(false)).collect();
         let (sender, ready) = channel();
@@ -68,6 +89,10 @@ impl Team {
         let mut failed = None;
         for (index, (plan, duty)) in duties.into_iter().enumerate() {
             let number = plan.number;
+            if interrupted() {
+                failed = Some(NotStarted::Interrupted);
+                break;
+            }
             let setup = ThreadSetup {
                 index,
                 plan,
@@ -83,24 +108,27 @@ impl Team {
             match start(setup) {
                 Ok(handle) => handles.push(handle),
                 Err(error) => {
-                    failed = Some(format!("thread {number} cannot be started: {error}"));
+                    failed = Some(format!("thread {number} cannot be started: {error}").into());
                     break;
                 }
             }
         }
         drop(sender);
-        let prepared = gather(&ready, handles.len());
-        match (failed, prepared) {
-            (None, Ok(prepared)) => {
+        let prepared = match failed {
+            None => gather(&ready, handles.len(), interrupted),
+            Some(why) => Err(why),
+        };
+        match prepared {
+            Ok(prepared) => {
                 let (rings, before) =
                     prepared.into_iter().map(|one| (one.rings, (one.id, one.before))).unzip();
                 let meanwhile = handles.iter().map(|_| None).collect();
                 Ok((Self { gate, stop, handles, before, meanwhile, warm }, rings))
             }
-            (failed, prepared) => {
+            Err(why) => {
                 gate.open(None);
                 handles.into_iter().for_each(|handle| drop(handle.join()));
-                Err(failed.or(prepared.err()).unwrap_or_default())
+                Err(why)
             }
         }
     }
@@ -154,16 +182,24 @@ impl Team {
     }
 }
 
-fn gather(ready: &Receiver<Ready>, count: usize) -> Result<Vec<AtGate>, String> {
+fn gather(
+    ready: &Receiver<Ready>,
+    count: usize,
+    interrupted: &mut dyn FnMut() -> bool,
+) -> Result<Vec<AtGate>, NotStarted> {
     let mut all = Vec::with_capacity(count);
-    for (index, result) in ready.iter().take(count) {
-        match result {
-            Ok(prepared) => all.push((index, prepared)),
-            Err(error) => return Err(explain(index, &error)),
+    while all.len() < count {
+        match ready.recv_timeout(LOOK_AGAIN) {
+            Ok((index, Ok(prepared))) => all.push((index, prepared)),
+            Ok((index, Err(error))) => return Err(explain(index, &error).into()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err("a thread ended while it was prepared".to_owned().into());
+            }
         }
-    }
-    if all.len() < count {
-        return Err("a thread ended while it was prepared".to_owned());
+        if interrupted() {
+            return Err(NotStarted::Interrupted);
+        }
     }
     all.sort_by_key(|(index, _)| *index);
     Ok(all.into_iter().map(|(_, prepared)| prepared).collect())
@@ -178,5 +214,61 @@ fn explain(number: usize, error: &SetupError) -> String {
             "thread {number}: it cannot be bound to CPU {cpus}: {error} (offline, or outside the cpuset?)"
         ),
         SetupError::Probe(error) => format!("thread {number}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::AtomicU32;
+
+    use punctual_core::stats::Limits;
+    use punctual_sys::signal::Signals;
+
+    use super::*;
+    use crate::recorder::Recorder;
+    use crate::registry::probe::{ProbeThread, Window};
+
+    /// Counts the threads that were started.
+    struct Counting(Arc<AtomicU32>);
+
+    impl ProbeThread for Counting {
+        fn prepare(&mut self) -> io::Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn run(&mut self, _: &Window, _: &mut [Recorder], _: &Stop) -> io::Result<()> {
+            unreachable!("the gate opens for none")
+        }
+    }
+
+    /// How many of 200 threads are started if a signal is there at the look of this number.
+    fn started(signal_at: u32) -> u32 {
+        let count = Arc::new(AtomicU32::new(0));
+        let duties = (0..200).map(|number| {
+            let plan = ThreadPlan { number, affinity: None, offset_ns: 0 };
+            let probe = Box::new(Counting(Arc::clone(&count)));
+            (plan, Duty::Probe(probe, vec![(0, Limits::NONE)]))
+        });
+        let mut looks = 0;
+        let mut interrupted = || {
+            looks += 1;
+            looks >= signal_at
+        };
+        let nudge = Signals::block().unwrap().nudge();
+        let stop = Arc::new(Stop::with_trace(None));
+        let taken = (Policy::Other, 0);
+        let team = Team::start(duties.collect(), taken, stop, &nudge, &mut interrupted);
+        assert_eq!(team.err(), Some(NotStarted::Interrupted));
+        count.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn no_thread_is_started_after_a_signal_and_none_is_waited_for() {
+        assert_eq!(started(1), 0);
+        assert_eq!(started(10), 9);
+        // While the last ones prepare.
+        assert_eq!(started(201), 200);
     }
 }
