@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use punctual_harness::{end_of, need, programs};
+
 use crate::support::{Scratch, json, signal, stderr, stdout};
 
 #[test]
@@ -36,6 +38,17 @@ fn a_missed_deadline_stays_visible_in_an_interrupted_run() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(stdout(&output).contains("FAIL"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_command_that_gets_no_thread_says_so() {
+    need!(programs(&["strace"]));
+    let scratch = Scratch::new("no-thread");
+    // Of each process the second: the first is the command's shell.
+    let fault = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=clone3", "-e"];
+    let fault = [&fault[..], &["inject=clone3:error=EAGAIN:when=2"]].concat();
+    let ended = end_of(scratch.through(&fault, &["load", "cmd:sleep 9", "-D", "2"]));
+    ended.with(4).says(&["a thread for stderr: Resource temporarily unavailable"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Any command.
 
 use std::convert::Infallible;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, Command, Stdio};
@@ -95,7 +95,8 @@ fn run_once(
     if let Some(ended) = ended {
         worker.restarted(ended.elapsed());
     }
-    let last_words = shell.stderr.take().map(listen);
+    let last_words = shell.stderr.take().map(listen).transpose();
+    let last_words = last_words.map_err(|error| LoadError::io("a thread for stderr", &error))?;
     let pid = Pid::try_from(shell.id()).unwrap_or(0);
     let started = Instant::now();
     let mut said_ready = false;
@@ -113,13 +114,13 @@ fn run_once(
             // No descendant is left.
             Err(_) => break,
         }
-        meter.read(worker, PERIOD)?;
+        meter.read(worker)?;
         if !said_ready && started.elapsed() >= STARTED {
             worker.ready();
             said_ready = true;
         }
     }
-    meter.read(worker, PERIOD)
+    meter.read(worker)
 }
 
 fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) -> LoadError {
@@ -133,10 +134,10 @@ fn failure(command: &str, exit: Exit, last_words: Option<Arc<Mutex<String>>>) ->
 }
 
 /// Keeps the last line that the command writes to stderr.
-fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
+fn listen(errors: ChildStderr) -> io::Result<Arc<Mutex<String>>> {
     let last = Arc::new(Mutex::new(String::new()));
     let kept = Arc::clone(&last);
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let mut reader = BufReader::new(errors);
         let mut line = Vec::new();
         while let Ok(1..) = reader.read_until(b'\n', &mut line) {
@@ -147,8 +148,8 @@ fn listen(errors: ChildStderr) -> Arc<Mutex<String>> {
             }
             line.clear();
         }
-    });
-    last
+    })?;
+    Ok(last)
 }
 
 /// Counts the CPU time and the I/O of the process tree.
@@ -160,8 +161,9 @@ struct Meter {
 }
 
 impl Meter {
-    fn read(&mut self, worker: &Worker<'_>, period: Duration) -> Result<(), LoadError> {
-        if self.read_at.is_some_and(|at| at.elapsed() < period) {
+    /// Adds what is new, at most once in [`PERIOD`].
+    fn read(&mut self, worker: &Worker<'_>) -> Result<(), LoadError> {
+        if self.read_at.is_some_and(|at| at.elapsed() < PERIOD) {
             return Ok(());
         }
         self.read_at = Some(Instant::now());
