@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use punctual_harness::processes::{command_line, marked};
+use punctual_harness::processes::{described, marked};
 use punctual_harness::{Folder, MARK};
 use serde_json::Value;
 
@@ -102,7 +102,7 @@ fn outlived(folder: &Folder) -> (Duration, Vec<String>) {
         last = begin.elapsed();
         std::thread::sleep(Duration::from_millis(10));
     }
-    (last, living(folder).into_iter().filter_map(command_line).collect())
+    (last, living(folder).into_iter().filter_map(described).collect())
 }
 
 fn kill_all(folder: &Folder) {

@@ -25,27 +25,56 @@ pub fn command_line(pid: u32) -> Option<String> {
     Some(format!("{pid}: {}", String::from_utf8_lossy(&line).replace('\0', " ")))
 }
 
+/// A process that should have gone: its command line, its state, where in the kernel it waits,
+/// and whether a SIGKILL is on its way; none if it has gone.
+pub fn described(pid: u32) -> Option<String> {
+    let line = command_line(pid)?;
+    let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let status = of("status");
+    let field = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name));
+        value.unwrap_or_default().trim().to_owned()
+    };
+    let pending = ["SigPnd:", "ShdPnd:"].map(field);
+    let killed = pending.iter().any(|mask| u64::from_str_radix(mask, 16).is_ok_and(is_killed));
+    let state = field("State:");
+    let wait = of("wchan");
+    let killed = if killed { ", SIGKILL pending" } else { "" };
+    Some(format!("{line}({state}, parent {}, in {wait:?}{killed})", field("PPid:")))
+}
+
+/// Whether SIGKILL is in a mask of signals of proc_pid_status(5).
+fn is_killed(mask: u64) -> bool {
+    mask & 1 << (9 - 1) != 0
+}
+
 /// The processes of loads that the punctual with this number started.
 pub fn load_processes(punctual: u32) -> Vec<u32> {
     let marker = format!("PUNCTUAL_LOAD={punctual}-").into_bytes();
     marked(|pair| pair.starts_with(&marker))
 }
 
-/// The command lines of what is left of the loads of a punctual.
+/// What is left of the loads of a punctual, described.
 pub fn load_commands(punctual: u32) -> Vec<String> {
-    load_processes(punctual).into_iter().filter_map(command_line).collect()
+    load_processes(punctual).into_iter().filter_map(described).collect()
 }
 
 /// Fails if a process of the loads is there after `limit`; returns how long it took.
 #[track_caller]
 pub fn assert_no_load(punctual: u32, limit: Duration, what: &str) -> Duration {
     let start = Instant::now();
-    while !load_processes(punctual).is_empty() {
-        let left = load_commands(punctual);
-        assert!(start.elapsed() < limit, "{what}: after {limit:?} there is {left:?}");
+    loop {
+        // Where the machine is busy a look takes seconds: what it found was there at its
+        // beginning, not at its end.
+        let age = start.elapsed();
+        let left = load_processes(punctual);
+        if left.is_empty() {
+            return age;
+        }
+        let left: Vec<String> = left.into_iter().filter_map(described).collect();
+        assert!(age < limit || left.is_empty(), "{what}: after {age:?} there is {left:?}");
         thread::sleep(Duration::from_millis(10));
     }
-    start.elapsed()
 }
 
 /// Fields of `/proc/PID/stat` after the name, the state first.
@@ -111,5 +140,28 @@ pub fn wait_at_most(child: &mut Child, limit: Duration, what: &str) -> ExitStatu
             panic!("{what}: still there after {limit:?}");
         }
         thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_should_have_gone_is_described() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let start = Instant::now();
+        // Until its exec is over it is a copy of this test.
+        while !command_line(child.id()).is_some_and(|line| line.contains("sleep 60")) {
+            assert!(start.elapsed() < Duration::from_secs(20));
+            thread::sleep(Duration::from_millis(5));
+        }
+        let said = described(child.id()).unwrap();
+        assert!(said.contains(&format!("parent {}", std::process::id())), "{said}");
+        assert!(!said.contains("SIGKILL"), "{said}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(described(child.id()), None);
+        assert!(is_killed(0x100) && is_killed(0x4300) && !is_killed(0xfeff));
     }
 }
