@@ -124,9 +124,9 @@ pub fn cases(scenario: Scenario, most: &BTreeMap<String, u32>) -> Vec<Case> {
 
 /// As many of the cases as asked for, evenly from all of them; always the same ones.
 pub fn sample(all: Vec<Case>, most: usize) -> Vec<Case> {
-    let length = all.len().max(1);
+    let length = all.len();
     let kept = all.into_iter().enumerate();
-    kept.filter(|(at, _)| at * most / length != (at + 1) * most / length || most >= length)
+    kept.filter(|(at, _)| at * most / length != (at + 1) * most / length)
         .map(|(_, case)| case)
         .collect()
 }

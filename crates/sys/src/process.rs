@@ -204,7 +204,7 @@ pub fn kill_rest_of_namespace() -> io::Result<()> {
 /// any state; otherwise those of fork(2), with the name of the step.
 pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
     let parent = std::process::id();
-    fork_alone(|| {
+    fork_watcher(|| {
         if die_with_parent().is_err() {
             return PANICKED;
         }
@@ -221,10 +221,6 @@ pub fn fork_worker(body: impl FnOnce() -> i32) -> io::Result<Pid> {
 /// # Errors
 /// Those of [`fork_worker`].
 pub fn fork_watcher(body: impl FnOnce() -> i32) -> io::Result<Pid> {
-    fork_alone(body)
-}
-
-fn fork_alone(body: impl FnOnce() -> i32) -> io::Result<Pid> {
     refuse_threads()?;
     // SAFETY: the caller is the only thread, so the child's memory and locks are in the state
     // that the caller sees.

@@ -99,7 +99,7 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
         size: ATTR_SIZE,
         policy: policy.number(),
         priority,
-        nice: attributes()?.nice,
+        nice: attributes_of(0)?.nice,
         ..SchedAttr::default()
     };
     // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
@@ -124,13 +124,10 @@ pub fn get_of(thread: i32) -> io::Result<(Policy, u32)> {
     Ok((Policy::from_number(attr.policy), attr.priority))
 }
 
-fn attributes() -> io::Result<SchedAttr> {
-    attributes_of(0)
-}
-
+/// What the kernel says of a thread, 0 for the calling one.
 fn attributes_of(thread: i32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
-    // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; pid 0 is the calling thread.
+    // SAFETY: the kernel writes at most ATTR_SIZE bytes to `attr`; the number is only looked up.
     let done =
         unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attr, ATTR_SIZE, 0) };
     check(done).map(|_| attr)
@@ -175,10 +172,24 @@ mod tests {
         assert_eq!(get().unwrap(), (Policy::Batch, 0));
         set(Policy::Other, 0).unwrap();
         assert_eq!(get().unwrap(), (Policy::Other, 0));
-        let [main, here] = [0, crate::thread::id()].map(get_of);
-        assert_eq!(main.unwrap(), here.unwrap());
         set_timer_slack(1).unwrap();
         assert_eq!(timer_slack(), Some(1));
+    }
+
+    #[test]
+    fn another_thread_is_asked_by_its_number() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            set(Policy::Batch, 0).unwrap();
+            tell.send(crate::thread::id()).unwrap();
+            let _ = ended.recv();
+        });
+        let number = told.recv().unwrap();
+        assert_eq!(get_of(number).unwrap(), (Policy::Batch, 0));
+        assert_eq!(get().unwrap(), (Policy::Other, 0), "this thread has its own");
+        drop(end);
+        other.join().unwrap();
     }
 
     #[test]
@@ -187,7 +198,7 @@ mod tests {
             set_nice(5).unwrap();
             set(Policy::Batch, 0).unwrap();
             set(Policy::Other, 0).unwrap();
-            assert_eq!(attributes().unwrap().nice, 5);
+            assert_eq!(attributes_of(0).unwrap().nice, 5);
         })
         .join()
         .unwrap();

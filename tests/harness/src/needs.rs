@@ -11,15 +11,14 @@ use crate::sources;
 pub fn skipped(reason: &str) {
     let ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
     assert!(!ci, "cannot be tested here: {reason}");
-    let thread = thread::current();
-    // Written past the capture of the test's output: a skip is never silent.
-    let _ = writeln!(io::stderr(), "skipped: {}: {reason}", thread.name().unwrap_or("a test"));
+    refused(reason);
 }
 
 /// Prints why a test is skipped that no preparation could make possible here: the machine
 /// refuses what it needs. No failure under `CI`.
 pub fn refused(reason: &str) {
     let thread = thread::current();
+    // Written past the capture of the test's output: a skip is never silent.
     let _ = writeln!(io::stderr(), "skipped: {}: {reason}", thread.name().unwrap_or("a test"));
 }
 
