@@ -9,7 +9,7 @@ use punctual_harness::processes::{
     age_of_probe, assert_no_load, load_processes, parent_of, signal, wait_at_most, wait_for_probe,
 };
 use punctual_harness::{
-    Folder, Place, Tally, count, keep, need, refused, registry, release, root, text,
+    Folder, Place, Tally, count, keep, need, refused, registry, release, root, text, until,
 };
 use serde_json::Value;
 
@@ -185,6 +185,8 @@ impl<'f> Victim<'f> {
     fn assert_restored(&self, what: &str) -> bool {
         let left = self.scratch() > 0 || !self.journals().is_empty();
         self.folder.run(&self.binary, &["restore"]);
+        // Another test's `restore` may be at work on it.
+        until(SURVIVAL, || self.journals().is_empty() && self.scratch() == 0);
         assert_eq!(self.journals(), Vec::<PathBuf>::new(), "{what}");
         assert_eq!(self.scratch(), 0, "{what}");
         left

@@ -101,9 +101,11 @@ impl Folder {
     /// # Errors
     /// Those of [`Folder::make_folder`]; `EEXIST` too if another was put in its place meanwhile.
     pub fn make_private_folder(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
-        let folder = self.make(name.as_ref(), PRIVATE_MODE)?;
-        let own = folder.metadata()?.uid() == crate::process::effective_uid();
-        if !own || !folder.names()?.is_empty() {
+        let name = name.as_ref();
+        let folder = self.make(name, PRIVATE_MODE)?;
+        let seen = folder.metadata().and_then(|found| Ok((found.uid(), folder.names()?)));
+        let (owner, names) = seen.inspect_err(|_| self.unmake(name))?;
+        if owner != crate::process::effective_uid() || !names.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::EEXIST));
         }
         Ok(folder)
@@ -113,7 +115,12 @@ impl Folder {
         let text = name_of(name)?;
         // SAFETY: a NUL-terminated name.
         check(unsafe { libc::mkdirat(self.0.as_raw_fd(), text.as_ptr(), mode) })?;
-        self.folder(name)
+        self.folder(name).inspect_err(|_| self.unmake(name))
+    }
+
+    /// Removes what was made and cannot be used: nobody would know of it.
+    fn unmake(&self, name: &OsStr) {
+        let _ = self.remove_folder(name);
     }
 
     /// What the file system says of the folder itself.
