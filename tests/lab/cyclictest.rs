@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use punctual_lab::arch::Arch;
 use punctual_lab::board::BoardSpec;
-use punctual_lab::emulator::emulator;
+use punctual_lab::emulator::Emulator;
 use punctual_lab::initramfs::Initramfs;
 use punctual_lab::kernel::Kernels;
 
@@ -87,9 +87,11 @@ fn console(place: &Place, initramfs: &[u8]) -> String {
     fs::write(place.path.join("initramfs"), initramfs).unwrap();
     let board = BoardSpec::default();
     let kernels = Kernels::of_user().unwrap();
-    let kernel = kernels.resolve("debian:rt", Arch::X86_64, None, false, &mut |_| ()).unwrap();
-    let mut qemu = Command::new(emulator(Arch::X86_64).0)
-        .args(board.options(1))
+    let kernel = kernels.resolve(&["debian:rt"], Arch::X86_64, None, false, &mut |_| ());
+    let kernel = kernel.unwrap().remove(0);
+    let emulator = Emulator::find(Arch::X86_64, None).unwrap();
+    let mut qemu = Command::new(&emulator.program)
+        .args(board.options(&emulator.cpu, 1))
         .args(["-chardev", "null,id=channel", "-serial", "file:console", "-initrd", "initramfs"])
         .arg("-kernel")
         .arg(&kernel.image)

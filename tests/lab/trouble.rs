@@ -67,7 +67,8 @@ fn a_guest_that_hangs_is_ended() {
 /// Debian's real-time kernel with another name for the program that it starts.
 fn kernel_without_init(place: &Place) {
     let kernels = Kernels::of_user().unwrap();
-    let kernel = kernels.resolve("debian:rt", Arch::X86_64, None, false, &mut |_| ()).unwrap();
+    let kernel = kernels.resolve(&["debian:rt"], Arch::X86_64, None, false, &mut |_| ());
+    let kernel = kernel.unwrap().remove(0);
     let mut image = fs::read(&kernel.image).unwrap();
     let (name, other) = (b"/init\0", b"/tini\0");
     let starts: Vec<usize> =

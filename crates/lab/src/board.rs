@@ -106,15 +106,16 @@ impl BoardSpec {
         self.devices.iter().chain(&self.measured).copied()
     }
 
-    /// QEMU's options except those that name files. All of them are recorded.
+    /// QEMU's options except those that name files, for its CPU `cpu`. All of them are recorded.
     #[must_use]
-    pub fn options(&self, seed: u64) -> Vec<String> {
+    pub fn options(&self, cpu: &str, seed: u64) -> Vec<String> {
         let mut options: Vec<String> = Vec::new();
         let mut add = |texts: &[&str]| options.extend(texts.iter().map(|text| (*text).to_owned()));
         match self.arch {
-            Arch::X86_64 => add(&["-machine", "pc", "-cpu", "max"]),
-            Arch::Aarch64 => add(&["-machine", "virt,gic-version=3", "-cpu", "cortex-a53"]),
+            Arch::X86_64 => add(&["-machine", "pc"]),
+            Arch::Aarch64 => add(&["-machine", "virt,gic-version=3"]),
         }
+        add(&["-cpu", cpu]);
         // One host thread for all CPUs: QEMU has no other mode with counted time.
         add(&["-accel", "tcg,thread=single", "-nodefaults", "-display", "none", "-no-reboot"]);
         add(&["-rtc", &format!("base={DATE},clock=vm")]);
@@ -237,13 +238,13 @@ mod tests {
 
     #[test]
     fn the_seed_and_the_rate_are_options() {
-        let text = board().options(7).join(" ");
+        let text = board().options("max", 7).join(" ");
         assert!(
             text.contains("-icount shift=2,sleep=off,rr=record,rrfile=/dev/null -seed 7"),
             "{text}"
         );
         let free = BoardSpec { mips: None, ..board() };
-        assert!(!free.options(7).join(" ").contains("icount"));
+        assert!(!free.options("max", 7).join(" ").contains("icount"));
         assert_eq!(free.not_exact(), ["time is not counted"]);
     }
 
@@ -252,7 +253,7 @@ mod tests {
         for device in DEVICES {
             let with = BoardSpec { devices: vec![device], ..board() };
             assert_eq!(with.not_exact().is_empty(), device.not_exact.is_none());
-            let recorded = with.options(1).join(" ").contains("rr=record");
+            let recorded = with.options("max", 1).join(" ").contains("rr=record");
             assert_eq!(recorded, device.not_exact.is_none());
             // Requests of a virtual disk are served by the host.
             assert_eq!(

@@ -31,7 +31,7 @@ pub(crate) const LOG: u64 = 64 << 20;
 /// Time of the board for the boot, and for init to say that the plan took too long, ns.
 const SPARE_NS: u64 = 240_000_000_000;
 
-/// How many times slower than the board's time a host may be.
+/// CPU time that QEMU may take for the board's time.
 const SLOWEST: u32 = 10;
 
 const SECOND_NS: u64 = punctual_core::units::SECOND_NS;
@@ -45,8 +45,8 @@ pub struct Bounds {
     pub bytes: u64,
     /// Latest time of the board, ns after its boot.
     pub board_ns: u64,
-    /// Longest time of the host.
-    pub wall: Duration,
+    /// Longest time of QEMU on the host's CPUs.
+    pub cpu_time: Duration,
 }
 
 impl Bounds {
@@ -69,7 +69,9 @@ impl Bounds {
                 .saturating_add(records_of_run(order))
                 .saturating_add(BYTES),
             board_ns,
-            wall: Duration::from_nanos(board_ns).saturating_mul(SLOWEST).saturating_add(patience),
+            cpu_time: Duration::from_nanos(board_ns)
+                .saturating_mul(SLOWEST)
+                .saturating_add(patience),
         }
     }
 }
@@ -134,9 +136,9 @@ mod tests {
         assert_eq!(bounds.files.len(), 2);
         assert_eq!(bounds.bytes, ((256 + 11) << 20) + 2 * (RUN + CELL / 4) + CELL + THREAD);
         assert_eq!(bounds.board_ns, 393 * SECOND_NS);
-        assert_eq!(bounds.wall, Duration::from_secs(3_935));
+        assert_eq!(bounds.cpu_time, Duration::from_secs(3_935));
         let patient = Bounds::of(&order, Duration::MAX);
-        assert_eq!(patient.wall, Duration::MAX);
+        assert_eq!(patient.cpu_time, Duration::MAX);
     }
 
     /// Whatever is sent again for each cell grows with the square of their number.

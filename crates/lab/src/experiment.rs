@@ -25,7 +25,7 @@ pub use place::Place;
 
 use crate::board::BoardSpec;
 use crate::bounds::Bounds;
-use crate::emulator::emulator_version;
+use crate::emulator::Emulator;
 use crate::files;
 use crate::kernel::Kernel;
 use crate::qemu::{Boot, End, Guest};
@@ -39,6 +39,8 @@ pub const EXPERIMENT: &str = "experiment.json";
 /// first boot.
 #[derive(Debug, Clone)]
 pub struct Experiment {
+    /// The QEMU that boots them.
+    pub emulator: Emulator,
     /// The board.
     pub board: BoardSpec,
     /// What each guest measures.
@@ -96,8 +98,6 @@ pub trait Follow {
 
 /// What all guests of an experiment have in common: all that takes time or can be missing.
 pub struct Ready {
-    /// Version of QEMU.
-    qemu: String,
     program_sha256: String,
     /// CPUs of this host.
     cpus: Vec<u32>,
@@ -109,11 +109,10 @@ impl Experiment {
     /// Reads what the guests are given. Writes nothing, and does not look at signals.
     ///
     /// # Errors
-    /// Nothing can be booted: QEMU is missing, or a kernel lacks a module.
+    /// Nothing can be booted: a kernel lacks a module.
     pub fn prepare(&self) -> Result<Ready> {
         let of = |kernel| Provisions::of(&self.board, kernel, &self.modules);
         Ok(Ready {
-            qemu: emulator_version(self.board.arch)?,
             program_sha256: sha256(&self.program),
             cpus: affinity::get().context("the CPUs of this host")?.iter().collect(),
             provisions: self.kernels.iter().map(of).collect::<Result<_>>()?,
@@ -225,7 +224,7 @@ impl Experiment {
         let parameters: Vec<String> =
             kernel.parameters.iter().chain(&self.parameters).cloned().collect();
         let boot = Boot {
-            arch: self.board.arch,
+            program: &self.emulator.program,
             options: &options,
             kernel: &kernel.image,
             parameters: &self.board.parameters(&parameters),
@@ -245,8 +244,8 @@ impl Experiment {
         Lab {
             counted: board.mips.is_some(),
             not_exact: board.not_exact(),
-            qemu: host.qemu.clone(),
-            options: board.options(place.seed()),
+            qemu: self.emulator.version.clone(),
+            options: board.options(&self.emulator.cpu, place.seed()),
             arch: board.arch.name().to_owned(),
             cpus: board.cpus,
             memory_mib: board.memory_mib,
@@ -298,7 +297,10 @@ mod tests {
 
     /// The initramfs and the record of the last kernel's second boot.
     fn last(kernels: &[&str], group: &str, qemu: &str) -> (Vec<u8>, Lab) {
+        let cpu = "max".to_owned();
+        let emulator = Emulator { program: "qemu".into(), version: qemu.to_owned(), cpu };
         let experiment = Experiment {
+            emulator,
             board: BoardSpec::default(),
             plan: Plan::new("x"),
             kernels: kernels.iter().map(|name| kernel(name)).collect(),
@@ -313,7 +315,6 @@ mod tests {
         };
         let place = experiment.places().pop().unwrap();
         let host = Ready {
-            qemu: qemu.to_owned(),
             program_sha256: sha256(b"punctual"),
             cpus: vec![0],
             provisions: kernels.iter().map(|_| Provisions::default()).collect(),

@@ -10,13 +10,13 @@ use anyhow::{Context, Result};
 use punctual_core::channel::Event;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::file;
+use punctual_sys::limits::cpu_time_of;
 use punctual_sys::process::bind_to_this;
 use punctual_sys::storage::room;
 
-use crate::arch::Arch;
 use crate::bounds::{Bounds, LOG};
 use crate::console::{CONSOLE, Console};
-use crate::emulator::emulator;
+use crate::patience::{Passed, Patience};
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
 
@@ -39,8 +39,8 @@ const FULL: u64 = 256 << 10;
 /// What to boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
-    /// Architecture, which selects the QEMU program.
-    pub arch: Arch,
+    /// The QEMU program.
+    pub program: &'a Path,
     /// QEMU's options except those that name files.
     pub options: &'a [String],
     /// The file that QEMU boots.
@@ -53,7 +53,8 @@ pub struct Boot<'a> {
     pub dir: &'a Path,
     /// The host CPU to stay on; `None`: any.
     pub cpu: Option<u32>,
-    /// Longest time without a sign of life, in the host's time.
+    /// Longest time without a sign of life: CPU time of QEMU, or the host's time while QEMU
+    /// uses none.
     pub patience: Duration,
     /// What the guest may do.
     pub bounds: &'a Bounds,
@@ -67,11 +68,9 @@ pub struct Guest {
     receiver: Receiver,
     console: Console,
     started: Instant,
-    /// Time of the last sign of life.
-    alive: Instant,
-    patience: Duration,
-    /// Longest time in all, in the host's time.
-    wall: Duration,
+    patience: Patience,
+    /// Longest time in all, as CPU time of QEMU.
+    cpu_time: Duration,
 }
 
 /// How a guest ended.
@@ -104,8 +103,7 @@ impl Guest {
         write(CHANNEL, &[])?;
         write(CONSOLE, &[])?;
         let console = Console::of(dir);
-        let (program, _) = emulator(boot.arch);
-        let mut command = Command::new(program);
+        let mut command = Command::new(boot.program);
         command
             .args(boot.options)
             .args(["-serial", &file_option("file:", console.path())])
@@ -121,19 +119,17 @@ impl Guest {
             .stderr(run_dir.folder().make_file(COMPLAINTS).context("the log of QEMU")?);
         bind_to_this(&mut command);
         let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
-        let child =
-            spawn(&mut command, boot.cpu).with_context(|| format!("cannot start {program}"))?;
-        let now = Instant::now();
+        let child = spawn(&mut command, boot.cpu)
+            .with_context(|| format!("cannot start {}", boot.program.display()))?;
         Ok(Self {
             child,
             cpu: boot.cpu,
             dir: dir.to_owned(),
             receiver,
             console,
-            started: now,
-            alive: now,
-            patience: boot.patience,
-            wall: boot.bounds.wall,
+            started: Instant::now(),
+            patience: Patience::of(boot.patience),
+            cpu_time: boot.bounds.cpu_time,
         })
     }
 
@@ -160,7 +156,7 @@ impl Guest {
             Err(error) => return Some(self.kill(format!("{error:#}"))),
         };
         if received.any {
-            self.alive = Instant::now();
+            self.patience.sign_of_life(self.passed());
             // Init is running, so the guest has unpacked its initramfs.
             let _ = fs::remove_file(self.dir.join(INITRAMFS));
         }
@@ -173,12 +169,7 @@ impl Guest {
                 let why = self.why(status);
                 Some(self.end(why))
             }
-            Ok(None) if self.is_stuck() => Some(self.kill(format!(
-                "no sign of life for {} s of the host's time: the guest hangs, or this host is \
-                 too busy (--patience)",
-                self.patience.as_secs()
-            ))),
-            Ok(None) => None,
+            Ok(None) => self.stuck().map(|why| self.kill(why)),
             Err(error) => Some(self.kill(format!("cannot wait for QEMU: {error}"))),
         }
     }
@@ -190,11 +181,10 @@ impl Guest {
 
     /// What the guest has had too much of.
     fn excess(&self) -> Option<String> {
-        if self.wall() > self.wall {
+        if self.passed().cpu > self.cpu_time {
             return Some(format!(
-                "it runs for more than {} s of the host's time: the guest does not end, or this \
-                 host is too busy",
-                self.wall.as_secs()
+                "QEMU used more than {} s of CPU time: the guest does not end",
+                self.cpu_time.as_secs()
             ));
         }
         let complaints = fs::metadata(self.dir.join(COMPLAINTS)).map_or(0, |file| file.len());
@@ -205,11 +195,17 @@ impl Guest {
 
     /// Once init runs, only messages count as signs of life: a kernel that prints complaints
     /// for ever, for example about a stuck CPU, is not alive.
-    fn is_stuck(&mut self) -> bool {
+    fn stuck(&mut self) -> Option<String> {
+        let now = self.passed();
         if self.console.has_grown() && !self.receiver.heard {
-            self.alive = Instant::now();
+            self.patience.sign_of_life(now);
         }
-        self.alive.elapsed() > self.patience
+        self.patience.ended(now)
+    }
+
+    /// What has passed since the start; CPU time of 0 once QEMU has been waited for.
+    fn passed(&self) -> Passed {
+        Passed { wall: self.wall(), cpu: cpu_time_of(self.child.id()).unwrap_or_default() }
     }
 
     /// Ends the guest immediately, for this reason.

@@ -50,6 +50,27 @@ fn cpu_time(of: libc::c_int) -> io::Result<Duration> {
     Ok(time(usage.ru_utime) + time(usage.ru_stime))
 }
 
+/// CPU time of all threads of another process, which must not have been waited for.
+///
+/// # Errors
+/// Those of clock_getcpuclockid(3) and clock_gettime(2): no such process.
+pub fn cpu_time_of(pid: u32) -> io::Result<Duration> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::NotFound))?;
+    let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: both are valid places that the calls fill.
+    unsafe {
+        let error = libc::clock_getcpuclockid(pid, &raw mut clock);
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        check(libc::clock_gettime(clock, &raw mut time))?;
+    }
+    Ok(Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    ))
+}
+
 /// Clock ticks per second in `/proc/PID/stat`.
 #[must_use]
 pub fn clock_ticks_per_second() -> u64 {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::available::{Available, State};
 use super::cache::Cache;
@@ -11,6 +11,9 @@ use super::parts::Parts;
 use super::spec::{Debian, of_package, package_name, version_key};
 use super::tools::Tools;
 use crate::arch::Arch;
+
+/// What to do if apt's lists are too old.
+const UPDATE: &str = "`sudo apt-get update` refreshes its lists";
 
 /// A package that apt can download.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,52 +103,51 @@ impl Packages<'_> {
         Ok(offers)
     }
 
-    /// The package that matches the request, as apt offers it.
-    pub(super) fn offer(&self, asked: &Debian) -> Result<Offer> {
+    /// The package of this release and flavour, as apt offers it.
+    pub(super) fn offer(&self, exact: &Debian) -> Result<Offer> {
         self.check_architecture()?;
-        let name = match &asked.abi {
-            Some(abi) => Some(package_name(abi, asked.is_rt(), self.arch)),
-            None => self.newest_by_meta_package(asked.is_rt())?,
-        };
-        if let Some(name) = &name
-            && let Some(offer) = self.show(&[name])?.pop()
-        {
+        let abi = exact.abi.as_deref().unwrap_or_default();
+        let name = package_name(abi, exact.is_rt(), self.arch);
+        if let Some(offer) = self.show(&[&name])?.pop() {
             return Ok(offer);
         }
         let mut offers = self.offers()?;
         offers.retain(|offer| {
-            of_package(&offer.name, self.arch).is_some_and(|(_, rt)| rt == asked.is_rt())
+            of_package(&offer.name, self.arch).is_some_and(|(_, rt)| rt == exact.is_rt())
         });
-        if asked.abi.is_none()
-            && let Some(newest) = offers.pop()
-        {
-            return Ok(newest);
+        if offers.is_empty() {
+            let kind = if exact.is_rt() { "linux-image-*-rt" } else { "linux-image" };
+            bail!("{}", self.no_package(kind));
         }
-        let update = "`sudo apt-get update` refreshes its lists";
-        let Some(name) = name.filter(|_| !offers.is_empty()) else {
-            bail!(
-                "apt lists no {} package for {asked} ({}); {update}, and its sources must include \
-                 Debian's",
-                if asked.is_rt() { "linux-image-*-rt" } else { "linux-image" },
-                self.arch
-            );
-        };
         let at = offers.partition_point(|offer| version_key(&offer.name) < version_key(&name));
         let near = &offers[at.saturating_sub(2)..(at + 2).min(offers.len())];
         let near: Vec<_> = near.iter().map(|offer| spec_of(&offer.name, self.arch)).collect();
-        bail!("apt lists no package {name}; the nearest are {} ({update})", near.join(", "))
+        bail!("apt lists no package {name}; the nearest are {} ({UPDATE})", near.join(", "))
     }
 
-    /// `linux-image-rt-amd64` depends on the newest of its kind.
-    fn newest_by_meta_package(&self, rt: bool) -> Result<Option<String>> {
-        let meta = format!("linux-image-{}{}", if rt { "rt-" } else { "" }, self.arch.debian());
+    /// The release of the distribution's own kernel: what `linux-image-ARCH` depends on, or the
+    /// newest that apt lists.
+    pub(super) fn newest(&self) -> Result<String> {
+        self.check_architecture()?;
+        let meta = format!("linux-image-{}", self.arch.debian());
         let text = self.tools.text("apt-cache", &["depends", &self.qualified(&meta)])?;
-        let name = text.lines().find_map(|line| {
+        let named = text.lines().find_map(|line| {
             let name = line.trim().trim_start_matches('|').strip_prefix("Depends: ")?;
-            let name = name.split(':').next()?;
-            of_package(name, self.arch).map(|_| name.to_owned())
+            Some(of_package(name.split(':').next()?, self.arch)?.0.to_owned())
         });
-        Ok(name)
+        if let Some(abi) = named {
+            return Ok(abi);
+        }
+        let newest = self.offers()?.pop();
+        let abi = newest.and_then(|offer| Some(of_package(&offer.name, self.arch)?.0.to_owned()));
+        abi.with_context(|| self.no_package("linux-image"))
+    }
+
+    fn no_package(&self, kind: &str) -> String {
+        format!(
+            "apt lists no {kind} package for {}; {UPDATE}, and its sources must include Debian's",
+            self.arch
+        )
     }
 
     /// What apt knows about packages; unknown ones are left out.

@@ -26,7 +26,7 @@ use crate::arch::Arch;
 use bootable::Bootable;
 use cache::Cache;
 use config::Config;
-use debian::{Local, Offer, Packages, fetch_command};
+use debian::{Local, Packages, fetch_command};
 use parts::Parts;
 use spec::{Debian, Spec};
 use tools::Tools;
@@ -117,7 +117,7 @@ impl Kernels {
     }
 
     /// Downloads a Debian kernel unless it is here. Names without a version, such as
-    /// `debian:rt`, mean the newest that apt knows.
+    /// `debian:rt`, mean the release of the distribution's package `linux-image-ARCH`.
     ///
     /// # Errors
     /// The name is wrong or is a path; apt or dpkg is missing or does not know the package or
@@ -133,44 +133,107 @@ impl Kernels {
             bail!("{spec} is a path; only Debian's kernels can be downloaded");
         };
         let packages = self.packages(arch);
-        let local = packages.newest_local(&asked)?;
-        if asked.abi.is_some()
-            && let Some(local) = local
-        {
-            return Ok(local.available(arch));
-        }
-        let offer = packages.offer(&asked)?;
-        match local {
-            Some(local) if !is_newer(&offer, &local) => Ok(local.available(arch)),
-            _ => Ok(packages.fetch(&offer, progress)?.available(arch)),
-        }
+        let abi = match &asked.abi {
+            Some(abi) => abi.clone(),
+            None => packages.newest()?,
+        };
+        let exact = Debian { abi: Some(abi), model: asked.model };
+        let local = match packages.newest_local(&exact)? {
+            Some(local) => local,
+            None => packages.fetch(&packages.offer(&exact)?, progress)?,
+        };
+        Ok(local.available(arch))
     }
 
-    /// The kernel of this name or path. `modules` is the folder of modules for an image file,
-    /// or replaces a kernel's own. With `fetch_if_missing` the newest Debian kernel is
-    /// downloaded if apt knows a newer one than is here; if that fails, the one that is here
-    /// is used. `say` is told what takes time and what is unexpected.
+    /// The kernels of these names and paths. Names without a version mean the same release for
+    /// all models: that of the distribution's package `linux-image-ARCH`, whatever newer ones
+    /// were fetched by their version. `modules` is the folder of modules for an image file, or
+    /// replaces a kernel's own. With `fetch_if_missing` what is not here is downloaded; if that
+    /// fails for names without a version, they mean the newest release that is here with all
+    /// models. `say` is told that, and what takes time.
     ///
     /// # Errors
-    /// Those of [`Kernels::fetch`]; or the kernel does not boot on `arch`, cannot have the
+    /// Those of [`Kernels::fetch`]; or a kernel does not boot on `arch`, cannot have the
     /// preemption model, or is not here. The text says what to do.
     pub fn resolve(
         &self,
-        spec: &str,
+        specs: &[&str],
         arch: Arch,
         modules: Option<&Path>,
         fetch_if_missing: bool,
         say: &mut dyn FnMut(&str),
-    ) -> Result<Kernel> {
-        let mut kernel = match Spec::parse(spec)? {
-            Spec::Debian(asked) => self.debian(&asked, arch, fetch_if_missing, say)?,
-            Spec::Path(path) => self.path(&path, arch, say)?,
+    ) -> Result<Vec<Kernel>> {
+        let specs: Vec<Spec> = specs.iter().map(|spec| Spec::parse(spec)).collect::<Result<_>>()?;
+        let bare = specs.iter().filter_map(|spec| match spec {
+            Spec::Debian(asked) if asked.abi.is_none() => Some(asked.clone()),
+            _ => None,
+        });
+        let bare: Vec<Debian> = bare.collect();
+        let release = match bare.first() {
+            Some(_) => Some(self.release_of(&bare, arch, fetch_if_missing, say)?),
+            None => None,
         };
-        if let Some(modules) = modules {
-            ensure!(modules.is_dir(), "--modules {}: not a folder", modules.display());
-            kernel.modules = Some(modules.to_owned());
+        let mut kernels = Vec::new();
+        for spec in specs {
+            let mut kernel = match spec {
+                Spec::Debian(asked) => {
+                    let abi = asked.abi.clone().or_else(|| release.clone());
+                    let exact = Debian { abi, model: asked.model };
+                    let name = asked.to_string();
+                    Kernel { name, ..self.debian(&exact, arch, fetch_if_missing, say)? }
+                }
+                Spec::Path(path) => self.path(&path, arch, say)?,
+            };
+            if let Some(modules) = modules {
+                ensure!(modules.is_dir(), "--modules {}: not a folder", modules.display());
+                kernel.modules = Some(modules.to_owned());
+            }
+            kernels.push(kernel);
         }
-        Ok(kernel)
+        Ok(kernels)
+    }
+
+    /// The release that these names without a version mean.
+    fn release_of(
+        &self,
+        bare: &[Debian],
+        arch: Arch,
+        fetch_if_missing: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<String> {
+        let packages = self.packages(arch);
+        let exact =
+            |asked: &Debian, abi: &str| Debian { abi: Some(abi.to_owned()), model: asked.model };
+        let newest = packages.newest().and_then(|abi| {
+            for asked in bare {
+                let exact = exact(asked, &abi);
+                if packages.newest_local(&exact)?.is_some() {
+                    continue;
+                }
+                ensure!(
+                    fetch_if_missing,
+                    "{asked} for {arch} ({exact}) is not on this machine; download it with `{}`",
+                    fetch_command(&asked.to_string(), arch)
+                );
+                self.download(&exact, arch, say)?;
+            }
+            Ok(abi)
+        });
+        let error = match newest {
+            Ok(abi) => return Ok(abi),
+            Err(error) => error,
+        };
+        for local in packages.local()?.into_iter().rev() {
+            let Some((abi, _)) = spec::of_package(&local.name, arch) else { continue };
+            let here = |asked: &Debian| {
+                packages.newest_local(&exact(asked, abi)).is_ok_and(|local| local.is_some())
+            };
+            if bare.iter().all(here) {
+                say(&format!("{error:#}; using debian:{abi} instead"));
+                return Ok(abi.to_owned());
+            }
+        }
+        Err(error)
     }
 
     fn packages(&self, arch: Arch) -> Packages<'_> {
@@ -184,21 +247,14 @@ impl Kernels {
         fetch_if_missing: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Kernel> {
-        let mut local = self.packages(arch).newest_local(asked)?;
-        if fetch_if_missing && (local.is_none() || asked.abi.is_none()) {
-            match (self.fetch_newer(asked, arch, local.as_ref(), say), &local) {
-                (Ok(Some(fetched)), _) => local = Some(fetched),
-                (Ok(None), _) => {}
-                (Err(error), Some(here)) => {
-                    say(&format!("{error:#}; using {} {} instead", here.name, here.version));
-                }
-                (Err(error), None) => return Err(error),
-            }
-        }
-        let local = local.with_context(|| {
-            let fetch = fetch_command(&asked.to_string(), arch);
-            format!("{asked} for {arch} is not on this machine; download it with `{fetch}`")
-        })?;
+        let local = match self.packages(arch).newest_local(asked)? {
+            Some(local) => local,
+            None if fetch_if_missing => self.download(asked, arch, say)?,
+            None => bail!(
+                "{asked} for {arch} is not on this machine; download it with `{}`",
+                fetch_command(&asked.to_string(), arch)
+            ),
+        };
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is incomplete: remove it and download it again", local.root.display())
         })?;
@@ -221,25 +277,14 @@ impl Kernels {
         })
     }
 
-    /// Downloads the requested kernel if it is newer than the one here.
-    fn fetch_newer(
-        &self,
-        asked: &Debian,
-        arch: Arch,
-        here: Option<&Local>,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<Option<Local>> {
+    fn download(&self, exact: &Debian, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Local> {
         let packages = self.packages(arch);
-        let offer = packages.offer(asked)?;
-        if here.is_some_and(|here| !is_newer(&offer, here)) {
-            return Ok(None);
-        }
         let mut progress = |progress: FetchProgress<'_>| {
             if let FetchProgress::Step(text) = progress {
                 say(text);
             }
         };
-        packages.fetch(&offer, &mut progress).map(Some)
+        packages.fetch(&packages.offer(exact)?, &mut progress)
     }
 
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
@@ -273,10 +318,4 @@ impl Kernels {
             package: None,
         })
     }
-}
-
-/// Whether an offer is a newer kernel than the one here. A new revision of the same ABI does
-/// not count, which keeps measurements comparable.
-fn is_newer(offer: &Offer, here: &Local) -> bool {
-    spec::version_key(&offer.name) > spec::version_key(&here.name)
 }

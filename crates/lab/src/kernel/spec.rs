@@ -10,7 +10,7 @@ use crate::arch::Arch;
 
 /// The ways to name a kernel.
 pub const FORMS: &str = "  \
-  debian:MODEL                                 Debian's newest kernel, with this preemption model:
+  debian:MODEL                                 the distribution's kernel, with this preemption model:
                                                none, voluntary, full, lazy or rt
   debian:6.1.0-56[-MODEL]                      this kernel of Debian's
   PATH                                         a vmlinuz, bzImage, Image or vmlinux file, or the

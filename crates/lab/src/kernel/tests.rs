@@ -74,8 +74,8 @@ impl Machine {
     fn resolve(&self, spec: &str, fetch: bool) -> Result<(Kernel, Vec<String>)> {
         let mut said = Vec::new();
         let mut say = |text: &str| said.push(text.to_owned());
-        let kernel = self.kernels.resolve(spec, Arch::X86_64, None, fetch, &mut say)?;
-        Ok((kernel, said))
+        let mut kernels = self.kernels.resolve(&[spec], Arch::X86_64, None, fetch, &mut say)?;
+        Ok((kernels.remove(0), said))
     }
 
     fn error(&self, spec: &str, fetch: bool) -> String {
@@ -92,9 +92,10 @@ fn a_missing_kernel_is_fetched_once() {
     let machine = Machine::new();
     let missing = machine.error("debian:full", false);
     assert!(missing.contains("punctual lab fetch debian:full"), "{missing}");
-    let resolved = machine.kernels.resolve("debian:rt", Arch::Aarch64, None, false, &mut |_| ());
+    let exact = ["debian:6.1.0-56-rt"];
+    let resolved = machine.kernels.resolve(&exact, Arch::Aarch64, None, false, &mut |_| ());
     let other = resolved.unwrap_err().to_string();
-    assert!(other.contains("punctual lab fetch --board aarch64 debian:rt"), "{other}");
+    assert!(other.contains("punctual lab fetch --board aarch64 debian:6.1.0-56-rt"), "{other}");
     assert_eq!(machine.downloads(), 0);
 
     let (kernel, said) = machine.resolve("debian:full", true).unwrap();
@@ -150,10 +151,39 @@ fn what_is_here_is_used_where_a_newer_one_cannot_be_fetched() {
     assert_eq!(kernel.release, "6.1.0-9-rt-amd64");
     let last = said.last().unwrap();
     assert!(last.contains("apt-get: Failed to fetch http://deb  Temporary failure"), "{last}");
-    assert!(last.ends_with("linux-image-6.1.0-9-rt-amd64 6.1.192-2 instead"), "{last}");
+    assert!(last.ends_with("using debian:6.1.0-9 instead"), "{last}");
     let error = machine.error("debian:none", true);
     assert!(error.contains("`punctual lab fetch debian:6.1.0-56`; or give the path"), "{error}");
     assert_eq!(machine.resolve("debian:rt", false).unwrap().0.release, "6.1.0-9-rt-amd64");
+}
+
+#[test]
+fn names_without_a_version_mean_one_release_whatever_was_fetched_by_its_version() {
+    let machine = Machine::new();
+    let newer = APT_CACHE.replace("linux-image-6.1.0-9-*", "linux-image-7.3.4+deb13-*");
+    machine.tool("apt-cache", &newer);
+    let fetch = |spec| machine.kernels.fetch(spec, Arch::X86_64, &mut |_| ()).unwrap().name;
+    assert_eq!(fetch("debian:7.3.4+deb13"), "debian:7.3.4+deb13");
+    assert_eq!(fetch("debian:none"), "debian:6.1.0-56", "not the newer one that is here");
+
+    let both = |machine: &Machine| {
+        let mut said = Vec::new();
+        let mut say = |text: &str| said.push(text.to_owned());
+        let specs = ["debian:none", "debian:rt"];
+        let kernels = machine.kernels.resolve(&specs, Arch::X86_64, None, false, &mut say);
+        kernels.map(|kernels| (kernels.into_iter().map(|k| k.release).collect::<Vec<_>>(), said))
+    };
+    let error = both(&machine).unwrap_err().to_string();
+    assert!(error.contains("debian:rt for x86_64 (debian:6.1.0-56-rt) is not"), "{error}");
+    assert_eq!(fetch("debian:rt"), "debian:6.1.0-56-rt");
+    let expected = ["6.1.0-56-amd64", "6.1.0-56-rt-amd64"];
+    assert_eq!(both(&machine).unwrap().0, expected);
+
+    // The distribution has a newer kernel, which is not here: the newest with both models is.
+    machine.tool("apt-cache", &newer.replace("6.1.0-56", "6.1.0-57"));
+    let (releases, said) = both(&machine).unwrap();
+    assert_eq!(releases, expected);
+    assert!(said[0].ends_with("using debian:6.1.0-56 instead"), "{said:?}");
 }
 
 #[test]
@@ -161,17 +191,17 @@ fn an_installed_kernel_is_used_as_it_is() {
     let machine = Machine::new();
     machine.tool(
         "dpkg-query",
-        "echo 'ii  linux-image-6.1.0-57-amd64 amd64 6.1.200-1'; \
+        "echo 'ii  linux-image-6.1.0-56-amd64 amd64 6.1.200-1'; \
          echo 'rc  linux-image-6.1.0-58-amd64 amd64 6.1.201-1'; \
          echo 'ii  linux-image-6.1.0-59-amd64 amd64 6.1.202-1'",
     );
     let folder = &machine.folder;
-    folder.write("root/boot/vmlinuz-6.1.0-57-amd64", &bz_image(b"BZh9"));
-    folder.write("root/boot/config-6.1.0-57-amd64", STOCK);
-    folder.write("root/lib/modules/6.1.0-57-amd64/kernel/a.ko", b"");
+    folder.write("root/boot/vmlinuz-6.1.0-56-amd64", &bz_image(b"BZh9"));
+    folder.write("root/boot/config-6.1.0-56-amd64", STOCK);
+    folder.write("root/lib/modules/6.1.0-56-amd64/kernel/a.ko", b"");
     let (kernel, said) = machine.resolve("debian:none", true).unwrap();
-    assert_eq!(kernel.package.unwrap(), "linux-image-6.1.0-57-amd64 6.1.200-1");
-    assert_eq!(kernel.image, folder.0.join("root/boot/vmlinuz-6.1.0-57-amd64"));
+    assert_eq!(kernel.package.unwrap(), "linux-image-6.1.0-56-amd64 6.1.200-1");
+    assert_eq!(kernel.image, folder.0.join("root/boot/vmlinuz-6.1.0-56-amd64"));
     assert!(said[0].contains("compressed with bzip2"), "{said:?}");
     assert_eq!(machine.downloads(), 0);
 
@@ -186,8 +216,8 @@ fn an_installed_kernel_is_used_as_it_is() {
             offered("debian:6.1.0-9"),
             offered("debian:6.1.0-9-rt"),
             offered("debian:6.1.0-56"),
+            ("debian:6.1.0-56", State::Installed, None),
             offered("debian:6.1.0-56-rt"),
-            ("debian:6.1.0-57", State::Installed, None),
         ]
     );
     assert_eq!(said, [""; 0]);
@@ -268,7 +298,10 @@ fn image_files_say_what_they_are() {
     assert_eq!(kernel.image, folder.0.join("k/vmlinux"));
 
     let resolve = |arch, modules: Option<&Path>| {
-        machine.kernels.resolve(&at("k/Image"), arch, modules, false, &mut |_| ())
+        machine
+            .kernels
+            .resolve(&[&at("k/Image")], arch, modules, false, &mut |_| ())
+            .map(|mut kernels| kernels.remove(0))
     };
     let kernel = resolve(Arch::Aarch64, Some(&folder.0)).unwrap();
     assert_eq!((kernel.model, kernel.modules), (None, Some(folder.0.clone())));

@@ -18,7 +18,7 @@ fn bounds() -> Bounds {
         files: [BLOCKS.to_owned()].into(),
         bytes: 100_000,
         board_ns: 1_000,
-        wall: Duration::MAX,
+        cpu_time: Duration::MAX,
     }
 }
 

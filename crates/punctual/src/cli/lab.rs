@@ -213,10 +213,13 @@ fn board() -> Vec<Arg> {
         value("program", "FILE", "The punctual that the board runs: a static executable [default: this one, or punctual-BOARD next to it]")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath),
+        value("qemu", "FILE", "The QEMU to use, version 7.2 or newer [default: the newest in PATH]")
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath),
         flag("offline", "Use only kernels that are in the cache; download nothing"),
         value("jobs", "N", "Guests to run at the same time [default: one per CPU of this host]")
             .value_parser(clap::value_parser!(u32).range(1..)),
-        value("patience", "TIME", "Terminate a guest that shows no sign of life for this long, in the host's time")
+        value("patience", "TIME", "Terminate a guest that shows no sign of life for this long: CPU time of QEMU, or the host's time while QEMU uses none")
             .value_parser(positive_seconds)
             .default_value("2min"),
     ]

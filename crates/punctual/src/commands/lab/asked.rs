@@ -1,6 +1,6 @@
 //! Reads the options of `lab run` and `lab check` as an experiment: board, kernels, plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -10,7 +10,7 @@ use punctual_core::preemption::Model;
 use punctual_lab::arch::Arch;
 use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
-use punctual_lab::emulator::emulator_version;
+use punctual_lab::emulator::Emulator;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_lab::program;
@@ -30,11 +30,11 @@ pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let mut board = board(matches)?;
     board.measured = measured(&plan, &board);
     // First, because it is cheap and the most likely to be missing.
-    emulator_version(board.arch)?;
-    let named = matches.get_one::<PathBuf>("program").map(PathBuf::as_path);
-    let program = program::find(board.arch, named)?;
+    let emulator = Emulator::find(board.arch, path(matches, "qemu"))?;
+    let program = program::find(board.arch, path(matches, "program"))?;
     let kernels = kernels(matches, &plan, board.arch)?;
     Ok(Experiment {
+        emulator,
         board,
         plan,
         kernels,
@@ -109,11 +109,12 @@ fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<
         ([], models) => models.iter().map(|model| format!("debian:{model}")).collect(),
         _ => given,
     };
-    let modules = matches.get_one::<PathBuf>("modules").map(PathBuf::as_path);
+    let modules = path(matches, "modules");
     let fetch = !matches.get_flag("offline");
     let mut say = |text: &str| output::complain(text);
     let kernels = Kernels::of_user()?;
-    names.iter().map(|name| kernels.resolve(name, arch, modules, fetch, &mut say)).collect()
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    kernels.resolve(&names, arch, modules, fetch, &mut say)
 }
 
 /// Modules, each with the parameters that follow its name.
@@ -131,6 +132,10 @@ fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
 fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
     let texts = matches.get_many::<String>(id).into_iter().flatten();
     texts.flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
+}
+
+fn path<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a Path> {
+    matches.get_one::<PathBuf>(id).map(PathBuf::as_path)
 }
 
 fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
