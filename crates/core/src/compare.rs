@@ -45,6 +45,7 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     said.extend(notes);
     said.extend(repeated);
     said.extend(caveats::confounded(&differences));
+    said.extend(caveats::not_idle(&records));
     said.extend(caveats::unequal_samples(&cells));
     said.extend(caveats::missing_costs(&costs));
     said.extend(caveats::troubles(runs));

@@ -152,6 +152,7 @@ impl Receiver {
             Event::Trouble { .. } => self.more_troubles += 1,
             Event::Ended { whole, .. } => self.whole = *whole,
             Event::Booted { at_ns }
+            | Event::Settling { at_ns }
             | Event::Started { at_ns, .. }
             | Event::Cell { at_ns, .. }
             | Event::Progress { at_ns, .. } => ensure!(
@@ -205,6 +206,7 @@ fn printable(event: Event) -> Event {
             Event::Cell { at_ns, number, key: clean_start(&key, LONGEST_TEXT), before_ns }
         }
         Event::Booted { .. }
+        | Event::Settling { .. }
         | Event::Started { .. }
         | Event::Progress { .. }
         | Event::Ended { .. } => event,

@@ -135,6 +135,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         continued: None,
         virtual_board: None,
         tool_sha256: None,
+        conditions: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ use punctual_sys::{fd, process};
 use serde::de::DeserializeOwned;
 
 use crate::remote::{self, Carrier, tell};
+use crate::rest;
 
 /// The internal command with which init starts this program to measure.
 pub const MEASURE: &str = "__measure";
@@ -174,7 +175,10 @@ fn measure(order: &Order) -> anyhow::Result<()> {
 pub fn measure_main() -> i32 {
     let done = read::<Order>(ORDER_PATH).and_then(|order| {
         let mut way_out = WayOut::open().context("the channel to the emulator")?;
-        remote::measure(&order, Path::new(RUN), &mut way_out)
+        let mut settling = || tell(&mut way_out, Event::Settling { at_ns: monotonic_ns() });
+        let unrest = rest::wait(&mut settling).context("waiting for the kernel to come to rest")?;
+        let conditions = unrest.into_iter().collect();
+        remote::measure(&order, Path::new(RUN), conditions, &mut way_out)
     });
     match done {
         Ok(()) => 0,

@@ -17,5 +17,6 @@ mod random;
 pub mod recorder;
 pub mod registry;
 pub mod remote;
+mod rest;
 pub mod ring;
 pub mod schedule;

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use punctual_core::channel::{Event, Message, Order, encode};
-use punctual_core::schema::{Cell, Run};
+use punctual_core::schema::{Cell, Condition, Run};
 use punctual_sys::clock::monotonic_ns;
 
 use crate::engine::{self, Observer, Options, Progress, SyncPolicy};
@@ -37,11 +37,16 @@ fn send(carrier: &mut dyn Carrier, message: &Message) {
 }
 
 /// Runs the plan of the order in `dir`, which must not exist yet, and sends the run out as it
-/// grows.
+/// grows. `conditions` are those that are known beforehand.
 ///
 /// # Errors
 /// Those of [`engine::run`], or `run.json` could not be written.
-pub fn measure(order: &Order, dir: &Path, carrier: &mut dyn Carrier) -> anyhow::Result<()> {
+pub fn measure(
+    order: &Order,
+    dir: &Path,
+    conditions: Vec<Condition>,
+    carrier: &mut dyn Carrier,
+) -> anyhow::Result<()> {
     let options = Options {
         out: Some(PathBuf::from(dir)),
         board_name: Some(order.board.clone()),
@@ -57,6 +62,7 @@ pub fn measure(order: &Order, dir: &Path, carrier: &mut dyn Carrier) -> anyhow::
         require_rt: false,
         continued: None,
         tool_sha256: order.tool_sha256.clone(),
+        conditions,
     };
     let mut sender = Sender { carrier, dir, cell: None, sent: BTreeMap::new() };
     let finished = engine::run(&order.plan, &options, &mut sender)?;

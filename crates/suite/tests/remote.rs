@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use punctual_core::channel::{Decoder, Event, Message, Order, VirtualBoard};
 use punctual_core::plan::Plan;
-use punctual_core::schema::{Outcome, Run};
+use punctual_core::schema::{Condition, Outcome, Run};
 use punctual_core::units::SECOND_NS;
 use punctual_suite::remote::{Carrier, measure};
 
@@ -33,7 +33,8 @@ fn carried_out(order: &Order) -> (Run, BTreeMap<String, Vec<u8>>, Vec<Event>) {
     let dir = std::env::temp_dir().join(format!("punctual-remote-{}", std::process::id()));
     let _ = fs::remove_dir_all(&dir);
     let mut carrier = Bytes(Vec::new());
-    measure(order, &dir, &mut carrier).unwrap();
+    let known = Condition { id: "known".to_owned(), text: "beforehand".to_owned() };
+    measure(order, &dir, vec![known], &mut carrier).unwrap();
     let mut decoder = Decoder::default();
     decoder.push(&carrier.0);
     let (mut run, mut files, mut events) = (None, BTreeMap::new(), Vec::new());
@@ -72,6 +73,7 @@ fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
     let (run, files, events) = carried_out(&order);
     let names: Vec<&str> = files.keys().map(|name| name.rsplit('/').next().unwrap()).collect();
     assert_eq!(names, ["blocks", "histograms"]);
+    assert!(run.conditions.iter().any(|condition| condition.id == "known"));
     assert!(matches!(events[0], Event::Started { cells: 1, .. }), "{events:?}");
     assert!(matches!(events[1], Event::Cell { number: 0, .. }), "{events:?}");
 

@@ -67,6 +67,34 @@ pub fn hypervisor_signature() -> Option<String> {
     None
 }
 
+/// What an x86 CPU reports of its model and features, a line a leaf: `00000007.0` (leaf and part,
+/// hexadecimal), EAX, EBX, ECX, EDX. Without what differs between the CPUs of one machine (the
+/// APIC ID) and changes while it runs (OSXSAVE). Empty on other CPUs. Source: Intel SDM volume
+/// 2A, CPUID.
+#[must_use]
+pub fn cpuid() -> Vec<String> {
+    #[cfg(any(target_arch = "x86_64", target_arch = "x86"))]
+    {
+        use crate::cpuid::subleaf;
+
+        const LEAVES: [(u32, u32); 7] =
+            [(0, 0), (1, 0), (7, 0), (7, 1), (0x8000_0000, 0), (0x8000_0001, 0), (0x8000_0008, 0)];
+        let there = |number: u32| number <= subleaf(number & 0x8000_0000, 0).eax;
+        let line = |(number, part)| {
+            let mut of = subleaf(number, part);
+            if number == 1 {
+                of.ebx &= 0x00ff_ffff;
+                of.ecx &= !(1 << 27);
+            }
+            let [a, b, c, d] = [of.eax, of.ebx, of.ecx, of.edx];
+            format!("{number:08x}.{part} {a:08x} {b:08x} {c:08x} {d:08x}")
+        };
+        LEAVES.into_iter().filter(|(number, _)| there(*number)).map(line).collect()
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "x86")))]
+    Vec::new()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +119,23 @@ mod tests {
             .find(|line| line.starts_with("flags"))
             .is_some_and(|line| line.split_whitespace().any(|word| word == "hypervisor"));
         assert_eq!(hypervisor_signature().is_some(), flag);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn cpuid_has_the_features_that_proc_names() {
+        let leaves = cpuid();
+        assert_eq!(leaves, cpuid());
+        let registers = |leaf: &str| {
+            let line = leaves.iter().find(|line| line.starts_with(leaf)).unwrap();
+            let words = line.split(' ').skip(1);
+            words.map(|word| u32::from_str_radix(word, 16).unwrap()).collect::<Vec<_>>()
+        };
+        let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap();
+        let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
+        assert_eq!(registers("00000001.0")[2] & 1 != 0, has("pni"));
+        assert_eq!(registers("80000001.0")[3] & (1 << 29) != 0, has("lm"));
+        assert!(has("lm"));
     }
 }

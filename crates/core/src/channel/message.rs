@@ -11,6 +11,11 @@ pub enum Event {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
     },
+    /// The board still has work of its own; the plan begins when it comes to rest.
+    Settling {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+    },
     /// The plan begins.
     Started {
         /// `CLOCK_MONOTONIC`.

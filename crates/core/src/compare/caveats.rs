@@ -1,13 +1,13 @@
 //! What may not be concluded from a comparison.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::MatchedCost;
 use super::differences::{Bearing, Difference};
 use super::result::MatchedCell;
 use crate::key::key_name;
 use crate::run::LoadedRun;
-use crate::schema::{Cell, Origin, Run, RunState};
+use crate::schema::{Cell, NOT_AT_REST, Origin, Run, RunState};
 use crate::units::grouped;
 
 /// Runs whose latencies are made up say nothing about kernels.
@@ -23,6 +23,32 @@ pub(super) fn simulated(runs: &[&Run]) -> Vec<String> {
         format!("SIMULATED: {some} latencies of {} are made up", run.run_id)
     };
     simulated.iter().map(text).collect()
+}
+
+/// What was not idle is not the latency of an idle kernel, whatever it is compared with.
+pub(super) fn not_idle(runs: &[&Run]) -> Vec<String> {
+    let cells = || runs.iter().flat_map(|run| run.cells.iter().map(move |cell| (run, cell)));
+    let mut found: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (run, cell) in cells() {
+        if let Some(unrest) = cell.unrest() {
+            found.entry(&cell.key).or_default().push((&run.run_id, &unrest.text));
+        }
+    }
+    let mut said = Vec::new();
+    for (key, disturbed) in found {
+        let all = cells().filter(|(_, cell)| cell.key == key).count();
+        let (run, text) = disturbed[0];
+        let key = key_name(key);
+        said.push(format!("{key}: not idle in {} of {all} runs; {run}: {text}", disturbed.len()));
+    }
+    let unrest = runs.iter().flat_map(|run| &run.conditions).filter(|c| c.id == NOT_AT_REST);
+    let unrest: Vec<_> = unrest.collect();
+    said.extend(
+        unrest.first().map(|condition| {
+            format!("in {} of {} runs {}", unrest.len(), runs.len(), condition.text)
+        }),
+    );
+    said
 }
 
 pub(super) fn confounded(differences: &[Difference]) -> Option<String> {

@@ -209,6 +209,10 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
             of(b).as_ref(),
         ));
     }
+    // The firmware sets up the board's CPU before the kernel runs.
+    let firmware = "/facts/hardware/firmware";
+    let of = |side: Candidate<'_>| side.json.pointer(firmware).cloned();
+    found.extend(json_difference("facts.hardware.firmware", of(a).as_ref(), of(b).as_ref()));
     let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
     found.extend([a, b].into_iter().filter_map(nothing_in));

@@ -3,8 +3,8 @@ use crate::compare::differences::Bearing;
 use crate::plan::Plan;
 use crate::schema::{
     Better, Board, BoardKind, Cell, CellState, Condition, Cost, CostEnd, Kernel, Lab, Latency,
-    LoadWork, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase, Tool, Unit, Verdict,
-    What, WorkCounter,
+    LoadWork, NOT_AT_REST, NOT_IDLE, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase,
+    Tool, Unit, Verdict, What, WorkCounter,
 };
 use std::collections::BTreeMap;
 
@@ -283,4 +283,24 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
     let mut unread = ["a", "b"].map(known);
     unread[1].kernel.config_sha256 = None;
     assert_eq!(groups(&unread), [2], "what could not be read tells nothing apart");
+}
+
+#[test]
+fn what_was_not_idle_is_said_and_is_not_of_the_kernel() {
+    let condition = |id: &str, text: &str| Condition { id: id.to_owned(), text: text.to_owned() };
+    let mut busy = cell("x @ none", 1, 600);
+    busy.conditions.push(condition(NOT_IDLE, "other processes used 48 % of the CPUs"));
+    let mut runs = vec![
+        run("a", "none", vec![busy, cell("y", 1, 1)]),
+        run("b", "full", vec![cell("x @ none", 1, 24), cell("y", 1, 1)]),
+    ];
+    let keys = |run: &Run| run.cells_at_rest().map(|cell| cell.key.clone()).collect::<Vec<_>>();
+    assert_eq!((keys(&runs[0]), runs[1].unrest()), (vec!["y".to_owned()], vec![]));
+    assert_eq!(runs[0].unrest(), ["x @ idle: other processes used 48 % of the CPUs"]);
+    let comparison = compared(runs.clone());
+    assert!(has(&comparison, "x @ idle: not idle in 1 of 2 runs; a: other processes used 48 %"));
+
+    runs[1].conditions.push(condition(NOT_AT_REST, "the kernel did not come to rest"));
+    assert!(keys(&runs[1]).is_empty());
+    assert!(has(&compared(runs), "in 1 of 2 runs the kernel did not come to rest"));
 }

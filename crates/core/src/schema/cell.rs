@@ -11,6 +11,12 @@ use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
 use super::work::LoadWork;
 
+/// ID of the condition that something ran under the load `none`.
+pub const NOT_IDLE: &str = "not-idle";
+
+/// ID of the condition that a kernel still worked on its own when the run began.
+pub const NOT_AT_REST: &str = "not-at-rest";
+
 /// One probe or metric under one load for one duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -131,6 +137,13 @@ impl Cell {
     #[must_use]
     pub fn is_simulated(&self) -> bool {
         self.latency().is_some_and(|latency| latency.simulated)
+    }
+
+    /// What says that something ran under the load `none`: its numbers are not those of an
+    /// idle machine.
+    #[must_use]
+    pub fn unrest(&self) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.id == NOT_IDLE)
     }
 
     /// Counters that show that something went wrong.

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::board::{Board, Kernel};
-use super::cell::Cell;
+use super::cell::{Cell, NOT_AT_REST};
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
+use crate::key::key_name;
 use crate::plan::Plan;
 
 /// One run: one execution of a plan on one board with one kernel.
@@ -63,6 +64,29 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// The worst of the cells' verdicts.
     pub verdict: Verdict,
+}
+
+impl Run {
+    /// That the kernel still worked on its own when the run began.
+    fn not_at_rest(&self) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.id == NOT_AT_REST)
+    }
+
+    /// The cells beside which nothing ran but their load, as far as is known: those that tell
+    /// of the kernel.
+    pub fn cells_at_rest(&self) -> impl Iterator<Item = &Cell> {
+        let rests = self.not_at_rest().is_none();
+        self.cells.iter().filter(move |cell| rests && cell.unrest().is_none())
+    }
+
+    /// Why its other cells do not.
+    #[must_use]
+    pub fn unrest(&self) -> Vec<String> {
+        let of_run = self.not_at_rest().map(|condition| condition.text.clone());
+        let of_cell =
+            |cell: &Cell| Some(format!("{}: {}", key_name(&cell.key), cell.unrest()?.text));
+        of_run.into_iter().chain(self.cells.iter().filter_map(of_cell)).collect()
+    }
 }
 
 /// A run that went on in a process of its own with what another had begun.

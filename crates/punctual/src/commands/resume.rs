@@ -44,5 +44,6 @@ fn options(run: Run) -> Options {
         continued: Some(Box::new(run)),
         virtual_board: None,
         tool_sha256: None,
+        conditions: Vec::new(),
     }
 }

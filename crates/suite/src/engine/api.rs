@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_core::block::Moments;
 use punctual_core::channel::VirtualBoard;
-use punctual_core::schema::{Cell, Run};
+use punctual_core::schema::{Cell, Condition, Run};
 use punctual_sys::signal::{Signal, Signals};
 
 use super::run_dir::{RunDir, SyncPolicy};
@@ -42,6 +42,8 @@ pub struct Options {
     /// SHA-256 of this program, hexadecimal, if already known; otherwise it is computed after
     /// the last cell.
     pub tool_sha256: Option<String>,
+    /// Conditions that are known before the run.
+    pub conditions: Vec<Condition>,
 }
 
 /// What is wrong with the request; nothing was measured.

@@ -100,8 +100,10 @@ pub(super) fn conditions(
     let mut conditions = facts::conditions(facts, &measurement);
     if let Some(board) = &options.virtual_board {
         // The host does not affect a virtual board whose time is counted; the board's own
-        // condition says more.
-        conditions.retain(|condition| condition.id != "virtual-machine");
+        // condition says more. The load average is still that of the boot, although the board
+        // has come to rest.
+        let of_host = ["virtual-machine", "load-average"];
+        conditions.retain(|condition| !of_host.contains(&condition.id.as_str()));
         conditions.insert(0, facts::virtual_board(board));
     }
     for condition in &mut conditions {
@@ -114,6 +116,7 @@ pub(super) fn conditions(
             condition.text = format!("{} ({reason})", condition.text);
         }
     }
+    conditions.extend(options.conditions.iter().cloned());
     if let Some(error) = dma_error {
         conditions.push(Condition {
             id: "dma-latency-not-held".to_owned(),

@@ -6,7 +6,9 @@ use punctual_core::format::{Part, Record};
 use punctual_core::histogram::{SignedSparse, Sparse};
 use punctual_core::layout;
 use punctual_core::run::{CellData, ThreadData};
-use punctual_core::schema::{Broke, Cell, CellState, Condition, Helper, LoadWork, Thread};
+use punctual_core::schema::{
+    Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, Thread,
+};
 use punctual_core::stats::{
     Behind, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
 };
@@ -384,7 +386,7 @@ pub(super) fn note_others(cell: &mut Cell) {
         let percent = others * 100.0;
         note(
             cell,
-            "not-idle",
+            NOT_IDLE,
             format!(
                 "other processes used {percent:.0} % of the CPUs of a cell that is to be \
                  idle: what was measured is not an idle machine; end them, or name them as a load"

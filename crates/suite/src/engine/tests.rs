@@ -37,6 +37,7 @@ fn options(out: PathBuf) -> Options {
         continued: None,
         virtual_board: None,
         tool_sha256: Some(String::new()),
+        conditions: Vec::new(),
     }
 }
 

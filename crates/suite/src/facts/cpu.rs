@@ -21,6 +21,9 @@ pub struct Cpu {
     /// CPU features that affect timing.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub features: BTreeSet<String>,
+    /// What CPUID tells of model and features, a line a leaf (x86).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpuid: Vec<String>,
     /// CPUs that can ever be present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub possible: Option<CpuSet>,
@@ -106,6 +109,7 @@ impl Cpu {
                 .filter(|flag| TIMING_FEATURES.contains(flag))
                 .map(str::to_owned)
                 .collect(),
+            cpuid: root.native().cpuid.clone(),
             possible: mask("possible"),
             present: mask("present"),
             online: mask("online").or_else(|| processors(&cpuinfo)),

@@ -32,10 +32,11 @@ pub fn fingerprint(machine: &str, cpu: &Cpu, hardware: &Hardware, memory: &Memor
 }
 
 /// Rounds the memory that the kernel manages up to what is likely installed: to an eighth of
-/// the power of two below it. The kernel image, firmware and crash kernels take a few per
-/// cent, which differ between kernels.
+/// the power of two below it, and to a half if that is below 512 MiB. The kernel image, firmware
+/// and crash kernels take a few per cent, of small boards a tenth, which differ between kernels.
 fn installed_bytes(managed: u64) -> u64 {
-    let granule = managed.checked_ilog2().map_or(1, |log| (1 << log) / 8);
+    let granule =
+        managed.checked_ilog2().map_or(1, |log| (1 << log) / if log < 29 { 2 } else { 8 });
     managed.checked_next_multiple_of(granule.max(1)).unwrap_or(managed)
 }
 
@@ -53,6 +54,9 @@ mod tests {
         // 16 GiB and 256 MiB, less some per cent.
         assert_eq!(installed_bytes(15_880 * MIB), 16_384 * MIB);
         assert_eq!(installed_bytes(248 * MIB), 256 * MIB);
+        // Linux 6.1 and 6.12 on a virtual board.
+        assert_eq!(installed_bytes(225 * MIB), 256 * MIB);
+        assert_eq!(installed_bytes(217 * MIB), 256 * MIB);
         assert_eq!(installed_bytes(0), 0);
         assert_eq!(installed_bytes(u64::MAX), u64::MAX);
     }

@@ -18,6 +18,8 @@ pub struct Native {
     pub uname: Option<system::Uname>,
     /// The signature in CPUID leaf 0x4000_0000, on x86 under a hypervisor.
     pub hypervisor_signature: Option<String>,
+    /// What CPUID tells of model and features, on x86.
+    pub cpuid: Vec<String>,
     /// Resolution of the kernel's timers, ns; 1 with high-resolution timers.
     pub timer_resolution_ns: Option<u64>,
 }
@@ -40,6 +42,7 @@ impl FactsRoot {
             Native {
                 uname: system::uname().ok(),
                 hypervisor_signature: system::hypervisor_signature(),
+                cpuid: system::cpuid(),
                 timer_resolution_ns: Clock::Monotonic.resolution_ns().ok(),
             },
         )

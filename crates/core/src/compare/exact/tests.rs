@@ -251,6 +251,10 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
         other.run.facts.insert("engine".to_owned(), serde_json::json!({"break_ns": 7}));
     });
     assert_eq!(engine, ["facts.engine.break_ns: nothing against 7"]);
+    let hardware = refused(|other| {
+        other.run.facts.insert("hardware".to_owned(), serde_json::json!({"firmware": "1.16.3"}));
+    });
+    assert_eq!(hardware, ["facts.hardware.firmware: nothing against \"1.16.3\""]);
 }
 
 #[test]

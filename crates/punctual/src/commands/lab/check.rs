@@ -89,8 +89,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     })
 }
 
-/// A sample above the limit is bad whatever else happened. A kernel is good only if everything
-/// was measured completely.
+/// A sample above the limit is bad whatever else happened, except where something ran that was
+/// not meant to. A kernel is good only if everything was measured completely.
 fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     let failed = boots.done.iter().flat_map(|done| {
@@ -103,10 +103,14 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
             format!("{}: {reason}", words::key_name(&cell.key))
         })
     });
-    let mut because: Vec<String> = failed.chain(unmeasured).collect();
+    let mut because: Vec<String> = failed
+        .chain(unmeasured)
+        .chain(runs.iter().flat_map(|loaded| loaded.run.unrest()))
+        .collect();
     because.dedup();
     let outcomes = || runs.iter().map(|loaded| loaded.run.verdict.outcome);
-    let outcome = if outcomes().any(|outcome| outcome == Outcome::Fail) {
+    let mut judged = runs.iter().flat_map(|loaded| loaded.run.cells_at_rest());
+    let outcome = if judged.any(|cell| cell.verdict.outcome == Outcome::Fail) {
         Outcome::Fail
     } else if because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass) {
         Outcome::Pass
@@ -118,7 +122,7 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
 }
 
 fn worst_of(loaded: &LoadedRun) -> WorstCell {
-    let worst = loaded.run.cells.iter().max_by_key(|cell| cell.max_ns());
+    let worst = loaded.run.cells_at_rest().max_by_key(|cell| cell.max_ns());
     WorstCell {
         run: loaded.run.run_id.clone(),
         max_ns: worst.and_then(|cell| cell.max_ns()),
@@ -129,8 +133,12 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
 fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -> String {
     let mut text = String::new();
     for (number, worst) in judgement.worst.iter().enumerate() {
-        let max = worst.max_ns.map_or_else(|| "nothing measured".to_owned(), human_ns);
-        let line = format!("boot {number}: max {max}, {}", words::key_name(&worst.cell));
+        let max = worst.max_ns.map_or_else(|| "nothing to judge".to_owned(), human_ns);
+        let cell = match worst.cell.as_str() {
+            "" => String::new(),
+            key => format!(", {}", words::key_name(key)),
+        };
+        let line = format!("boot {number}: max {max}{cell}");
         push_wrapped(&mut text, &line, "  ", 4, width);
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));

@@ -77,6 +77,10 @@ impl Follow for GuestsFollower<'_> {
         };
         match event {
             Event::Booted { at_ns } => line.board_ns = *at_ns,
+            Event::Settling { at_ns } => {
+                line.board_ns = *at_ns;
+                "the kernel comes to rest".clone_into(&mut line.cell);
+            }
             Event::Started { at_ns, plan_ns, .. } => {
                 line.board_ns = *at_ns;
                 line.plan_ns = *plan_ns;
