@@ -71,13 +71,15 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     (Verdict { outcome, exceedances, because: Vec::new(), ..worst.clone() }, why)
 }
 
-/// The thread with the worst verdict. Of equal verdicts the one with the largest sample is
+/// By what the worst of several is found: of equal verdicts the one with the largest sample is
 /// taken, so that its reasons are those of the maximum; then the first.
+pub(super) fn rank(verdict: &Verdict, max_ns: Option<i64>) -> (Outcome, f64, Option<i64>) {
+    (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), max_ns)
+}
+
+/// The thread with the worst verdict.
 fn worst<'a>(threads: impl Iterator<Item = &'a Thread>) -> Option<&'a Thread> {
-    let rank = |thread: &Thread| {
-        let verdict = &thread.verdict;
-        (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), thread.stats.max)
-    };
+    let rank = |thread: &Thread| rank(&thread.verdict, thread.stats.max);
     threads.reduce(|a, b| if rank(b) > rank(a) { b } else { a })
 }
 

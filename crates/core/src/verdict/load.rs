@@ -26,7 +26,6 @@ fn measured_ns(cell: &Cell) -> u64 {
 }
 
 fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {
-    let time = |ns: u64| stretch(u128::from(ns));
     let mut faults = Vec::new();
     if part.deaths > 0 {
         let times = if part.deaths == 1 { "once" } else { "times" };
@@ -35,10 +34,14 @@ fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {
     }
     // A cell can be too short for a second without a load.
     if part.gone_ns > GONE_LIMIT_NS || part.gone_ns > measured_ns / 2 {
-        faults.push(format!("was gone for {}", time(part.gone_ns)));
+        faults.push(format!("was gone for {}", stretch(part.gone_ns)));
     }
     if part.idle_ns > measured_ns / IDLE_PARTS {
-        faults.push(format!("did no work in {} of {}", time(part.idle_ns), time(measured_ns)));
+        faults.push(format!(
+            "did no work in {} of {}",
+            stretch(part.idle_ns),
+            stretch(measured_ns)
+        ));
     }
     let (last, others) = faults.split_last()?;
     let faults = match others {

@@ -1,6 +1,6 @@
 //! The judgement of a run by its cells.
 
-use super::cell::reasons;
+use super::cell::{rank, reasons};
 use super::head;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
@@ -16,12 +16,13 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
     let started: Vec<&Cell> =
         cells.iter().filter(|cell| cell.state != CellState::Pending).collect();
-    let judged = started.iter().map(|cell| (*cell, reasons(cell, rule)));
-    let rank = |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| {
-        (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), cell.max_ns())
-    };
-    // Of equal verdicts the one with the largest sample counts; then the first.
-    let worst = judged.reduce(|a, b| if rank(&b) > rank(&a) { b } else { a });
+    let judged: Vec<_> = started.iter().map(|cell| (*cell, reasons(cell, rule))).collect();
+    let exceedances = judged
+        .iter()
+        .fold(0, |sum: u64, (_, (verdict, _))| sum.saturating_add(verdict.exceedances));
+    let rank =
+        |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| rank(verdict, cell.max_ns());
+    let worst = judged.into_iter().reduce(|a, b| if rank(&b) > rank(&a) { b } else { a });
     let Some((cell, (worst, why))) = worst else {
         return nothing(state, cells, rule);
     };
@@ -30,8 +31,6 @@ pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
         Outcome::Pass if unfinished.is_some() => Outcome::Inconclusive,
         outcome => outcome,
     };
-    let exceedances =
-        started.iter().fold(0, |sum: u64, cell| sum.saturating_add(exceedances(cell)));
     let verdict = Verdict { outcome, exceedances, because: Vec::new(), ..worst };
     let mut because = Vec::new();
     if rule.plumbing && rule.deadline_ns.is_some() {
@@ -54,11 +53,6 @@ pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
     }
     because.extend(repeat(state, &started, rule));
     Verdict { because, ..verdict }
-}
-
-fn exceedances(cell: &Cell) -> u64 {
-    let threads = cell.threads().iter();
-    threads.fold(0, |sum, thread| sum.saturating_add(thread.verdict.exceedances))
 }
 
 /// A run without a cell that started.
