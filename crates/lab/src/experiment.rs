@@ -35,6 +35,17 @@ use record::Record;
 /// The file in an experiment's folder that lists its runs, kernel by kernel.
 pub const EXPERIMENT: &str = "experiment.json";
 
+/// The names of the runs in the text of [`EXPERIMENT`], in the order of its kernels; none if it
+/// is damaged.
+#[must_use]
+pub fn runs_listed(text: &[u8]) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Listed {
+        runs: Vec<String>,
+    }
+    serde_json::from_slice::<Listed>(text).map_or_else(|_| Vec::new(), |listed| listed.runs)
+}
+
 /// What to boot, how often, and what to run there. Everything is found and checked before the
 /// first boot.
 #[derive(Debug, Clone)]

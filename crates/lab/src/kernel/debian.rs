@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::available::{Available, State};
 use super::cache::Cache;
+use super::output::{INSTALLED, Offer, dependency, installed, offers};
 use super::parts::Parts;
 use super::spec::{Debian, of_package, package_name, version_key};
 use super::tools::Tools;
@@ -14,15 +15,6 @@ use crate::arch::Arch;
 
 /// What to do if apt's lists are too old.
 const UPDATE: &str = "`sudo apt-get update` refreshes its lists";
-
-/// A package that apt can download.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Offer {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) download_bytes: u64,
-    pub(super) unpacked_bytes: u64,
-}
 
 /// A package on this machine.
 #[derive(Debug, Clone)]
@@ -54,16 +46,10 @@ impl Packages<'_> {
                 all.push(Local { name, version, state: State::Cached, root });
             }
         }
-        let format = "-f=${db:Status-Abbrev} ${Package} ${Architecture} ${Version}\n";
         // Without dpkg, no package is installed.
-        let installed = self.tools.text("dpkg-query", &["-W", format, "linux-image-*"]);
-        for line in installed.unwrap_or_default().lines() {
-            let words: Vec<_> = line.split_whitespace().collect();
-            if let ["ii", name, arch, version] = words[..]
-                && arch == self.arch.debian()
-                && of_package(name, self.arch).is_some()
-                && Parts::of(self.root, name).is_some()
-            {
+        let text = self.tools.text("dpkg-query", &["-W", INSTALLED, "linux-image-*"]);
+        for (name, version) in installed(&text.unwrap_or_default(), self.arch) {
+            if Parts::of(self.root, name).is_some() {
                 all.push(Local {
                     name: name.to_owned(),
                     version: version.to_owned(),
@@ -131,12 +117,9 @@ impl Packages<'_> {
         self.check_architecture()?;
         let meta = format!("linux-image-{}", self.arch.debian());
         let text = self.tools.text("apt-cache", &["depends", &self.qualified(&meta)])?;
-        let named = text.lines().find_map(|line| {
-            let name = line.trim().trim_start_matches('|').strip_prefix("Depends: ")?;
-            Some(of_package(name.split(':').next()?, self.arch)?.0.to_owned())
-        });
-        if let Some(abi) = named {
-            return Ok(abi);
+        let named = dependency(&text, self.arch).and_then(|name| of_package(name, self.arch));
+        if let Some((abi, _)) = named {
+            return Ok(abi.to_owned());
         }
         let newest = self.offers()?.pop();
         let abi = newest.and_then(|offer| Some(of_package(&offer.name, self.arch)?.0.to_owned()));
@@ -159,28 +142,7 @@ impl Packages<'_> {
         let mut arguments = vec!["show", "--no-all-versions"];
         arguments.extend(names.iter().map(String::as_str));
         let text = self.tools.text("apt-cache", &arguments)?;
-        Ok(text.split("\n\n").filter_map(|stanza| self.offer_in(stanza)).collect())
-    }
-
-    fn offer_in(&self, stanza: &str) -> Option<Offer> {
-        let field = |name: &str| {
-            stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
-        };
-        let name = field("Package")?;
-        let version = field("Version")?;
-        of_package(name, self.arch)?;
-        // It becomes part of a path.
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+~-:".contains(&byte);
-        if !version.bytes().all(plain) || field("Architecture")? != self.arch.debian() {
-            return None;
-        }
-        let number = |name| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        Some(Offer {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            download_bytes: number("Size"),
-            unpacked_bytes: number("Installed-Size").saturating_mul(1024),
-        })
+        Ok(offers(&text, self.arch).collect())
     }
 
     /// Fails if apt is not set up for the architecture.

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::available::{FetchProgress, State};
 use super::cache::Partial;
-use super::debian::{Local, Offer, Packages, fetch_command, spec_of};
+use super::debian::{Local, Packages, fetch_command, spec_of};
+use super::output::{Offer, last_error};
 use super::parts::Parts;
-use super::tools::{last_error, not_run};
+use super::tools::not_run;
 
 /// How often the progress of a download is checked.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(200);

@@ -7,6 +7,7 @@ mod config;
 mod debian;
 mod download;
 pub mod image;
+pub mod output;
 mod parts;
 mod spec;
 #[cfg(test)]

@@ -53,10 +53,3 @@ pub(super) fn not_run(program: &str, error: io::Error) -> anyhow::Error {
     }
     anyhow::Error::new(error).context(format!("cannot run {program}"))
 }
-
-/// The last error line in the output of apt or dpkg.
-pub(super) fn last_error(stderr: &str) -> String {
-    let is_error = |line: &&str| line.starts_with("E:") || line.contains("error:");
-    let last = stderr.lines().rfind(is_error).or_else(|| stderr.lines().next_back());
-    last.unwrap_or("no error message").trim_start_matches("E:").trim().to_owned()
-}

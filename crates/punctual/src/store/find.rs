@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use punctual_core::layout::{RUN_JSON, RUNS};
-use punctual_lab::experiment::EXPERIMENT;
+use punctual_lab::experiment::{EXPERIMENT, runs_listed};
 use punctual_sys::file;
 
 use super::run_json::read_run;
@@ -96,13 +96,7 @@ const MAX_EXPERIMENT: u64 = 4 << 20;
 
 /// The names of an experiment's runs, in the order of its kernels.
 fn order_of(path: &Path) -> Vec<String> {
-    #[derive(serde::Deserialize)]
-    struct Experiment {
-        runs: Vec<String>,
-    }
-    let text = file::read(&path.join(EXPERIMENT), MAX_EXPERIMENT).unwrap_or_default();
-    serde_json::from_slice::<Experiment>(&text)
-        .map_or_else(|_| Vec::new(), |experiment| experiment.runs)
+    runs_listed(&file::read(&path.join(EXPERIMENT), MAX_EXPERIMENT).unwrap_or_default())
 }
 
 /// Every run below [`RUNS`], including those of sets, by name; names begin with the time.
