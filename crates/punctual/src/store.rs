@@ -5,17 +5,15 @@
 
 mod cell_files;
 mod find;
-mod judge;
 mod load;
 mod raw;
-mod recover;
 mod run_json;
 mod writer;
 
+pub use punctual_core::judge::judge_again;
 pub use punctual_core::layout::RUNS;
 
 pub use find::{all, find, find_all, find_one, set, within};
-pub use judge::judge_again;
 pub use load::load;
 pub use raw::{Raw, read_raw};
 pub use run_json::read_run;

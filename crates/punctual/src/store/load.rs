@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use punctual_core::recover;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::RunState;
 
 use super::cell_files::Files;
-use super::recover;
 use super::writer::read_ended;
 
 /// Reads a run directory. A run whose process was killed is rebuilt from its blocks.

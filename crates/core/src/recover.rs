@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 
-use punctual_core::block::BLOCK_NS;
-use punctual_core::key::key_name;
-use punctual_core::run::{CellData, LoadedRun, ThreadData};
-use punctual_core::schema::{Cell, CellState, Condition, LoadWork, Thread};
-use punctual_core::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
-use punctual_core::verdict::{Rule, judge_cell, judge_threads};
+use crate::block::BLOCK_NS;
+use crate::key::key_name;
+use crate::run::{CellData, LoadedRun, ThreadData};
+use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
+use crate::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
+use crate::verdict::{Rule, judge_cell, judge_threads};
 
 /// Rebuilds the cells that were under way, and judges the run by the result.
 pub fn rebuild(loaded: &mut LoadedRun) {
@@ -30,11 +30,14 @@ pub fn rebuild(loaded: &mut LoadedRun) {
             rebuild_cell(&rule, cell, data, &mut loaded.damage);
         } else {
             cell.state = CellState::Pending;
-            let first = if cell.cost().is_some() { "result" } else { "first block" };
-            cell.reason = Some(format!("{what} before the cell's {first}"));
+            cell.reason = Some(if cell.cost().is_some() {
+                format!("{what} before the cell's result")
+            } else {
+                format!("{what}, and no block of the cell can be read")
+            });
         }
     }
-    super::judge::judge_cells(&mut loaded.run, &rule);
+    crate::judge::judge_cells(&mut loaded.run, &rule);
 }
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {

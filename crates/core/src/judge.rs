@@ -1,11 +1,11 @@
 //! Judges a recorded run by another rule than that of its plan.
 
-use punctual_core::block::{Block, coarse_range};
-use punctual_core::plan::Plan;
-use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
-use punctual_core::schema::{Cell, Run, Thread};
-use punctual_core::stats::{behind_of, exceedances};
-use punctual_core::verdict::{Rule, judge_cell, judge_run, judge_threads};
+use crate::block::{Block, coarse_range};
+use crate::plan::Plan;
+use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
+use crate::schema::{Cell, Run, Thread};
+use crate::stats::{behind_of, exceedances};
+use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
 /// Judges a run as if `plan` had been its plan. For a new deadline, exceedances are counted in
 /// the recorded bins. A bin that contains the deadline counts as a whole, so that they are
