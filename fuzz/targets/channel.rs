@@ -1,10 +1,8 @@
 //! What comes over the channel, whatever it is, gives messages with paths within the run directory.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::channel::{Decoder, Message, encode};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     let mut decoder = Decoder::default();
     let (first, second) = bytes.split_at(bytes.len() / 2);
     for part in [first, second] {
@@ -28,4 +26,4 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
-});
+}

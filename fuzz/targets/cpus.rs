@@ -1,12 +1,11 @@
 //! Lists of CPUs, as people and as the kernel write them.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_sys::affinity::CpuSet;
 
-fuzz_target!(|text: &str| {
+pub fn target(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some(set) = CpuSet::parse(text) {
         let written = set.to_string();
         assert_eq!(CpuSet::parse(&written), Some(set), "{written}");
     }
-});
+}

@@ -1,19 +1,16 @@
 //! A run whose records are anything: it is compared, shown and drawn all the same.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::compare::compare;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::Run;
 use punctual_report::{Options, figures, html, text};
 
-#[path = "../frames.rs"]
-mod frames;
+use crate::frames;
 
 thread_local!(static RUN: Run =
     serde_json::from_slice(include_bytes!("../seeds/run_json/simulated")).unwrap());
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     let mut data = CellData::default();
     data.read(&frames::of(bytes));
     let run = RUN.with(Run::clone);
@@ -23,4 +20,4 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = text::comparison(&compare(&[runs[0].clone(), runs[0].clone()]), 80, false);
     let _ = html(&runs, &Options::default());
     let _ = figures(&runs);
-});
+}

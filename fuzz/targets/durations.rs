@@ -1,10 +1,9 @@
 //! Durations with units: what is read is written and read again the same.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::units::{BareNumber, exact_duration, human_ns, parse_duration_ns};
 
-fuzz_target!(|text: &str| {
+pub fn target(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
     for bare in [BareNumber::Microseconds, BareNumber::Seconds, BareNumber::Refused] {
         if let Ok(ns) = parse_duration_ns(text, bare) {
             let written = exact_duration(ns);
@@ -12,4 +11,4 @@ fuzz_target!(|text: &str| {
             let _ = human_ns(i64::try_from(ns).unwrap_or(i64::MAX));
         }
     }
-});
+}

@@ -1,12 +1,10 @@
 //! What the kernel tells in /proc and /sys. The first byte of an input says which
 //! file the rest is.
-#![no_main]
 
 use std::cell::OnceCell;
 use std::fs;
 use std::path::PathBuf;
 
-use libfuzzer_sys::fuzz_target;
 use punctual_suite::facts::{
     CpuTimes, Facts, FactsRoot, Interrupts, Measurement, Native, conditions, cpu_times,
 };
@@ -77,7 +75,7 @@ fn read(folder: &std::path::Path) {
     let _ = CpuTimes::open(&root).and_then(|times| times.read());
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     let Some((&number, text)) = bytes.split_first() else { return };
     let file = FILES[usize::from(number) % FILES.len()];
     TREE.with(|tree| {
@@ -87,4 +85,4 @@ fuzz_target!(|bytes: &[u8]| {
         read(folder);
         fs::remove_file(&path).unwrap();
     });
-});
+}

@@ -1,7 +1,5 @@
 //! Kernel images, as they come and as the payload of a bzImage.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_lab::kernel::image::{Form, payload};
 
 /// A bzImage of one sector of setup around a payload, which chance does not find.
@@ -14,11 +12,11 @@ fn bz_image(packed: &[u8]) -> Vec<u8> {
     image
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     if let Ok(form) = Form::of(bytes) {
         let _ = form.release(bytes);
     }
     let _ = payload(bytes);
     // Of at most 1 MiB: what is fuzzed is the way there, not the memory of the machine.
     let _ = payload(&bz_image(&[bytes, &[0, 0, 16, 0]].concat()));
-});
+}

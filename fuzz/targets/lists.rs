@@ -1,12 +1,11 @@
 //! Lists of cells, names with parameters, specifications of loads and probes.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::params::{Named, split_list};
 use punctual_suite::harness::spec::LoadSpec;
 use punctual_suite::probes;
 
-fuzz_target!(|text: &str| {
+pub fn target(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
     for part in split_list(text) {
         if let Ok(load) = LoadSpec::parse(&part) {
             let again = LoadSpec::parse(load.canonical()).map(|load| load.canonical().to_owned());
@@ -21,4 +20,4 @@ fuzz_target!(|text: &str| {
             assert!(values.canonical().iter().all(|(key, text)| values.effective()[key] == *text));
         }
     }
-});
+}

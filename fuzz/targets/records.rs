@@ -1,15 +1,12 @@
 //! Records of a cell: bytes as they come, and payloads in frames whose checksum
 //! is right. What is read survives being written, and is summarised.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::format::{Reader, encode};
 use punctual_core::run::CellData;
 use punctual_core::schema::{Latency, Role, Series, Stats, Thread, Unit};
 use punctual_core::stats::{Measured, Recorded, assemble, behind_of};
 
-#[path = "../frames.rs"]
-mod frames;
+use crate::frames;
 
 fn leg() -> Series {
     Series {
@@ -44,7 +41,7 @@ fn read(bytes: &[u8]) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     read(bytes);
     read(&frames::of(bytes));
-});
+}

@@ -1,14 +1,12 @@
 //! `run.json`: whatever can be read can be judged, compared, shown and drawn.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use punctual_core::compare::compare;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::Run;
 use punctual_core::verdict::{Rule, judge_run};
 use punctual_report::{Options, html, text};
 
-fuzz_target!(|bytes: &[u8]| {
+pub fn target(bytes: &[u8]) {
     let Ok(mut run) = serde_json::from_slice::<Run>(bytes) else { return };
     let written = serde_json::to_vec(&run).unwrap();
     let again: Run = serde_json::from_slice(&written).unwrap();
@@ -22,4 +20,4 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = text::details(&runs[0], 80, true);
     let _ = text::comparison(&compare(&both), 80, false);
     let _ = html(&both, &Options::default());
-});
+}
