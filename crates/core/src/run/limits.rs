@@ -20,8 +20,9 @@ pub const MAX_SERIES: u32 = 16;
 const MAX_UNLISTED: usize = 1 << 14;
 
 /// The most bins that the missed releases of cells without a histogram of them may be expanded
-/// into, beyond [`FREE_STEPS`] for each late sample: 12,000 stalls of 1 s at 10 kHz.
-const MAX_STEPS: u64 = 1 << 24;
+/// into, beyond [`FREE_STEPS`] for each late sample: 3,000 stalls of 1 s at 10 kHz, and 64 MiB of
+/// memory if each is of a thread of its own.
+const MAX_STEPS: u64 = 1 << 22;
 
 /// As many bins per late sample as are not counted.
 const FREE_STEPS: u64 = 16;
@@ -32,7 +33,9 @@ pub const MAX_RUN_JSON: u64 = 64 << 20;
 /// The most values in a `run.json`: ten cells of 4,096 threads have as many.
 const MAX_VALUES: usize = 2_000_000;
 
-/// The largest file of a cell that is read, bytes: a month of eight threads takes as much.
+/// The largest file of a cell that is read, bytes: eight threads write as much in two weeks at
+/// 1 kHz on an idle machine, and in a day at 10 kHz under hackbench. A run that may write more
+/// says so beforehand.
 pub const MAX_CELL_FILE: u64 = 1 << 30;
 
 /// Whether a `run.json` has more values than any run: what is parsed takes up to 32 bytes for

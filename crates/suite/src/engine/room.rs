@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use punctual_core::run::limits::MAX_CELL_FILE;
 use punctual_sys::storage;
 
 use super::prepared::{Measures, Prepared};
@@ -27,6 +28,8 @@ pub(super) struct Needed {
     low: u64,
     /// With many late samples.
     high: u64,
+    /// What the largest cell takes with many late samples.
+    largest: u64,
 }
 
 impl Needed {
@@ -34,7 +37,11 @@ impl Needed {
     pub(super) fn by<'a>(cells: impl Iterator<Item = &'a Prepared>) -> Self {
         cells.fold(Self::default(), |sum, cell| {
             let of = Self::by_cell(cell);
-            Self { low: sum.low.saturating_add(of.low), high: sum.high.saturating_add(of.high) }
+            Self {
+                low: sum.low.saturating_add(of.low),
+                high: sum.high.saturating_add(of.high),
+                largest: sum.largest.max(of.high),
+            }
         })
     }
 
@@ -42,14 +49,14 @@ impl Needed {
         let seconds = cell.plan.duration_ns / punctual_core::units::SECOND_NS;
         let frame = seconds.saturating_mul(SECOND);
         let Measures::Probe(probe) = &cell.measures else {
-            return Self { low: 0, high: frame };
+            return Self { low: 0, high: frame, largest: frame };
         };
         let threads = u64::try_from(probe.threads.threads.len()).unwrap_or(u64::MAX);
         let series = u64::try_from(probe.entry.series.len()).unwrap_or(0).saturating_add(1);
         let all = threads.saturating_mul(series);
         let blocks = |block| seconds.saturating_mul(all.saturating_mul(block));
         let high = blocks(BLOCK.1).saturating_add(all.saturating_mul(END)).saturating_add(frame);
-        Self { low: blocks(BLOCK.0), high }
+        Self { low: blocks(BLOCK.0), high, largest: high }
     }
 }
 
@@ -60,7 +67,7 @@ pub(super) enum Takes {
     Little,
     /// There is enough.
     Enough(String),
-    /// There may be too little.
+    /// There may be too little, or more than can be read back.
     Scarce(String),
 }
 
@@ -82,7 +89,7 @@ pub(super) fn check(needed: Needed, dir: &Path) -> Result<Takes, String> {
 fn told(needed: Needed, free: u64, dir: &Path) -> Result<Takes, String> {
     const REMEDY: &str = "free some space, name another folder with --out, or measure for less \
                           time or with fewer threads";
-    let Needed { low, high } = needed;
+    let Needed { low, high, largest } = needed;
     if high < LITTLE {
         return Ok(Takes::Little);
     }
@@ -99,7 +106,16 @@ fn told(needed: Needed, free: u64, dir: &Path) -> Result<Takes, String> {
              {has} are free there: what does not fit is lost, and the cell says so; {REMEDY}"
         )));
     }
-    Ok(Takes::Enough(format!("{dir} will take at most about {most}; {has} are free")))
+    let enough = format!("{dir} will take at most about {most}; {has} are free");
+    if largest > MAX_CELL_FILE {
+        return Ok(Takes::Scarce(format!(
+            "{enough}; a cell may write more records than can be read back ({}): then its result \
+             has no timeline, and nothing is recovered of it if punctual is killed; measure in \
+             shorter cells",
+            megabytes(MAX_CELL_FILE)
+        )));
+    }
+    Ok(Takes::Enough(enough))
 }
 
 fn megabytes(bytes: u64) -> String {
@@ -116,7 +132,7 @@ mod tests {
     #[test]
     fn a_long_run_says_what_it_takes_or_is_refused() {
         let dir = Path::new("runs/r");
-        let needed = |low, high| Needed { low, high };
+        let needed = |low, high| Needed { low, high, largest: high };
         assert_eq!(told(needed(LITTLE - 1, LITTLE - 1), 0, dir), Ok(Takes::Little));
         let long = needed(24_000_000, 242_000_000);
         assert_eq!(
@@ -132,16 +148,26 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_that_may_be_too_large_to_be_read_back_says_so() {
+        let two = |largest| Needed { low: 1, high: 2 * MAX_CELL_FILE, largest };
+        let of = |largest| told(two(largest), 1 << 50, Path::new("r")).unwrap();
+        assert!(matches!(of(MAX_CELL_FILE), Takes::Enough(_)));
+        let Takes::Scarce(text) = of(MAX_CELL_FILE + 1) else { panic!("no warning") };
+        assert!(text.contains("than can be read back (1073 MB)"), "{text}");
+        assert!(text.contains("shorter cells"), "{text}");
+    }
+
+    #[test]
     fn the_room_is_that_of_the_nearest_folder_there_is() {
         let free = storage::room(Path::new("/tmp")).unwrap().free;
-        let all = Needed { low: u64::MAX, high: u64::MAX };
+        let all = Needed { low: u64::MAX, high: u64::MAX, largest: u64::MAX };
         let error = check(all, Path::new("/tmp/no/such/folder")).unwrap_err();
         assert!(error.contains("/tmp/no/such/folder"), "{error} ({free} free)");
     }
 
     #[test]
     fn a_file_system_without_blocks_refuses_nothing() {
-        let all = Needed { low: u64::MAX, high: u64::MAX };
+        let all = Needed { low: u64::MAX, high: u64::MAX, largest: u64::MAX };
         assert_eq!(storage::room(Path::new("/proc")).unwrap().total, 0);
         assert_eq!(check(all, Path::new("/proc")), Ok(Takes::Little));
     }
