@@ -55,12 +55,14 @@ impl Bins {
     #[must_use]
     pub fn corrected(latency: &Latency, data: &CellData) -> Self {
         let mut all = Self::of_samples(latency, data);
-        let mut missed = SignedHistogram::new();
-        for thread in &data.threads {
-            if let Some(part) = behind_of(thread.primary(), latency.interval_ns) {
-                missed.positive.merge(&part);
-            }
+        let parts = primaries(data).filter_map(|series| behind_of(series, latency.interval_ns));
+        let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
+        // A histogram is large: none for nothing, as there may be a thousand cells.
+        if parts.is_empty() {
+            return all;
         }
+        let mut missed = SignedHistogram::new();
+        parts.iter().for_each(|part| missed.positive.merge(part));
         all.bins.extend(missed.sparse().bins());
         all.bins.sort_unstable_by_key(|bin| (bin.high, bin.low));
         all
@@ -83,11 +85,17 @@ fn is_coarse(data: &CellData) -> bool {
 }
 
 fn merged(data: &CellData) -> SignedSparse {
-    let mut all = SignedHistogram::new();
-    for histogram in primaries(data).filter_map(|series| series.histogram.as_ref()) {
-        all.merge(histogram);
+    let histograms: Vec<_> =
+        primaries(data).filter_map(|series| series.histogram.as_ref()).collect();
+    match histograms[..] {
+        [] => SignedSparse::default(),
+        [only] => only.clone(),
+        _ => {
+            let mut all = SignedHistogram::new();
+            histograms.into_iter().for_each(|histogram| all.merge(histogram));
+            all.sparse()
+        }
     }
-    all.sparse()
 }
 
 fn coarse_bins<'a>(all: impl Iterator<Item = &'a SeriesData>) -> Vec<SignedBin> {

@@ -4,6 +4,7 @@ use super::assemble::Measured;
 use super::behind::{Behind, Limits};
 use super::summary::{Recorded, clusters};
 use crate::block::Late;
+use crate::histogram::Sparse;
 use crate::run::{SeriesData, ThreadData};
 use crate::schema::Thread;
 
@@ -33,6 +34,11 @@ pub fn missed_by_late(
         return (missed == 0).then_some(0);
     };
     let late = within_blocks(&series.late, missed)?;
+    // A histogram is large: none for nothing, as there may be thousands of series.
+    if late.is_empty() {
+        series.behind = Some(Sparse::default());
+        return Some(0);
+    }
     let behind = Behind::from_late(late, interval, limits);
     series.behind = Some(behind.counts.sparse());
     Some(behind.exceeded)
