@@ -51,10 +51,10 @@ fn the_default_plan_tells_the_models_apart() {
         let worst = figures(rt, load, "max_ns")[REPLICATES - 1];
         assert!(worst <= 50.0, "max of rt under {load}: {worst} us");
     }
-    for load in [HACKBENCH, PROCESSES] {
+    for (load, least) in [(HACKBENCH, 5.0), (PROCESSES, 3.0)] {
         let median = |runs| figures(runs, load, "max_ns")[REPLICATES / 2];
         let ratio = median(none) / median(rt);
-        assert!(ratio >= 5.0, "under {load} the max of none is {ratio} times that of rt");
+        assert!(ratio >= least, "under {load} the max of none is {ratio} times that of rt");
     }
     let averages = |runs| figures(runs, PROCESSES, "avg_ns");
     for (slower, faster) in [(none, voluntary), (voluntary, full)] {
