@@ -20,7 +20,7 @@ pub struct Offer {
 }
 
 /// Names and versions of the installed kernels of an architecture, from dpkg-query's lines in
-/// the format [`INSTALLED`].
+/// the format `INSTALLED`.
 pub fn installed(text: &str, arch: Arch) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(move |line| {
         let words: Vec<_> = line.split_whitespace().collect();
