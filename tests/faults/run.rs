@@ -7,7 +7,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use punctual_harness::processes::{described, marked};
-use punctual_harness::{Folder, MARK};
+use punctual_harness::{Folder, MARK, until};
 use serde_json::Value;
 
 use crate::cases::{Case, Scenario};
@@ -148,10 +148,9 @@ pub fn run(binary: &Path, case: &Case) -> Ran {
         .env("TMPDIR", folder.path("scratch"))
         .output()
         .unwrap();
-    let mut not_restored: Vec<String> = fs::read_dir(folder.path("scratch"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    // The `restore` of another case may be at work on it.
+    until(Duration::from_secs(10), || scratch(&folder).is_empty());
+    let mut not_restored = scratch(&folder);
     if !restored.status.success() {
         not_restored.push(String::from_utf8_lossy(&restored.stderr).into_owned());
     }
@@ -169,6 +168,12 @@ pub fn run(binary: &Path, case: &Case) -> Ran {
         read_back,
         not_restored,
     }
+}
+
+/// What is in the folder for scratch folders.
+fn scratch(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(folder.path("scratch")).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn cell_files(cells: &Path) -> Vec<String> {
