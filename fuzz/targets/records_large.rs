@@ -7,7 +7,7 @@ use punctual_core::stats::{Limits, missed_by_late};
 
 use crate::{expand, frames};
 
-const LIMITS: Limits = Limits { deadline: 1_000_000, ..Limits::NONE };
+const LIMITS: Limits = Limits { deadline: 1_000_000, interval: 1_000, ..Limits::NONE };
 
 fn read(file: &[u8]) {
     let what = What::Latency(Latency::default());
@@ -16,7 +16,7 @@ fn read(file: &[u8]) {
     data.read(file);
     let _ = Budget::default().admit(&cell, &mut data);
     for thread in &mut data.threads {
-        let _ = missed_by_late(thread.series_mut(0), Some(1_000), &LIMITS);
+        let _ = missed_by_late(thread.series_mut(0), &LIMITS);
     }
 }
 

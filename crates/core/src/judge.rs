@@ -1,6 +1,7 @@
 //! Judges a recorded run by another rule than that of its plan.
 
 use crate::block::{Block, coarse_range};
+use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, Run, Thread};
@@ -35,7 +36,7 @@ pub fn judge_cells(run: &mut Run, rule: &Rule) {
 fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Vec<String> {
     let nothing = ThreadData::default();
     let mut unknown = Vec::new();
-    let key = cell.key.clone();
+    let key = key_name(&cell.key);
     let Some(latency) = cell.latency_mut() else {
         return unknown;
     };

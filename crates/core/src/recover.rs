@@ -42,10 +42,11 @@ pub fn rebuild(loaded: &mut LoadedRun) {
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {
     cell.state = CellState::Recovered;
-    let limits = Limits::of_deadline(rule.deadline_ns);
+    let interval = cell.interval_ns().unwrap_or(0);
+    let limits = Limits { interval, ..Limits::of_deadline(rule.deadline_ns) };
     let mut later = Vec::new();
     for (number, thread) in data.threads.iter_mut().enumerate() {
-        let missed = missed_by_late(thread.series_mut(0), cell.interval_ns(), &limits);
+        let missed = missed_by_late(thread.series_mut(0), &limits);
         if missed.is_none() {
             cell.conditions.push(late_incomplete(number));
         }

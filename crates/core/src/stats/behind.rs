@@ -45,8 +45,7 @@ impl Refused {
     pub fn add(&mut self, latency: u64, missed: u64, limits: &Limits) {
         self.latencies.record(latency);
         self.missed = self.missed.saturating_add(missed);
-        let exceeded = exceeded(latency, missed, limits.interval, limits);
-        self.exceeded = self.exceeded.saturating_add(exceeded);
+        self.exceeded = self.exceeded.saturating_add(exceeded(latency, missed, limits));
     }
 
     /// Removes all, without allocating or freeing memory.
@@ -57,13 +56,13 @@ impl Refused {
 }
 
 /// How many of the releases missed by a late start were later than the deadline.
-fn exceeded(latency: u64, missed: u64, interval: u64, limits: &Limits) -> u64 {
+fn exceeded(latency: u64, missed: u64, limits: &Limits) -> u64 {
     let deadline = limits.deadline.unsigned_abs();
-    if latency <= deadline || interval == 0 {
+    if latency <= deadline || limits.interval == 0 {
         return 0;
     }
     // latency - j * interval > deadline for j from 1.
-    ((latency - deadline - 1) / interval).min(missed)
+    ((latency - deadline - 1) / limits.interval).min(missed)
 }
 
 /// The releases that were missed after late samples.
@@ -76,30 +75,33 @@ pub struct Behind {
 }
 
 impl Behind {
-    /// Adds one late sample: `missed` releases, `interval` ns apart, after a start that was
-    /// `latency` ns late. Without an interval no release can be missed.
-    pub fn add(&mut self, latency: u64, missed: u64, interval: u64, limits: &Limits) {
-        self.counts.expand_late(latency, interval, missed, 1);
-        let exceeded = exceeded(latency, missed, interval, limits);
-        self.exceeded = self.exceeded.saturating_add(exceeded);
+    /// Adds one late sample: `missed` releases after a start that was `latency` ns late.
+    /// Without an interval no release can be missed.
+    pub fn add(&mut self, latency: u64, missed: u64, limits: &Limits) {
+        self.counts.expand_late(latency, limits.interval, missed, 1);
+        self.exceeded = self.exceeded.saturating_add(exceeded(latency, missed, limits));
     }
 
     /// All of what is known one by one.
     #[must_use]
-    pub fn from_late(late: &[Late], interval: u64, limits: &Limits) -> Self {
+    pub fn from_late(late: &[Late], limits: &Limits) -> Self {
         let mut behind = Self::default();
         for late in late {
-            behind.add(late.latency, late.missed, interval, limits);
+            behind.add(late.latency, late.missed, limits);
         }
         behind
     }
 
     /// Adds late samples that are known in bins only. Their numbers are exact; each bin counts
     /// as its upper end, so that values are at most 0.8 % of the stall too high.
-    pub fn add_refused(&mut self, refused: &Refused, interval: u64) {
+    pub fn add_refused(&mut self, refused: &Refused, limits: &Limits) {
+        // A histogram for each thread and series would be much for nothing.
+        if refused.missed == 0 {
+            return;
+        }
         let mut counts = Histogram::new();
         for (bin, times) in refused.latencies.iter() {
-            counts.expand_late(bin_high(bin), interval, u64::MAX, times);
+            counts.expand_late(bin_high(bin), limits.interval, u64::MAX, times);
         }
         // Rounding up a latency beyond a release adds that release, at the lowest value.
         counts.remove_lowest(counts.total().saturating_sub(refused.missed));
@@ -115,7 +117,8 @@ pub fn behind_of(series: &SeriesData, interval_ns: Option<u64>) -> Option<Cow<'_
     match (&series.behind, interval_ns) {
         (Some(counts), _) => Some(Cow::Borrowed(counts)),
         (None, Some(interval)) if !series.late.is_empty() => {
-            let behind = Behind::from_late(&series.late, interval, &Limits::NONE);
+            let limits = Limits { interval, ..Limits::NONE };
+            let behind = Behind::from_late(&series.late, &limits);
             Some(Cow::Owned(behind.counts.sparse()))
         }
         _ => None,
@@ -128,34 +131,34 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn limits(deadline: i64) -> Limits {
-        Limits { deadline, ..Limits::NONE }
+    fn limits(deadline: i64, interval: u64) -> Limits {
+        Limits { deadline, interval, ..Limits::NONE }
     }
 
     #[test]
     fn a_stall_is_expanded() {
         let mut behind = Behind::default();
-        behind.add(100 * MS, 99, MS, &limits(50_000_000));
+        behind.add(100 * MS, 99, &limits(50_000_000, MS));
         assert_eq!(behind.counts.total(), 99);
         // 99, 98, … 51 ms are later than 50 ms.
         assert_eq!(behind.exceeded, 49);
-        behind.add(100 * MS, 99, 0, &limits(50_000_000));
+        behind.add(100 * MS, 99, &limits(50_000_000, 0));
         assert_eq!((behind.counts.total(), behind.exceeded), (99, 49), "no interval");
     }
 
     fn refused(samples: &[(u64, u64)], interval: u64, deadline: i64) -> (Refused, Behind) {
-        let limits = Limits { interval, ..limits(deadline) };
+        let limits = limits(deadline, interval);
         let mut refused = Refused::default();
         samples.iter().for_each(|(latency, missed)| refused.add(*latency, *missed, &limits));
         let mut behind = Behind::default();
-        behind.add_refused(&refused, interval);
+        behind.add_refused(&refused, &limits);
         (refused, behind)
     }
 
     #[test]
     fn what_the_ring_refused_counts_as_if_it_had_been_kept() {
         let late = Late { thread: 0, series: 0, at: 0, latency: 200, missed: 19 };
-        let by_late = Behind::from_late(&[late, late], 10, &limits(100));
+        let by_late = Behind::from_late(&[late, late], &limits(100, 10));
         // Bins below 256 ns are exact.
         let (_, behind) = refused(&[(200, 19), (200, 19)], 10, 100);
         assert_eq!(behind, by_late);

@@ -24,22 +24,18 @@ pub fn measured_by_blocks(thread: Thread, data: &ThreadData, later: u64) -> Meas
 
 /// Adds to a series what its missed releases would have seen, from its late samples; returns
 /// how many of them were later than the deadline, or `None` if that is not known.
-pub fn missed_by_late(
-    series: &mut SeriesData,
-    interval_ns: Option<u64>,
-    limits: &Limits,
-) -> Option<u64> {
+pub fn missed_by_late(series: &mut SeriesData, limits: &Limits) -> Option<u64> {
     let missed = series.moments().missed;
-    let Some(interval) = interval_ns else {
+    if limits.interval == 0 {
         return (missed == 0).then_some(0);
-    };
+    }
     let late = within_blocks(&series.late, missed)?;
     // A histogram is large: none for nothing, as there may be thousands of series.
     if late.is_empty() {
         series.behind = Some(Sparse::default());
         return Some(0);
     }
-    let behind = Behind::from_late(late, interval, limits);
+    let behind = Behind::from_late(late, limits);
     series.behind = Some(behind.counts.sparse());
     Some(behind.exceeded)
 }

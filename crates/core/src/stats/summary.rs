@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn late_records_rebuild_what_was_missed() {
         let late = Late { thread: 0, series: 0, at: 0, latency: 100_500_000, missed: 100 };
-        let behind = Behind::from_late(&[late], 1_000_000, &Limits::NONE);
+        let behind = Behind::from_late(&[late], &Limits { interval: 1_000_000, ..Limits::NONE });
         assert_eq!(behind.counts.sparse(), stall(100_500_000).behind);
     }
 

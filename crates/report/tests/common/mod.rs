@@ -96,6 +96,7 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
     let mut data = SeriesData::default();
     let mut histogram = SignedHistogram::new();
     let mut behind = Behind::default();
+    let limits = Limits { interval: spec.interval, ..Limits::NONE };
     let mut block =
         Block { thread: number, series: 0, index: 0, moments: Moments::EMPTY, coarse: Vec::new() };
     let mut coarse: BTreeMap<i16, u32> = BTreeMap::new();
@@ -130,7 +131,7 @@ pub fn thread(spec: &CellSpec, number: u32, deadline: Option<u64>) -> ThreadData
             keep_worst(&mut data.outliers);
         }
         if missed > 0 {
-            behind.add(latency as u64, missed, spec.interval, &Limits::NONE);
+            behind.add(latency as u64, missed, &limits);
             data.late.push(Late { thread: number, series: 0, at, latency: latency as u64, missed });
         }
         release += 1 + missed;

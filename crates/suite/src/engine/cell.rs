@@ -160,6 +160,7 @@ fn body<'a>(
                 phase_ns: environment.phase_ns,
                 limits: Limits {
                     threshold: environment.threshold_ns,
+                    interval: probe.threads.interval_ns,
                     ..Limits::of_deadline(plan.deadline_ns)
                 },
                 refused: environment.privileges.real_time.as_ref(),

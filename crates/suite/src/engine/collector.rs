@@ -49,7 +49,7 @@ impl Track {
         }
     }
 
-    fn drain(&mut self, files: &mut CellFiles, interval_ns: u64) -> bool {
+    fn drain(&mut self, files: &mut CellFiles) -> bool {
         let mut blocks = Vec::new();
         while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
             blocks.push(block);
@@ -59,7 +59,7 @@ impl Track {
         let mut any = !blocks.is_empty();
         while let Some(late) = self.shared.late.take(self.late_taken, self.thread) {
             self.late_taken += 1;
-            self.behind.add(late.latency, late.missed, interval_ns, &self.limits);
+            self.behind.add(late.latency, late.missed, &self.limits);
             files.push(&Record::Late(punctual_core::block::Late { series: self.series, ..late }));
             any = true;
         }
@@ -79,7 +79,6 @@ impl Track {
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     pub(super) tracks: Vec<Track>,
-    pub(super) interval_ns: u64,
 }
 
 impl Collector {
@@ -87,7 +86,7 @@ impl Collector {
     pub(super) fn drain(&mut self, files: &mut CellFiles) -> bool {
         let mut any = false;
         for track in &mut self.tracks {
-            any |= track.drain(files, self.interval_ns);
+            any |= track.drain(files);
         }
         any
     }
@@ -122,7 +121,7 @@ mod tests {
         let limits = Limits { interval: 1_000_000, ..Limits::NONE };
         let mut recorder = Recorder::new(limits);
         let track = Track::new(0, 0, recorder.shared(), limits);
-        let mut collector = Collector { tracks: vec![track], interval_ns: limits.interval };
+        let mut collector = Collector { tracks: vec![track] };
         recorder.begin(0);
         recorder.record(5, 3_000_000, 3);
         // Its second is over.

@@ -220,7 +220,6 @@ impl ProbeCell {
     /// The series that one side records, by number, each with its limits. Only the primary
     /// series has limits.
     fn limits_of(&self, side: By, primary: Limits) -> Vec<(u32, Limits)> {
-        let primary = Limits { interval: self.threads.interval_ns, ..primary };
         let limits = |number| if number == 0 { primary } else { Limits::NONE };
         let all = (0..).zip(self.entry.by());
         all.filter(|(_, by)| *by == side).map(|(number, _)| (number, limits(number))).collect()
@@ -238,7 +237,7 @@ impl ProbeCell {
                 collected.push(Track::new(thread, *series, track.shared(), *limits));
             }
         }
-        Collector { tracks: collected, interval_ns: self.threads.interval_ns }
+        Collector { tracks: collected }
     }
 }
 

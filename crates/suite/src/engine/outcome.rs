@@ -4,13 +4,14 @@ use std::io;
 
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::{SignedSparse, Sparse};
+use punctual_core::key::NO_LOAD;
 use punctual_core::layout;
 use punctual_core::run::{CellData, ThreadData};
 use punctual_core::schema::{
     Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, Thread,
 };
 use punctual_core::stats::{
-    Behind, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
+    Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
 };
 use punctual_core::units::human_ns;
 use punctual_sys::error;
@@ -67,9 +68,8 @@ impl Left<'_> {
             .zip(self.by_session)
             .map(|((number, end), by_session)| of_thread(self.probe, number, end, by_session))
             .collect();
-        let all = behinds(recordings, self.tracks, self.probe.threads.interval_ns);
+        let all = behinds(recordings, self.tracks);
         let records = all.iter().flat_map(records_of).collect();
-        let interval_ns = Some(self.probe.threads.interval_ns).filter(|interval| *interval > 0);
         let mut on_disk = self.on_disk.threads;
         on_disk.resize_with(ends.len(), ThreadData::default);
         let mut measured = Vec::new();
@@ -77,7 +77,7 @@ impl Left<'_> {
             measured.push(if fate.end().is_some() {
                 self.probe.measured(number, fate, &all)
             } else {
-                let later = missed_by_late(on_disk.series_mut(0), interval_ns, &self.limits);
+                let later = missed_by_late(on_disk.series_mut(0), &self.limits);
                 measured_by_blocks(self.probe.thread(number, fate), on_disk, later.unwrap_or(0))
             });
         }
@@ -138,23 +138,15 @@ fn of_thread(
 }
 
 /// The latencies of missed releases: as collected, and from bins what the late ring refused.
-fn behinds(
-    recordings: Vec<Vec<(u32, u32, Recording)>>,
-    mut tracks: Vec<Track>,
-    interval_ns: u64,
-) -> Vec<Found> {
+fn behinds(recordings: Vec<Vec<(u32, u32, Recording)>>, mut tracks: Vec<Track>) -> Vec<Found> {
     let mut all = Vec::new();
     for (thread, series, recording) in recordings.into_iter().flatten() {
         let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
-        let (mut behind, clusters) = track.map_or_else(Default::default, |track| {
-            track.behind.add_refused(&recording.refused, interval_ns);
+        let (behind, clusters) = track.map_or_else(Default::default, |track| {
+            track.behind.add_refused(&recording.refused, &track.limits);
             (std::mem::take(&mut track.behind), track.clusters)
         });
-        if series != 0 {
-            // Only the primary series has releases that can be missed.
-            behind = Behind::default();
-        }
         let (behind, behind_exceeded) = (behind.counts.sparse(), behind.exceeded);
         all.push(Found { thread, series, recording, samples, behind, behind_exceeded, clusters });
     }
@@ -382,7 +374,7 @@ const OTHERS_LIMIT: f64 = 0.2;
 pub(super) fn note_others(cell: &mut Cell) {
     let of_others = |busy: f64| busy - cell.steal.unwrap_or(0.0) - cell.cpu_own.unwrap_or(0.0);
     let others = cell.cpu_utilisation.map_or(0.0, of_others);
-    if cell.load == "none" && others > OTHERS_LIMIT {
+    if cell.load == NO_LOAD && others > OTHERS_LIMIT {
         let percent = others * 100.0;
         note(
             cell,
