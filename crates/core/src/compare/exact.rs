@@ -200,27 +200,30 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
     // The hash is what a file claims; the plan is what it holds.
     found.extend(json_difference("plan", a.json.get("plan"), b.json.get("plan")));
-    for setting in SETTINGS {
+    for (group, fact) in FACTS {
         let of =
-            |side: Candidate<'_>| side.json.pointer(&format!("/facts/engine/{setting}")).cloned();
+            |side: Candidate<'_>| side.json.pointer(&format!("/facts/{group}/{fact}")).cloned();
         found.extend(json_difference(
-            &format!("facts.engine.{setting}"),
+            &format!("facts.{group}.{fact}"),
             of(a).as_ref(),
             of(b).as_ref(),
         ));
     }
-    // The firmware sets up the board's CPU before the kernel runs.
-    let firmware = "/facts/hardware/firmware";
-    let of = |side: Candidate<'_>| side.json.pointer(firmware).cloned();
-    found.extend(json_difference("facts.hardware.firmware", of(a).as_ref(), of(b).as_ref()));
     let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
     found.extend([a, b].into_iter().filter_map(nothing_in));
     found
 }
 
-/// Settings of the engine besides the plan, in `facts.engine`.
-const SETTINGS: [&str; 4] = ["break_ns", "threshold_ns", "dma_latency_us", "sync"];
+/// Facts that numbers depend on, by group: settings of the engine besides the plan, and the
+/// firmware, which sets up the board's CPU before the kernel runs.
+const FACTS: [(&str, &str); 5] = [
+    ("engine", "break_ns"),
+    ("engine", "threshold_ns"),
+    ("engine", "dma_latency_us"),
+    ("engine", "sync"),
+    ("hardware", "firmware"),
+];
 
 /// Why there is nothing to compare in a run: two runs that measured nothing are equal, and
 /// prove nothing.
