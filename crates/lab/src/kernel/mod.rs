@@ -170,9 +170,9 @@ impl Kernels {
             _ => None,
         });
         let bare: Vec<Debian> = bare.collect();
-        let release = match bare.first() {
-            Some(_) => Some(self.release_of(&bare, arch, fetch_if_missing, say)?),
-            None => None,
+        let release = match &bare[..] {
+            [] => None,
+            bare => Some(self.release_of(bare, arch, fetch_if_missing, say)?),
         };
         let mut kernels = Vec::new();
         for spec in specs {
@@ -180,8 +180,8 @@ impl Kernels {
                 Spec::Debian(asked) => {
                     let abi = asked.abi.clone().or_else(|| release.clone());
                     let exact = Debian { abi, model: asked.model };
-                    let name = asked.to_string();
-                    Kernel { name, ..self.debian(&exact, arch, fetch_if_missing, say)? }
+                    let local = self.here(&asked, &exact, arch, fetch_if_missing, say)?;
+                    self.debian(&asked, local, arch, say)?
                 }
                 Spec::Path(path) => self.path(&path, arch, say)?,
             };
@@ -207,16 +207,7 @@ impl Kernels {
             |asked: &Debian, abi: &str| Debian { abi: Some(abi.to_owned()), model: asked.model };
         let newest = packages.newest().and_then(|abi| {
             for asked in bare {
-                let exact = exact(asked, &abi);
-                if packages.newest_local(&exact)?.is_some() {
-                    continue;
-                }
-                ensure!(
-                    fetch_if_missing,
-                    "{asked} for {arch} ({exact}) is not on this machine; download it with `{}`",
-                    fetch_command(&asked.to_string(), arch)
-                );
-                self.download(&exact, arch, say)?;
+                self.here(asked, &exact(asked, &abi), arch, fetch_if_missing, say)?;
             }
             Ok(abi)
         });
@@ -241,21 +232,40 @@ impl Kernels {
         Packages { tools: &self.tools, cache: &self.cache, root: &self.root, arch }
     }
 
-    fn debian(
+    /// The package of `exact`, which `asked` means; downloaded if it is not here and may be.
+    fn here(
         &self,
         asked: &Debian,
+        exact: &Debian,
         arch: Arch,
         fetch_if_missing: bool,
         say: &mut dyn FnMut(&str),
-    ) -> Result<Kernel> {
-        let local = match self.packages(arch).newest_local(asked)? {
-            Some(local) => local,
-            None if fetch_if_missing => self.download(asked, arch, say)?,
-            None => bail!(
-                "{asked} for {arch} is not on this machine; download it with `{}`",
-                fetch_command(&asked.to_string(), arch)
-            ),
+    ) -> Result<Local> {
+        let packages = self.packages(arch);
+        if let Some(local) = packages.newest_local(exact)? {
+            return Ok(local);
+        }
+        let means = if asked == exact { String::new() } else { format!(" ({exact})") };
+        ensure!(
+            fetch_if_missing,
+            "{asked} for {arch}{means} is not on this machine; download it with `{}`",
+            fetch_command(&asked.to_string(), arch)
+        );
+        let mut progress = |progress: FetchProgress<'_>| {
+            if let FetchProgress::Step(text) = progress {
+                say(text);
+            }
         };
+        packages.fetch(&packages.offer(exact)?, &mut progress)
+    }
+
+    fn debian(
+        &self,
+        asked: &Debian,
+        local: Local,
+        arch: Arch,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Kernel> {
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is incomplete: remove it and download it again", local.root.display())
         })?;
@@ -276,16 +286,6 @@ impl Kernels {
             modules: Some(parts.modules),
             package: Some(format!("{} {}", local.name, local.version)),
         })
-    }
-
-    fn download(&self, exact: &Debian, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Local> {
-        let packages = self.packages(arch);
-        let mut progress = |progress: FetchProgress<'_>| {
-            if let FetchProgress::Step(text) = progress {
-                say(text);
-            }
-        };
-        packages.fetch(&packages.offer(exact)?, &mut progress)
     }
 
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
