@@ -73,7 +73,8 @@ pub struct Experiment {
     pub command: Vec<String>,
     /// Guests to run at the same time.
     pub jobs: usize,
-    /// Longest time without a sign of life from a guest, in the host's time.
+    /// Longest time without a sign of life from a guest: CPU time of QEMU, or the host's time
+    /// while QEMU uses none.
     pub patience: Duration,
 }
 
