@@ -86,7 +86,7 @@ unit:
 # The rings between probe and collector, in every order of their loads and stores.
 loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-	$(STAGE) loom cargo test -p punctual-suite --lib ring::loom_tests
+	$(STAGE) loom cargo test -p punctual-ring --lib
 
 # One after the other.
 e2e:

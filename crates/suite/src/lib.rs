@@ -18,5 +18,4 @@ pub mod recorder;
 pub mod registry;
 pub mod remote;
 mod rest;
-pub mod ring;
 pub mod schedule;

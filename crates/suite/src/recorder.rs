@@ -10,8 +10,7 @@ use std::sync::Arc;
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::stats::{Limits, Refused};
-
-use crate::ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
+use punctual_ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
 /// How many of the worst samples a thread keeps, with their times.
 pub const WORST: usize = 64;

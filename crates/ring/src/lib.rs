@@ -8,6 +8,8 @@
 //! only add a locked instruction (on aarch64 a call). Each side passes in its own cursor, so
 //! it never reads back the word it publishes.
 
+#![forbid(unsafe_code)]
+
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
