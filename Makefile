@@ -13,11 +13,13 @@ BIN := target/$(TARGET)/release/punctual
 GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
-# Test programs of the binary (tests/). Some mind no neighbour; the others measure, or watch
-# what is left on the machine.
+# Test programs of the binary (tests/). Some mind no neighbour. Virtual boards count
+# instructions, and mind none that leaves them some time: they run beside what measures little.
+# The others measure, or watch what is left on the machine.
 PROGRAMS := $(shell sed -n '/^\[\[test\]\]/{n;s/^name = "\(.*\)"/\1/p}' crates/punctual/Cargo.toml)
 ANYTIME := cli page dist
-ALONE := $(filter-out $(ANYTIME),$(PROGRAMS))
+BESIDE := numbers lab
+ALONE := $(filter-out $(ANYTIME) $(BESIDE),$(PROGRAMS))
 
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
@@ -54,12 +56,13 @@ guests: tools
 dist: guests
 	./packaging/dist target/dist
 
-# What measures runs last and alone. Before it, two at a time, everything is built and
-# tested that minds no neighbour.
+# Two at a time everything is built and tested that minds no neighbour; then what minds few;
+# what minds any runs last and alone.
 test:
 	rm -f target/stages
 	$(MAKE) deps tools
 	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
+	$(MAKE) --jobs=2 --output-sync=line $(BESIDE:%=test-%)
 	$(MAKE) --jobs=1 $(ALONE:%=test-%)
 
 deps:
@@ -78,10 +81,14 @@ msrv:
 	CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --workspace --all-targets
 
 # The tests of each crate, once. Those of the binary's programs are below (e2e).
+# Always the whole workspace: a part of it would have other features, and build all anew.
+OF_CRATES := $(notdir $(basename $(wildcard crates/*/tests/*.rs))) \
+	$(notdir $(patsubst %/,%,$(dir $(wildcard crates/*/tests/*/main.rs)))) \
+	$(shell sed -n 's/^name = "\([a-z]*\)"/\1/p' tests/harness/Cargo.toml)
+OF_CRATES := $(filter-out $(PROGRAMS),$(OF_CRATES))
 unit:
-	$(STAGE) unit-build cargo test --workspace --exclude punctual --no-run
-	$(STAGE) unit cargo test --workspace --exclude punctual --no-fail-fast
-	$(STAGE) unit-binary cargo test -p punctual --bins
+	$(STAGE) unit-build cargo test --workspace --no-run
+	$(STAGE) unit cargo test --workspace --lib --bins $(OF_CRATES:%=--test %) --no-fail-fast
 
 # The rings between probe and collector, in every order of their loads and stores.
 loom:
@@ -93,10 +100,10 @@ e2e:
 	$(MAKE) --jobs=1 $(PROGRAMS:%=test-%)
 
 # One of the test programs: make test-cli, make test-lab, ...
-$(ALONE:%=test-%): THREADS := --test-threads=1
+$(patsubst %,test-%,$(ALONE) numbers): THREADS := --test-threads=1
 $(PROGRAMS:%=test-%): test-%: guests
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
-	$(STAGE) $* cargo test -p punctual --test $* -- $(THREADS) --show-output
+	$(STAGE) $* cargo test --workspace --test $* -- $(THREADS) --show-output
 
 # Faults in every system call of a run, and kills at random moments: many more than in
 # `make test`, and for a quarter of an hour. If all is well docs/faults.txt has the results.

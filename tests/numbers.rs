@@ -55,13 +55,13 @@ fn instructions_per_sample() {
     need!(programs(&["valgrind", "cyclictest"]));
     let folder = Folder::new("instructions");
     let ours = instructions_each(|samples| {
-        let line = ["run", "wakeup", "-i", "1000", "-p", "80", "-l", samples, "--out", "r"];
+        let line = ["run", "wakeup", "-i", "500", "-p", "80", "-l", samples, "--out", "r"];
         let count = instructions(&folder, &binary, &line);
         fs::remove_dir_all(folder.path("r")).unwrap();
         count
     });
     let theirs = instructions_each(|samples| {
-        let line = ["-q", "-m", "-p", "80", "-i", "1000", "-l", samples];
+        let line = ["-q", "-m", "-p", "80", "-i", "500", "-l", samples];
         instructions(&folder, "cyclictest".as_ref(), &line)
     });
     println!("instructions a sample: punctual {ours:.1}, cyclictest {theirs:.1}");
