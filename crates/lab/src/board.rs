@@ -21,6 +21,10 @@ pub const DEFAULT_MEMORY_MIB: u32 = 256;
 /// Start date of every board, late enough for file times and certificates to make sense.
 const DATE: &str = "2020-01-01";
 
+/// Why a board with several CPUs may not repeat: where one's turn ends depends on when QEMU's
+/// main loop looks at the guest's clock, and only the turns of one CPU can be recorded.
+const TURNS: &str = "QEMU cannot record how several CPUs take turns: a repeat may differ";
+
 /// A board that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardSpec {
@@ -180,8 +184,9 @@ impl BoardSpec {
     #[must_use]
     pub fn not_exact(&self) -> Vec<String> {
         let free = self.mips.is_none().then(|| "time is not counted".to_owned());
+        let turns = (self.mips.is_some() && self.cpus > 1).then(|| TURNS.to_owned());
         let devices = self.all_devices().filter_map(|device| device.not_exact.map(str::to_owned));
-        free.into_iter().chain(devices).collect()
+        free.into_iter().chain(turns).chain(devices).collect()
     }
 
     /// The board in words, such as `x86_64, 1 CPU, 256 MiB, 250 instructions/us`.
@@ -246,6 +251,8 @@ mod tests {
         let free = BoardSpec { mips: None, ..board() };
         assert!(!free.options("max", 7).join(" ").contains("icount"));
         assert_eq!(free.not_exact(), ["time is not counted"]);
+        let several = BoardSpec { arch: Arch::Aarch64, cpus: 2, ..board() };
+        assert_eq!(several.not_exact(), [TURNS]);
     }
 
     #[test]
