@@ -24,6 +24,9 @@ pub struct Available {
     pub state: State,
     /// Size of the download, if it still has to be downloaded.
     pub download_bytes: Option<u64>,
+    /// Whether none is newer of those whose version begins with the same two numbers, real-time
+    /// or not: `debian:6.12` means this one.
+    pub latest: bool,
 }
 
 /// Progress of a fetch.
@@ -31,6 +34,8 @@ pub struct Available {
 pub enum FetchProgress<'a> {
     /// The step that has begun, for people.
     Step(&'a str),
+    /// Something to know about the kernel, for people.
+    Note(&'a str),
     /// How much of the download has arrived.
     Bytes {
         /// Bytes so far.

@@ -52,6 +52,15 @@ impl Bootable {
         };
         Ok(Self { path, sha256, release })
     }
+
+    /// What QEMU is given.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn contents(&self) -> Result<Vec<u8>> {
+        file::read(&self.path, MOST_IMAGE)
+            .with_context(|| format!("cannot read the kernel {}", self.path.display()))
+    }
 }
 
 /// The ELF file of a bzImage in the cache, or the bzImage itself if its payload cannot be booted.

@@ -1,20 +1,18 @@
-//! Debian's kernel packages: which ones exist, and how they get here. apt and dpkg download
-//! and unpack them, which checks their signatures, but never install them.
+//! Debian's kernel packages: which ones exist, and which of them a name means. apt and dpkg
+//! download and unpack them, which checks their signatures, but never install them.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 
+use super::archive::{Archive, Known, Lists, RELEASES, Release};
 use super::available::{Available, State};
 use super::cache::Cache;
-use super::output::{INSTALLED, Offer, dependency, installed, offers};
+use super::output::{INSTALLED, Offer, installed};
 use super::parts::Parts;
-use super::spec::{Debian, of_package, package_name, version_key};
+use super::spec::{Which, of_package, package_name, series_of, version_key};
 use super::tools::Tools;
 use crate::arch::Arch;
-
-/// What to do if apt's lists are too old.
-const UPDATE: &str = "`sudo apt-get update` refreshes its lists";
 
 /// A package on this machine.
 #[derive(Debug, Clone)]
@@ -24,6 +22,19 @@ pub(super) struct Local {
     pub(super) state: State,
     /// The folder that contains its `boot` and `lib/modules`.
     pub(super) root: PathBuf,
+}
+
+/// A kernel that can be downloaded.
+#[derive(Debug, Clone)]
+pub(super) struct Package {
+    pub(super) name: String,
+    pub(super) version: String,
+    /// The packages that have its files.
+    pub(super) parts: Vec<Offer>,
+    /// Parts that the archive has not got any more.
+    pub(super) missing: Vec<String>,
+    /// The release whose lists have it.
+    pub(super) release: &'static Release,
 }
 
 /// Debian's kernels on this machine and those that apt can download.
@@ -49,7 +60,7 @@ impl Packages<'_> {
         // Without dpkg, no package is installed.
         let text = self.tools.text("dpkg-query", &["-W", INSTALLED, "linux-image-*"]);
         for (name, version) in installed(&text.unwrap_or_default(), self.arch) {
-            if Parts::of(self.root, name).is_some() {
+            if Parts::of(self.root, name).is_some_and(|parts| parts.is_whole()) {
                 all.push(Local {
                     name: name.to_owned(),
                     version: version.to_owned(),
@@ -67,101 +78,195 @@ impl Packages<'_> {
         Ok(all)
     }
 
-    /// The newest local package that matches the request.
-    pub(super) fn newest_local(&self, asked: &Debian) -> Result<Option<Local>> {
+    /// The newest local package with this ABI name, and real-time or not.
+    pub(super) fn newest_local(&self, abi: &str, rt: bool) -> Result<Option<Local>> {
         let mut all = self.local()?;
-        all.retain(|local| {
-            of_package(&local.name, self.arch).is_some_and(|(abi, rt)| {
-                rt == asked.is_rt() && asked.abi.as_deref().is_none_or(|asked| asked == abi)
-            })
-        });
+        all.retain(|local| of_package(&local.name, self.arch) == Some((abi, rt)));
         Ok(all.pop())
     }
 
-    /// All kernel packages that apt can download.
-    pub(super) fn offers(&self) -> Result<Vec<Offer>> {
-        self.check_architecture()?;
-        let names = self.tools.text("apt-cache", &["pkgnames", "linux-image-"])?;
-        let names: Vec<_> =
-            names.lines().filter(|name| of_package(name, self.arch).is_some()).collect();
-        let mut offers = self.show(&names)?;
-        offers.sort_by(|a, b| version_key(&a.name).cmp(&version_key(&b.name)));
-        Ok(offers)
+    /// All kernels that the archive has.
+    pub(super) fn packages(&self, lists: Lists, say: &mut dyn FnMut(&str)) -> Result<Vec<Package>> {
+        let all: Vec<_> = RELEASES.iter().collect();
+        let known = self.archive().known(&all, lists, say)?;
+        Ok(self.of(&known))
     }
 
-    /// The package of this release and flavour, as apt offers it.
-    pub(super) fn offer(&self, exact: &Debian) -> Result<Offer> {
-        self.check_architecture()?;
-        let abi = exact.abi.as_deref().unwrap_or_default();
-        let name = package_name(abi, exact.is_rt(), self.arch);
-        if let Some(offer) = self.show(&[&name])?.pop() {
-            return Ok(offer);
+    /// The kernel with this ABI name, and real-time or not, as the archive has it.
+    pub(super) fn package(
+        &self,
+        abi: &str,
+        rt: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Package> {
+        let name = package_name(abi, rt, self.arch);
+        let mut others = Vec::new();
+        // The lists that are here may do; one that is a day old may lack what is new.
+        for lists in [Lists::AsTheyAre, Lists::IfMissing, Lists::IfOld] {
+            others = match self.packages(lists, say) {
+                Err(_) if lists == Lists::AsTheyAre => continue,
+                packages => packages?,
+            };
+            if let Some(at) = others.iter().position(|package| package.name == name) {
+                return Ok(others.swap_remove(at));
+            }
         }
-        let mut offers = self.offers()?;
-        offers.retain(|offer| {
-            of_package(&offer.name, self.arch).is_some_and(|(_, rt)| rt == exact.is_rt())
-        });
-        if offers.is_empty() {
-            let kind = if exact.is_rt() { "linux-image-*-rt" } else { "linux-image" };
-            bail!("{}", self.no_package(kind));
-        }
-        let at = offers.partition_point(|offer| version_key(&offer.name) < version_key(&name));
-        let near = &offers[at.saturating_sub(2)..(at + 2).min(offers.len())];
-        let near: Vec<_> = near.iter().map(|offer| spec_of(&offer.name, self.arch)).collect();
-        bail!("apt lists no package {name}; the nearest are {} ({UPDATE})", near.join(", "))
+        others.retain(|other| of_package(&other.name, self.arch).is_some_and(|(_, of)| of == rt));
+        let at = others.partition_point(|other| version_key(&other.name) < version_key(&name));
+        let near = &others[at.saturating_sub(2)..(at + 2).min(others.len())];
+        let near: Vec<_> = near.iter().map(|package| spec_of(&package.name, self.arch)).collect();
+        bail!("Debian has no package {name}; the nearest are {}", near.join(", "))
     }
 
-    /// The release of the distribution's own kernel: what `linux-image-ARCH` depends on, or the
-    /// newest that apt lists.
-    pub(super) fn newest(&self) -> Result<String> {
-        self.check_architecture()?;
+    /// The ABI name that a name means, whose kernels have all of these flavours: real-time or not.
+    ///
+    /// # Errors
+    /// There is none, or Debian's lists cannot be read.
+    pub(super) fn abi(
+        &self,
+        which: &Which,
+        flavours: &[bool],
+        lists: Lists,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<String> {
+        let archive = self.archive();
+        match which {
+            Which::Exact(abi) => Ok(abi.clone()),
+            Which::Own => {
+                let known = archive.known(&[archive.own()], lists, say)?;
+                self.follows(&known, flavours)
+            }
+            Which::Suite(name) => {
+                let named: Vec<_> =
+                    RELEASES.iter().filter(|release| release.name == name).collect();
+                let all = RELEASES.iter().collect();
+                let releases = if named.is_empty() { all } else { named };
+                let mut known = archive.known(&releases, lists, say)?;
+                known.retain(|known| known.release.name == name || known.suite == *name);
+                ensure_any(&known, || format!("no release of Debian is {name} now"))?;
+                self.follows(&known, flavours)
+            }
+            Which::Series(series) => {
+                let mut there = Vec::new();
+                let both = [lists, Lists::IfOld];
+                // A list that is a day old may lack what is new.
+                let tries = if lists == Lists::IfMissing { &both[..] } else { &both[..1] };
+                for &lists in tries {
+                    let packages = self.packages(lists, say)?;
+                    let abis = packages.iter().filter_map(|one| of_package(&one.name, self.arch));
+                    there = abis.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
+                    if let Some(abi) = newest_of(&there, which, flavours) {
+                        return Ok(abi);
+                    }
+                }
+                let mut series_there: Vec<&str> =
+                    there.iter().map(|(abi, _)| series_of(abi)).collect();
+                series_there.dedup();
+                bail!("Debian has no kernel {series}; it has {}", series_there.join(", "))
+            }
+        }
+    }
+
+    /// The release on this machine with all of these flavours that is the newest a name can mean.
+    pub(super) fn local_abi(&self, which: &Which, flavours: &[bool]) -> Result<Option<String>> {
+        let local = self.local()?;
+        let there = local.iter().filter_map(|local| of_package(&local.name, self.arch));
+        let there: Vec<_> = there.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
+        Ok(newest_of(&there, which, flavours))
+    }
+
+    /// What `linux-image-ARCH` of a release depends on, or else the newest kernel that it has.
+    fn follows(&self, known: &[Known], flavours: &[bool]) -> Result<String> {
         let meta = format!("linux-image-{}", self.arch.debian());
-        let text = self.tools.text("apt-cache", &["depends", &self.qualified(&meta)])?;
-        let named = dependency(&text, self.arch).and_then(|name| of_package(name, self.arch));
-        if let Some((abi, _)) = named {
+        let mut metas: Vec<&Offer> = known.iter().flat_map(|known| &known.offers).collect();
+        metas.retain(|offer| offer.name == meta);
+        metas.sort_by_key(|offer| version_key(&offer.version));
+        let mut named = metas.iter().rev().flat_map(|offer| &offer.depends);
+        if let Some((abi, _)) = named.find_map(|name| of_package(name, self.arch)) {
             return Ok(abi.to_owned());
         }
-        let newest = self.offers()?.pop();
-        let abi = newest.and_then(|offer| Some(of_package(&offer.name, self.arch)?.0.to_owned()));
-        abi.with_context(|| self.no_package("linux-image"))
+        let all = self.of(known);
+        let there = all.iter().filter_map(|one| of_package(&one.name, self.arch));
+        let there: Vec<_> = there.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
+        let names: Vec<_> = known.iter().map(|known| known.release.name).collect();
+        newest_of(&there, &Which::Own, flavours).with_context(|| {
+            format!("Debian {} has no such kernel for {}", names.join(", "), self.arch)
+        })
     }
 
-    fn no_package(&self, kind: &str) -> String {
-        format!(
-            "apt lists no {kind} package for {}; {UPDATE}, and its sources must include Debian's",
-            self.arch
-        )
-    }
-
-    /// What apt knows about packages; unknown ones are left out.
-    fn show(&self, names: &[&str]) -> Result<Vec<Offer>> {
-        if names.is_empty() {
-            return Ok(Vec::new());
+    /// The kernels of releases, each once, in the order of their versions.
+    fn of(&self, known: &[Known]) -> Vec<Package> {
+        let mut all: Vec<Package> = Vec::new();
+        for known in known {
+            for offer in &known.offers {
+                if of_package(&offer.name, self.arch).is_some() {
+                    all.push(package(offer, known));
+                }
+            }
         }
-        let names: Vec<_> = names.iter().map(|name| self.qualified(name)).collect();
-        let mut arguments = vec!["show", "--no-all-versions"];
-        arguments.extend(names.iter().map(String::as_str));
-        let text = self.tools.text("apt-cache", &arguments)?;
-        Ok(offers(&text, self.arch).collect())
+        // Of one name the newest version, and that with all of its parts.
+        all.sort_by(|a, b| {
+            (version_key(&a.name).cmp(&version_key(&b.name)))
+                .then(b.missing.len().cmp(&a.missing.len()))
+                .then(version_key(&a.version).cmp(&version_key(&b.version)))
+        });
+        all.reverse();
+        all.dedup_by(|a, b| a.name == b.name);
+        all.reverse();
+        // Of some, only what depends on other packages is left.
+        all.retain(|package| !package.parts.is_empty());
+        all
     }
 
-    /// Fails if apt is not set up for the architecture.
-    fn check_architecture(&self) -> Result<()> {
-        let wanted = self.arch.debian();
-        let native = self.tools.text("dpkg", &["--print-architecture"])?;
-        let foreign = self.tools.text("dpkg", &["--print-foreign-architectures"])?;
-        ensure!(
-            native.lines().chain(foreign.lines()).any(|line| line.trim() == wanted),
-            "apt has no {wanted} package lists here; enable the architecture with:\n  \
-             sudo dpkg --add-architecture {wanted} && sudo apt-get update"
-        );
-        Ok(())
+    pub(super) fn archive(&self) -> Archive<'_> {
+        Archive { tools: self.tools, cache: self.cache, root: self.root, arch: self.arch }
     }
+}
 
-    /// A package's name, qualified if it is for another architecture than this machine's.
-    pub(super) fn qualified(&self, name: &str) -> String {
-        format!("{name}:{}", self.arch.debian())
+fn ensure_any<T>(all: &[T], error: impl Fn() -> String) -> Result<()> {
+    if all.is_empty() { Err(anyhow!(error())) } else { Ok(()) }
+}
+
+/// A kernel with its parts. Without an image among them it has none.
+fn package(offer: &Offer, known: &Known) -> Package {
+    let flavour = offer.name.trim_start_matches("linux-image-");
+    let is_part = |name: &&String| {
+        ["linux-binary-", "linux-modules-", "linux-base-"]
+            .iter()
+            .any(|part| name.strip_prefix(part) == Some(flavour))
+    };
+    let is_split = offer.depends.iter().any(|name| name.starts_with("linux-binary-"));
+    let mut parts = Vec::new();
+    let mut missing = Vec::new();
+    for name in offer.depends.iter().filter(is_part) {
+        let same = |other: &&Offer| other.name == *name && other.version == offer.version;
+        match known.offers.iter().find(same) {
+            Some(part) => parts.push(part.clone()),
+            None => missing.push(name.clone()),
+        }
     }
+    if !is_split {
+        parts.push(offer.clone());
+    } else if missing.iter().any(|name| name.starts_with("linux-binary-")) {
+        parts.clear();
+    }
+    Package {
+        name: offer.name.clone(),
+        version: offer.version.clone(),
+        parts,
+        missing,
+        release: known.release,
+    }
+}
+
+/// The newest ABI name that a name can mean and that is there in all of these flavours.
+fn newest_of(there: &[(String, bool)], which: &Which, flavours: &[bool]) -> Option<String> {
+    let mut abis: Vec<&String> = there.iter().map(|(abi, _)| abi).collect();
+    abis.retain(|abi| {
+        let has = |rt: &bool| there.iter().any(|(other, of)| other == *abi && of == rt);
+        which.admits(abi) && flavours.iter().all(has)
+    });
+    abis.into_iter().max_by_key(|abi| version_key(abi)).cloned()
 }
 
 /// The specification that selects a package.
@@ -179,14 +284,25 @@ pub(super) fn fetch_command(kernel: &str, arch: Arch) -> String {
     format!("punctual lab fetch {board}{kernel}")
 }
 
-impl Offer {
+impl Package {
+    /// Size of what has to be downloaded.
+    pub(super) fn download_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.download_bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Size of what it unpacks to.
+    pub(super) fn unpacked_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.unpacked_bytes).fold(0, u64::saturating_add)
+    }
+
     pub(super) fn available(self, arch: Arch) -> Available {
         Available {
             name: spec_of(&self.name, arch),
+            download_bytes: Some(self.download_bytes()),
             package: self.name,
             version: self.version,
             state: State::Downloadable,
-            download_bytes: Some(self.download_bytes),
+            latest: false,
         }
     }
 }
@@ -199,6 +315,7 @@ impl Local {
             version: self.version,
             state: self.state,
             download_bytes: None,
+            latest: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::available::{FetchProgress, State};
 use super::cache::Partial;
-use super::debian::{Local, Packages, fetch_command, spec_of};
+use super::debian::{Local, Package, Packages, fetch_command, spec_of};
 use super::output::{Offer, last_error};
 use super::parts::Parts;
 use super::tools::not_run;
@@ -19,16 +19,16 @@ use super::tools::not_run;
 const PROGRESS_PERIOD: Duration = Duration::from_millis(200);
 
 impl Packages<'_> {
-    /// Downloads and unpacks a package into the cache, unless it is already there.
+    /// Downloads and unpacks a kernel into the cache, unless it is already there.
     ///
     /// # Errors
     /// No space, no network or no permission; the text says what to do.
     pub(super) fn fetch(
         &self,
-        offer: &Offer,
+        package: &Package,
         progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<Local> {
-        let Offer { name, version, .. } = offer;
+        let Package { name, version, .. } = package;
         let root = self.cache.package(name, version);
         let local = Local {
             name: name.clone(),
@@ -41,7 +41,8 @@ impl Packages<'_> {
         if root.exists() {
             return Ok(local);
         }
-        let needed = offer.download_bytes.saturating_add(offer.unpacked_bytes);
+        let total = package.download_bytes();
+        let needed = total.saturating_add(package.unpacked_bytes());
         let free = punctual_sys::storage::room(&self.cache.folder)
             .with_context(|| {
                 format!("cannot read the free space of {}", self.cache.folder.display())
@@ -56,22 +57,37 @@ impl Packages<'_> {
             megabytes(free)
         );
         let partial = writer.partial(name)?;
-        progress(FetchProgress::Step(&format!(
-            "fetching {name} {version}, {}",
-            megabytes(offer.download_bytes)
-        )));
-        let package = self.download(offer, &partial, progress).with_context(|| {
-            format!(
-                "cannot download {name} {version} (once there is a network: `{}`; or give the \
-                 path of a kernel)",
-                fetch_command(&spec_of(name, self.arch), self.arch)
-            )
-        })?;
-        progress(FetchProgress::Step(&format!("unpacking {name} {version}")));
+        progress(FetchProgress::Step(&format!("fetching {name} {version}, {}", megabytes(total))));
+        if !package.missing.is_empty() {
+            progress(FetchProgress::Note(&format!(
+                "the archive has no {} any more: {} boots without, but loads and devices that \
+                 need modules are left out",
+                package.missing.join(" and no "),
+                spec_of(name, self.arch)
+            )));
+        }
         let unpacked = partial.0.join("unpacked");
-        self.unpack(&package, &unpacked)?;
+        let mut done = 0;
+        for part in &package.parts {
+            let Offer { name: of, version, .. } = part;
+            let mut arrived = |bytes| {
+                progress(FetchProgress::Bytes { done: done + bytes, total });
+            };
+            let file = self.download(part, package, &partial, &mut arrived).with_context(|| {
+                format!(
+                    "cannot download {of} {version} (once there is a network: `{}`; or give the \
+                     path of a kernel)",
+                    fetch_command(&spec_of(name, self.arch), self.arch)
+                )
+            })?;
+            done += part.download_bytes;
+            progress(FetchProgress::Step(&format!("unpacking {of} {version}")));
+            self.unpack(&file, &unpacked)?;
+            fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
+        }
+        let parts = Parts::of(&unpacked, name);
         ensure!(
-            Parts::of(&unpacked, name).is_some(),
+            parts.is_some_and(|parts| parts.is_whole() || !package.missing.is_empty()),
             "{name} {version} lacks a kernel, its configuration or its modules in the places of \
              a Debian package"
         );
@@ -79,19 +95,20 @@ impl Packages<'_> {
         Ok(local)
     }
 
-    /// Downloads the package with apt-get into the folder; its error messages go to a log in
-    /// the same folder.
+    /// Downloads a part of a kernel with apt-get into the folder; its error messages go to a log
+    /// in the same folder.
     fn download(
         &self,
-        offer: &Offer,
+        part: &Offer,
+        package: &Package,
         folder: &Partial,
-        progress: &mut dyn FnMut(FetchProgress<'_>),
+        arrived: &mut dyn FnMut(u64),
     ) -> Result<PathBuf> {
         let log = folder.0.join("apt-get.log");
-        let package = format!("{}={}", self.qualified(&offer.name), offer.version);
+        let name = format!("{}={}", part.name, part.version);
         let mut child = self
-            .tools
-            .command("apt-get", &["download", &package])
+            .archive()
+            .apt(package.release, "apt-get", &["download", &name])
             .current_dir(&folder.0)
             .stdout(Stdio::null())
             .stderr(File::create(&log).with_context(|| format!("cannot write {}", log.display()))?)
@@ -101,15 +118,14 @@ impl Packages<'_> {
             if let Some(status) = child.try_wait().context("cannot wait for apt-get")? {
                 break status;
             }
-            let done = downloaded(&folder.0).map_or(0, |(_, bytes)| bytes);
-            progress(FetchProgress::Bytes { done, total: offer.download_bytes });
+            arrived(downloaded(&folder.0).map_or(0, |(_, bytes)| bytes));
             thread::sleep(PROGRESS_PERIOD);
         };
         if !status.success() {
             bail!("apt-get: {}", last_error(&fs::read_to_string(&log).unwrap_or_default()));
         }
         let (path, bytes) = downloaded(&folder.0).context("apt-get downloaded nothing")?;
-        progress(FetchProgress::Bytes { done: bytes, total: offer.download_bytes });
+        arrived(bytes);
         Ok(path)
     }
 

@@ -1,5 +1,6 @@
 //! Kernels by name: Debian packages, image files and build trees.
 
+mod archive;
 mod available;
 mod bootable;
 mod cache;
@@ -24,12 +25,13 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
+use archive::Lists;
 use bootable::Bootable;
 use cache::Cache;
 use config::Config;
 use debian::{Local, Packages, fetch_command};
 use parts::Parts;
-use spec::{Debian, Spec};
+use spec::{Debian, Spec, Which};
 use tools::Tools;
 
 pub(crate) use config::MOST_CONFIG;
@@ -96,7 +98,7 @@ impl Kernels {
         let packages = self.packages(arch);
         let local: Vec<_> =
             packages.local()?.into_iter().map(|local| local.available(arch)).collect();
-        let offers = packages.offers().unwrap_or_else(|error| {
+        let offers = packages.packages(Lists::IfOld, say).unwrap_or_else(|error| {
             say(&format!("{error:#}"));
             Vec::new()
         });
@@ -114,11 +116,23 @@ impl Kernels {
             let by_package = spec::version_key(&a.package).cmp(&spec::version_key(&b.package));
             by_package.then(spec::version_key(&a.version).cmp(&spec::version_key(&b.version)))
         });
+        let series = |one: &Available| {
+            let (abi, rt) = spec::of_package(&one.package, arch)?;
+            Some((spec::series_of(abi).to_owned(), rt))
+        };
+        let mut seen = Vec::new();
+        for one in all.iter_mut().rev() {
+            let series = series(one);
+            one.latest = !seen.contains(&series);
+            if one.latest {
+                seen.push(series);
+            }
+        }
         Ok(all)
     }
 
     /// Downloads a Debian kernel unless it is here. Names without a version, such as
-    /// `debian:rt`, mean the release of the distribution's package `linux-image-ARCH`.
+    /// `debian:rt`, mean the kernel of this machine's release of Debian, or of the stable one.
     ///
     /// # Errors
     /// The name is wrong or is a path; apt or dpkg is missing or does not know the package or
@@ -134,24 +148,38 @@ impl Kernels {
             bail!("{spec} is a path; only Debian's kernels can be downloaded");
         };
         let packages = self.packages(arch);
-        let abi = match &asked.abi {
-            Some(abi) => abi.clone(),
-            None => packages.newest()?,
-        };
-        let exact = Debian { abi: Some(abi), model: asked.model };
-        let local = match packages.newest_local(&exact)? {
+        let mut say = |text: &str| progress(FetchProgress::Step(text));
+        let abi = packages.abi(&asked.which, &[asked.is_rt()], Lists::IfOld, &mut say)?;
+        let local = match packages.newest_local(&abi, asked.is_rt())? {
             Some(local) => local,
-            None => packages.fetch(&packages.offer(&exact)?, progress)?,
+            None => {
+                let package = packages.package(&abi, asked.is_rt(), &mut say)?;
+                packages.fetch(&package, progress)?
+            }
         };
         Ok(local.available(arch))
     }
 
-    /// The kernels of these names and paths. Names without a version mean the same release for
-    /// all models: that of the distribution's package `linux-image-ARCH`, whatever newer ones
-    /// were fetched by their version. `modules` is the folder of modules for an image file, or
-    /// replaces a kernel's own. With `fetch_if_missing` what is not here is downloaded; if that
-    /// fails for names without a version, they mean the newest release that is here with all
-    /// models. `say` is told that, and what takes time.
+    /// The models that names without a version can have on x86_64: there are others since Linux
+    /// 7.0.
+    pub fn own_models(
+        &self,
+        arch: Arch,
+        fetch_if_missing: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> &'static [Model] {
+        let packages = self.packages(arch);
+        let lists = if fetch_if_missing { Lists::IfMissing } else { Lists::AsTheyAre };
+        let abi = packages.abi(&Which::Own, &[false], lists, say).ok();
+        let here = || packages.local_abi(&Which::Own, &[false]).ok().flatten();
+        config::models_of(&abi.or_else(here).unwrap_or_default())
+    }
+
+    /// The kernels of these names and paths. Names without an exact version mean the same
+    /// release for all models, whatever was fetched before: see [`FORMS`]. `modules` is the folder
+    /// of modules for an image file, or replaces a kernel's own. With `fetch_if_missing` what is
+    /// not here is downloaded; if that fails, names without an exact version mean the newest
+    /// release that is here with all models. `say` is told that, and what takes time.
     ///
     /// # Errors
     /// Those of [`Kernels::fetch`]; or a kernel does not boot on `arch`, cannot have the
@@ -165,25 +193,24 @@ impl Kernels {
         say: &mut dyn FnMut(&str),
     ) -> Result<Vec<Kernel>> {
         let specs: Vec<Spec> = specs.iter().map(|spec| Spec::parse(spec)).collect::<Result<_>>()?;
-        let bare = specs.iter().filter_map(|spec| match spec {
-            Spec::Debian(asked) if asked.abi.is_none() => Some(asked.clone()),
-            _ => None,
-        });
-        let bare: Vec<Debian> = bare.collect();
-        let release = match &bare[..] {
-            [] => None,
-            bare => Some(self.release_of(bare, arch, fetch_if_missing, say)?),
-        };
+        let mut releases: Vec<(&Which, String)> = Vec::new();
         let mut kernels = Vec::new();
-        for spec in specs {
+        for spec in &specs {
             let mut kernel = match spec {
                 Spec::Debian(asked) => {
-                    let abi = asked.abi.clone().or_else(|| release.clone());
-                    let exact = Debian { abi, model: asked.model };
-                    let local = self.here(&asked, &exact, arch, fetch_if_missing, say)?;
-                    self.debian(&asked, local, arch, say)?
+                    let known = releases.iter().find(|(which, _)| **which == asked.which);
+                    let abi = if let Some((_, abi)) = known {
+                        abi.clone()
+                    } else {
+                        let abi =
+                            self.release_of(&asked.which, &specs, arch, fetch_if_missing, say)?;
+                        releases.push((&asked.which, abi.clone()));
+                        abi
+                    };
+                    let local = self.here(asked, &abi, arch, fetch_if_missing, say)?;
+                    self.debian(asked, local, arch, say)?
                 }
-                Spec::Path(path) => self.path(&path, arch, say)?,
+                Spec::Path(path) => self.path(path, arch, say)?,
             };
             if let Some(modules) = modules {
                 ensure!(modules.is_dir(), "--modules {}: not a folder", modules.display());
@@ -194,69 +221,71 @@ impl Kernels {
         Ok(kernels)
     }
 
-    /// The release that these names without a version mean.
+    /// The release that a name means, for all models that are asked for together.
     fn release_of(
         &self,
-        bare: &[Debian],
+        which: &Which,
+        specs: &[Spec],
         arch: Arch,
         fetch_if_missing: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<String> {
         let packages = self.packages(arch);
-        let exact =
-            |asked: &Debian, abi: &str| Debian { abi: Some(abi.to_owned()), model: asked.model };
-        let newest = packages.newest().and_then(|abi| {
-            for asked in bare {
-                self.here(asked, &exact(asked, &abi), arch, fetch_if_missing, say)?;
+        let asked = specs.iter().filter_map(|spec| match spec {
+            Spec::Debian(asked) if asked.which == *which => Some(asked),
+            _ => None,
+        });
+        let asked: Vec<&Debian> = asked.collect();
+        let flavours: Vec<bool> = asked.iter().map(|asked| asked.is_rt()).collect();
+        let lists = if fetch_if_missing { Lists::IfMissing } else { Lists::AsTheyAre };
+        let newest = packages.abi(which, &flavours, lists, say).and_then(|abi| {
+            for asked in asked {
+                self.here(asked, &abi, arch, fetch_if_missing, say)?;
             }
             Ok(abi)
         });
-        let error = match newest {
-            Ok(abi) => return Ok(abi),
-            Err(error) => error,
+        let error = match (newest, which) {
+            (Ok(abi), _) => return Ok(abi),
+            // What is here need not be of this release.
+            (Err(error), Which::Exact(_) | Which::Suite(_)) => return Err(error),
+            (Err(error), Which::Own | Which::Series(_)) => error,
         };
-        for local in packages.local()?.into_iter().rev() {
-            let Some((abi, _)) = spec::of_package(&local.name, arch) else { continue };
-            let here = |asked: &Debian| {
-                packages.newest_local(&exact(asked, abi)).is_ok_and(|local| local.is_some())
-            };
-            if bare.iter().all(here) {
-                say(&format!("{error:#}; using debian:{abi} instead"));
-                return Ok(abi.to_owned());
-            }
-        }
-        Err(error)
+        let Some(abi) = packages.local_abi(which, &flavours)? else { return Err(error) };
+        say(&format!("{error:#}; using debian:{abi} instead"));
+        Ok(abi)
     }
 
     fn packages(&self, arch: Arch) -> Packages<'_> {
         Packages { tools: &self.tools, cache: &self.cache, root: &self.root, arch }
     }
 
-    /// The package of `exact`, which `asked` means; downloaded if it is not here and may be.
+    /// The package of the release that is asked for; downloaded if it is not here and may be.
     fn here(
         &self,
         asked: &Debian,
-        exact: &Debian,
+        abi: &str,
         arch: Arch,
         fetch_if_missing: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Local> {
         let packages = self.packages(arch);
-        if let Some(local) = packages.newest_local(exact)? {
+        if let Some(local) = packages.newest_local(abi, asked.is_rt())? {
             return Ok(local);
         }
-        let means = if asked == exact { String::new() } else { format!(" ({exact})") };
+        let exact = asked.exactly(abi);
+        let means = if *asked == exact { String::new() } else { format!(" ({exact})") };
         ensure!(
             fetch_if_missing,
             "{asked} for {arch}{means} is not on this machine; download it with `{}`",
             fetch_command(&asked.to_string(), arch)
         );
+        let package = packages.package(abi, asked.is_rt(), say)?;
         let mut progress = |progress: FetchProgress<'_>| {
-            if let FetchProgress::Step(text) = progress {
+            if let FetchProgress::Step(text) | FetchProgress::Note(text) = progress {
                 say(text);
             }
         };
-        packages.fetch(&packages.offer(exact)?, &mut progress)
+        packages.fetch(&package, &mut progress)
     }
 
     fn debian(
@@ -269,11 +298,15 @@ impl Kernels {
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is incomplete: remove it and download it again", local.root.display())
         })?;
-        let config = Config::read(&parts.config)?;
-        let parameters =
-            asked.model.map_or(Ok(Vec::new()), |model| config.parameters(model, &local.name))?;
-        let model = asked.model.or_else(|| config.model());
         let image = Bootable::of(&parts.image, arch, &self.cache, say)?;
+        let config = match &parts.config {
+            Some(path) => Config::read(path)?,
+            None => Config::of_image(&image.contents()?, &parts.release),
+        };
+        let parameters = asked.model.map_or(Ok(Vec::new()), |model| {
+            config.parameters(model, &local.name, &parts.release)
+        })?;
+        let model = asked.model.or_else(|| config.model());
         Ok(Kernel {
             name: asked.to_string(),
             arch,
@@ -282,8 +315,8 @@ impl Kernels {
             release: parts.release,
             parameters,
             model,
-            config: Some(parts.config),
-            modules: Some(parts.modules),
+            config: parts.config,
+            modules: parts.modules,
             package: Some(format!("{} {}", local.name, local.version)),
         })
     }

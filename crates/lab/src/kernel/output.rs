@@ -1,15 +1,15 @@
 //! What apt and dpkg print, parsed.
 
-use super::spec::of_package;
+use super::spec::{is_part, of_package};
 use crate::arch::Arch;
 
 /// The format in which dpkg-query lists packages for [`installed`].
 pub(super) const INSTALLED: &str = "-f=${db:Status-Abbrev} ${Package} ${Architecture} ${Version}\n";
 
-/// A package that apt can download.
+/// A package that apt can download: a kernel, a part of one, or one that only depends on others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Its name, which is that of a kernel's package.
+    /// Its name, which can be part of a path.
     pub name: String,
     /// Its version, which can be part of a path.
     pub version: String,
@@ -17,6 +17,8 @@ pub struct Offer {
     pub download_bytes: u64,
     /// Size of what it unpacks to.
     pub unpacked_bytes: u64,
+    /// The kernels and parts of kernels that it depends on.
+    pub depends: Vec<String>,
 }
 
 /// Names and versions of the installed kernels of an architecture, from dpkg-query's lines in
@@ -29,7 +31,7 @@ pub fn installed(text: &str, arch: Arch) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The packages that `apt-cache show` describes, kernels of an architecture only.
+/// The packages of kernels that `apt-cache show` describes, of one architecture only.
 pub fn offers(text: &str, arch: Arch) -> impl Iterator<Item = Offer> {
     text.split("\n\n").filter_map(move |stanza| offer(stanza, arch))
 }
@@ -37,31 +39,34 @@ pub fn offers(text: &str, arch: Arch) -> impl Iterator<Item = Offer> {
 fn offer(stanza: &str, arch: Arch) -> Option<Offer> {
     let field =
         |name: &str| stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    let name = field("Package")?;
-    let version = field("Version")?;
-    of_package(name, arch)?;
-    // It becomes part of a path.
+    let (name, version) = (field("Package")?, field("Version")?);
+    // They become part of a path.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+~-:".contains(&byte);
-    if !version.bytes().all(plain) || field("Architecture")? != arch.debian() {
+    let is_plain = |text: &str| text.bytes().all(plain);
+    if !is_part(name) || !is_plain(name) || !is_plain(version) {
+        return None;
+    }
+    if field("Architecture")? != arch.debian() {
         return None;
     }
     let number = |name| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let depends = field("Depends").unwrap_or_default().split([',', '|']);
+    let depends = depends.filter_map(|one| one.split_whitespace().next());
     Some(Offer {
         name: name.to_owned(),
         version: version.to_owned(),
         download_bytes: number("Size"),
         unpacked_bytes: number("Installed-Size").saturating_mul(1024),
+        depends: depends.filter(|name| is_part(name)).map(str::to_owned).collect(),
     })
 }
 
-/// The kernel that a package depends on, from what `apt-cache depends` prints.
+/// The suite of a release, from lines of `apt-get indextargets` with codename and suite.
 #[must_use]
-pub fn dependency(text: &str, arch: Arch) -> Option<&str> {
-    text.lines().find_map(|line| {
-        let name = line.trim().trim_start_matches('|').strip_prefix("Depends: ")?;
-        let name = name.split(':').next()?;
-        of_package(name, arch).map(|_| name)
-    })
+pub fn suite_of<'a>(targets: &'a str, codename: &str) -> Option<&'a str> {
+    let suite = targets.lines().find_map(|line| line.strip_prefix(codename)?.strip_prefix(' '))?;
+    // It becomes a line of a file.
+    Some(suite.trim()).filter(|suite| suite.bytes().all(|byte| byte.is_ascii_graphic()))
 }
 
 /// The last error line in the output of apt or dpkg.

@@ -76,9 +76,10 @@ fn run() -> Command {
         .after_help(format!("{RUN_EXAMPLES}\n\n{EXIT_STATUS}"))
         .next_help_heading("What to boot")
         .arg(kernel().help(
-            "Kernels, separated by commas: debian:none|voluntary|full|rt, an exact version such as \
+            "Kernels, separated by commas: debian:none|voluntary|full|lazy|rt, one of a series or a \
+             release such as debian:6.12-rt or debian:sid, an exact version such as \
              debian:6.1.0-47-rt, a kernel image, or a kernel build tree [default: those of the \
-             plan, else the four models]",
+             plan, else the distribution's with each model that it has]",
         ))
         .args(board())
         .arg(replicates("1"))
@@ -139,7 +140,8 @@ fn kernels() -> Command {
     Command::new("kernels")
         .about("List the kernels that can be booted by name")
         .arg(board_name())
-        .arg(flag("json", "Print the list as JSON"))
+        .arg(flag("all", "Show all that can be downloaded, not only the newest of each series"))
+        .arg(flag("json", "Print the list as JSON: all of it"))
 }
 
 fn fetch() -> Command {
@@ -147,7 +149,9 @@ fn fetch() -> Command {
         .about("Download kernels to the cache; they are unpacked, never installed")
         .after_help(
             "The cache is $PUNCTUAL_CACHE, else $XDG_CACHE_HOME/punctual, else ~/.cache/punctual.\n\
-             Examples:\n  punctual lab fetch debian:none debian:rt\n  \
+             Debian's package lists are read into it too, from http://deb.debian.org/debian or the \
+             mirror in PUNCTUAL_MIRROR.\n\
+             Examples:\n  punctual lab fetch debian:none debian:rt debian:7.3-lazy\n  \
              punctual lab fetch --board aarch64 debian:rt",
         )
         .arg(

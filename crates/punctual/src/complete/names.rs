@@ -30,9 +30,13 @@ pub fn of(id: &str, word: &str) -> Vec<Candidate> {
             starting(word, kinds.into_iter().chain(entries).chain(plans))
         }
         "kernel" | "kernels" => {
-            let models = ["debian:none", "debian:voluntary", "debian:full", "debian:rt"];
+            let models =
+                ["debian:none", "debian:voluntary", "debian:full", "debian:lazy", "debian:rt"];
             let (before, last) = split(word, &[',']);
-            let found = starting(last, models.map(|name| (name, "Debian's newest of this model")));
+            let found = starting(
+                last,
+                models.map(|name| (name, "the distribution's kernel of this model")),
+            );
             after(before, found)
         }
         "device" => {

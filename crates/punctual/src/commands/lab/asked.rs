@@ -18,9 +18,6 @@ use punctual_suite::probes;
 
 use crate::{output, request};
 
-/// The models to compare, unless --kernel or the plan names kernels.
-const MODELS: [Model; 4] = [Model::None, Model::Voluntary, Model::Full, Model::Rt];
-
 /// Reads the options of `lab run` or `lab check`, and gets the kernels.
 ///
 /// # Errors
@@ -104,15 +101,16 @@ fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
 fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
     let given: Vec<String> =
         matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
-    let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
-        ([], []) => MODELS.iter().map(|model| format!("debian:{model}")).collect(),
-        ([], models) => models.iter().map(|model| format!("debian:{model}")).collect(),
-        _ => given,
-    };
     let modules = path(matches, "modules");
     let fetch = !matches.get_flag("offline");
     let mut say = |text: &str| output::complain(text);
     let kernels = Kernels::of_user()?;
+    let of = |models: &[Model]| models.iter().map(|model| format!("debian:{model}")).collect();
+    let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
+        ([], []) => of(kernels.own_models(arch, fetch, &mut say)),
+        ([], models) => of(models),
+        _ => given,
+    };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     kernels.resolve(&names, arch, modules, fetch, &mut say)
 }

@@ -21,24 +21,31 @@ pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
     }
     let mut table = Table::new(&[
         ("name", Align::Left),
-        ("package", Align::Left),
         ("version", Align::Left),
         ("state", Align::Left),
         ("download", Align::Right),
-    ])
-    .lesser(&["package"]);
-    for one in &available {
+    ]);
+    let all = matches.get_flag("all");
+    let is_shown = |one: &&Available| all || one.latest || one.state != State::Downloadable;
+    for one in available.iter().filter(is_shown) {
         let size = one
             .download_bytes
             .map_or_else(String::new, |bytes| format!("{} MB", grouped(bytes.div_ceil(1_000_000))));
         let full = format!("{}, {} {}", one.name, one.package, one.version);
-        let cells = [&one.name, &one.package, &one.version, state(one), &size];
+        let cells = [&one.name, &one.version, state(one), &size];
         table.named_row(cells.map(|cell| (cell.to_owned(), Style::Plain)).into(), full);
     }
     let width = output::width();
     let mut text = table.render(width, Paint::new(output::colour()));
-    let names = "debian:none, debian:voluntary, debian:full and debian:rt stand for the newest of \
-                 these; a kernel image (with --modules DIR) or a build tree can be given as well";
+    let hidden = available.len() - available.iter().filter(is_shown).count();
+    if hidden > 0 {
+        let hidden = format!("and {hidden} older ones, which --all shows");
+        push_wrapped(&mut text, &hidden, "", 0, width);
+    }
+    let names = "debian:none, voluntary, full, lazy and rt mean the kernel of this machine's \
+                 Debian, or of the stable one; debian:6.12-rt the newest 6.12; debian:sid-lazy \
+                 that of a release. A kernel image (with --modules DIR) or a build tree can be \
+                 given as well";
     push_wrapped(&mut text, names, "", 0, width);
     let cache = format!("cache: {}", kernels.cache_folder().display());
     push_wrapped(&mut text, &cache, "", 7, width);
@@ -80,6 +87,7 @@ pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
         let fetched = kernels.fetch(name, arch, &mut |progress| match progress {
             FetchProgress::Step(text) => bar.set_message(text.to_owned()),
+            FetchProgress::Note(text) => bar.suspend(|| output::complain(text)),
             FetchProgress::Bytes { done, total } => {
                 bar.set_length(total);
                 bar.set_position(done);
