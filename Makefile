@@ -1,5 +1,6 @@
 # make run   builds the release binary and measures this machine, in about a minute
 # make demo  compares four preemption models on virtual boards, in some minutes
+# make history  measures kernels of many releases on virtual boards, in some 20 minutes
 # make test  installs what the tests need and runs them all
 # make dist  builds static binaries, Debian packages and checksums into target/dist
 
@@ -24,7 +25,7 @@ ALONE := $(filter-out $(ANYTIME) $(BESIDE),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean $(PROGRAMS:%=test-%)
+.PHONY: run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -33,6 +34,10 @@ run: build
 # The kernels are downloaded once, into a cache (punctual lab fetch).
 demo: build qemu
 	@$(BIN) lab run --replicates 4 $(ARGS); status=$$?; case $$status in 0|1|3|4) exit 0;; *) exit $$status;; esac
+
+# Kept in punctual-history: a second time only what is new is measured.
+history: build qemu
+	@$(BIN) lab history $(ARGS)
 
 qemu:
 	@command -v qemu-system-x86_64 >/dev/null || if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; \

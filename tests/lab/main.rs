@@ -6,6 +6,7 @@ mod check;
 mod cyclictest;
 mod devices;
 mod exact;
+mod history;
 mod models;
 mod start;
 mod timers;

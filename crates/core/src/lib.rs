@@ -12,6 +12,7 @@ pub mod compare;
 pub mod format;
 pub mod hash;
 pub mod histogram;
+pub mod history;
 pub mod interval;
 pub mod judge;
 pub mod kconfig;

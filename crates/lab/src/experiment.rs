@@ -15,11 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use punctual_core::channel::Event;
+use punctual_core::channel::{Event, Order};
 use punctual_core::hash::sha256;
+use punctual_core::layout;
 use punctual_core::plan::Plan;
-use punctual_core::schema::Lab;
-use punctual_sys::{affinity, written};
+use punctual_core::run::limits::MAX_RUN_JSON;
+use punctual_core::schema::{Lab, Run, RunState};
+use punctual_sys::{affinity, file, written};
 
 pub use place::Place;
 
@@ -139,7 +141,90 @@ impl Experiment {
     /// `out` cannot be written.
     pub fn run(&self, host: &Ready, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
         self.list(out)?;
-        let mut waiting: VecDeque<Place> = self.places().into();
+        self.boot_all(self.places(), host, out, follow)
+    }
+
+    /// The same in a folder that may have runs already: those of the same kernel, board, QEMU and
+    /// order, down to the last byte of what their guest started with, are kept, and all others
+    /// of their names are measured anew.
+    ///
+    /// # Errors
+    /// `out` cannot be written.
+    pub fn run_missing(&self, host: &Ready, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
+        self.list(out)?;
+        let mut missing = Vec::new();
+        let mut kept = Vec::new();
+        for place in self.places() {
+            if self.is_done(&place, host, out)? {
+                kept.push(Done {
+                    place,
+                    end: End { troubles: Vec::new(), last_lines: Vec::new() },
+                });
+                continue;
+            }
+            let dir = out.join(&place.name);
+            match fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("cannot remove {}", dir.display()));
+                }
+                _ => missing.push(place),
+            }
+        }
+        let mut boots = self.boot_all(missing, host, out, follow)?;
+        boots.done.extend(kept);
+        boots.done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
+        Ok(boots)
+    }
+
+    /// How many guests [`Experiment::run_missing`] would boot.
+    ///
+    /// # Errors
+    /// A guest's start cannot be put together.
+    pub fn missing(&self, host: &Ready, out: &Path) -> Result<usize> {
+        let mut missing = 0;
+        for place in self.places() {
+            missing += usize::from(!self.is_done(&place, host, out)?);
+        }
+        Ok(missing)
+    }
+
+    /// Whether a folder has the run of a guest that would start alike.
+    fn is_done(&self, place: &Place, host: &Ready, out: &Path) -> Result<bool> {
+        let path = out.join(&place.name).join(layout::RUN_JSON);
+        let text = file::read(&path, MAX_RUN_JSON).unwrap_or_default();
+        let Ok(run) = serde_json::from_slice::<Run>(&text) else { return Ok(false) };
+        if run.state != RunState::Complete {
+            return Ok(false);
+        }
+        let (_, initramfs) = self.start(place, host)?;
+        let parameters = self.board.parameters(&self.parameters_of(place));
+        let alike = run.board.lab == Some(self.lab(place, host, &initramfs));
+        Ok(alike && run.kernel.command_line.trim() == parameters)
+    }
+
+    /// The order of a guest, and the initramfs with it.
+    fn start(&self, place: &Place, host: &Ready) -> Result<(Order, Vec<u8>)> {
+        let kernel = &self.kernels[place.kernel];
+        let provisions = &host.provisions[place.kernel];
+        let order = contents::order(&self.board, &self.plan, place, &host.program_sha256);
+        let initramfs = contents::initramfs(&order, provisions, &kernel.release, &self.program)?;
+        Ok((order, initramfs))
+    }
+
+    /// What is on the kernel's command line besides the board's own parameters.
+    fn parameters_of(&self, place: &Place) -> Vec<String> {
+        let own = &self.kernels[place.kernel].parameters;
+        own.iter().chain(&self.parameters).cloned().collect()
+    }
+
+    fn boot_all(
+        &self,
+        places: Vec<Place>,
+        host: &Ready,
+        out: &Path,
+        follow: &mut dyn Follow,
+    ) -> Result<Boots> {
+        let mut waiting: VecDeque<Place> = places.into();
         let mut running: Vec<(Place, Guest)> = Vec::new();
         let mut done = Vec::new();
         while !(waiting.is_empty() && running.is_empty()) {
@@ -217,9 +302,7 @@ impl Experiment {
         running: &[(Place, Guest)],
     ) -> Result<Guest> {
         let kernel = &self.kernels[place.kernel];
-        let provisions = &host.provisions[place.kernel];
-        let order = contents::order(&self.board, &self.plan, place, &host.program_sha256);
-        let initramfs = contents::initramfs(&order, provisions, &kernel.release, &self.program)?;
+        let (order, initramfs) = self.start(place, host)?;
         let lab = self.lab(place, host, &initramfs);
         let options = lab.options.clone();
         let taken = |cpu: &u32| running.iter().filter(|(_, g)| g.cpu() == Some(*cpu)).count();
@@ -233,13 +316,11 @@ impl Experiment {
             command: self.command.clone(),
             model: kernel.model.filter(|_| !told),
         };
-        let parameters: Vec<String> =
-            kernel.parameters.iter().chain(&self.parameters).cloned().collect();
         let boot = Boot {
             program: &self.emulator.program,
             options: &options,
             kernel: &kernel.image,
-            parameters: &self.board.parameters(&parameters),
+            parameters: &self.board.parameters(&self.parameters_of(place)),
             initramfs: &initramfs,
             dir: &out.join(&place.name),
             cpu: free.filter(|_| self.board.is_pinned()),

@@ -40,6 +40,11 @@ pub static PLANS: &[BuiltIn] = &[
         text: include_str!("../../../plans/lab.toml"),
     },
     BuiltIn {
+        name: "history",
+        summary: "19 seconds: the lab's measurement, long enough for what happens every few seconds",
+        text: include_str!("../../../plans/history.toml"),
+    },
+    BuiltIn {
         name: "koolwal-geode",
         summary: "two days: clock, wake-ups and parallel port, as in the Geode paper",
         text: include_str!("../../../plans/koolwal-geode.toml"),

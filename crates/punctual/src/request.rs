@@ -35,6 +35,9 @@ pub const HERE: Defaults = Defaults { plan: plans::DEFAULT, variant: None, warmu
 pub const LAB: Defaults =
     Defaults { plan: "lab", variant: Some("virtual"), warmup_ns: Some(SECOND_NS / 5) };
 
+/// What `punctual lab history` measures.
+pub const HISTORY: Defaults = Defaults { plan: "history", ..LAB };
+
 /// What options of the threads, releases and duration are about if no probe is given, as for a
 /// user of cyclictest.
 const DEFAULT_PROBE: &str = "wakeup";

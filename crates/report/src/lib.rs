@@ -13,6 +13,7 @@ pub mod data;
 pub mod describe;
 pub mod export;
 pub mod figure;
+pub mod history;
 pub mod html;
 mod replicates;
 mod subject;

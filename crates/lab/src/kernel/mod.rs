@@ -221,6 +221,69 @@ impl Kernels {
         Ok(kernels)
     }
 
+    /// The kernel of this name with each preemption model that it has, as exact versions; that
+    /// of the name alone if it names a model or is a path. `say` is told what is left out: a
+    /// real-time kernel that Debian has not got.
+    ///
+    /// # Errors
+    /// Those of [`Kernels::resolve`].
+    pub fn with_all_models(
+        &self,
+        spec: &str,
+        arch: Arch,
+        fetch_if_missing: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Kernel>> {
+        let one = Spec::parse(spec)?;
+        let Spec::Debian(Debian { which, model }) = &one else {
+            return self.resolve(&[spec], arch, None, fetch_if_missing, say);
+        };
+        let abi =
+            self.release_of(which, std::slice::from_ref(&one), arch, fetch_if_missing, say)?;
+        let mut exact = |model| {
+            let name = Debian { which: Which::Exact(abi.clone()), model }.to_string();
+            self.resolve(&[&name], arch, None, fetch_if_missing, say)
+        };
+        if model.is_some() {
+            return exact(*model);
+        }
+        let stock = exact(None)?;
+        let mut all = Vec::new();
+        for model in [Model::None, Model::Voluntary, Model::Lazy, Model::Full] {
+            // The kernel is here: what can fail is that it has no such model.
+            all.extend(exact(Some(model)).unwrap_or_default());
+        }
+        if all.is_empty() {
+            all = stock;
+        }
+        match exact(Some(Model::Rt)) {
+            Ok(rt) => all.extend(rt),
+            Err(error) => say(&format!("debian:{abi}-rt is left out: {error:#}")),
+        }
+        Ok(all)
+    }
+
+    /// The newest series that Debian has, such as `7.3`.
+    ///
+    /// # Errors
+    /// Its lists cannot be read, and no kernel is here.
+    pub fn newest_series(
+        &self,
+        arch: Arch,
+        fetch_if_missing: bool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<String> {
+        let packages = self.packages(arch);
+        let lists = if fetch_if_missing { Lists::IfMissing } else { Lists::AsTheyAre };
+        let newest = match packages.packages(lists, say) {
+            Ok(all) => all.last().map(|package| package.name.clone()),
+            Err(error) => Some(packages.local()?.pop().ok_or(error)?.name),
+        };
+        let newest = newest.context("Debian has no kernels")?;
+        let abi = spec::of_package(&newest, arch).map_or(newest.as_str(), |(abi, _)| abi);
+        Ok(spec::series_of(abi).to_owned())
+    }
+
     /// The release that a name means, for all models that are asked for together.
     fn release_of(
         &self,

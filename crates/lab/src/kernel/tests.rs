@@ -308,6 +308,29 @@ fn kernels_are_named_by_series_and_by_release() {
 }
 
 #[test]
+fn a_kernel_without_a_model_is_booted_with_all_that_it_has() {
+    let machine = Machine::new();
+    machine.archive("sid", &split("7.3.4+deb14", &["binary", "modules", "base"]));
+    let models = |name: &str| {
+        let mut said = Vec::new();
+        let mut say = |text: &str| said.push(text.to_owned());
+        let all = machine.kernels.with_all_models(name, Arch::X86_64, true, &mut say).unwrap();
+        (all.into_iter().map(|kernel| kernel.name).collect::<Vec<_>>(), said)
+    };
+    let (names, _) = models("debian:6.1");
+    let expected =
+        ["none", "voluntary", "full", "rt"].map(|model| format!("debian:6.1.0-56-{model}"));
+    assert_eq!(names, expected);
+    let (names, said) = models("debian:7.3");
+    assert_eq!(names, ["debian:7.3.4+deb14-lazy", "debian:7.3.4+deb14-full"]);
+    let last = said.last().unwrap();
+    assert!(last.starts_with("debian:7.3.4+deb14-rt is left out: Debian has no package"), "{last}");
+    assert_eq!(models("debian:6.1-full").0, ["debian:6.1.0-56-full"]);
+    let newest = machine.kernels.newest_series(Arch::X86_64, false, &mut |_| ());
+    assert_eq!(newest.unwrap(), "7.3");
+}
+
+#[test]
 fn a_kernel_in_parts_is_put_together() {
     let machine = Machine::new();
     machine.archive("sid", &split("7.3.4+deb14", &["binary", "modules", "base"]));

@@ -33,6 +33,16 @@ const RUN_EXAMPLES: &str = r"Examples:
   punctual lab run --kernel ~/linux --plan koolwal-geode
       a kernel build tree, measured by the plan of a paper";
 
+const HISTORY_EXAMPLES: &str = r"Examples:
+  punctual lab history
+      5.10, 6.1, 6.12, 7.2 and the newest, idle and under two loads
+  punctual lab history --kernel debian:6.12,debian:7.3-rt,~/linux \
+      wakeup --load hackbench -D 6s --out my-history
+      two releases and a kernel of your own under one load
+
+Exit status: 0; 2 error; 69 a guest failed, the others went on; 130 interrupted,
+what was measured is kept and the same command goes on.";
+
 const CHECK_EXAMPLES: &str = r#"Examples:
   punctual lab check --kernel debian:rt wakeup --load hackbench \
       -D 2s --max 100us
@@ -66,6 +76,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(run())
         .subcommand(check())
+        .subcommand(history())
         .subcommand(kernels())
         .subcommand(fetch())
 }
@@ -133,6 +144,39 @@ fn check() -> Command {
             .value_hint(ValueHint::DirPath),
         )
         .arg(flag("json", "Print the judgement as JSON"))
+        .arg(flag("quiet", "Show no progress").short('q'))
+}
+
+fn history() -> Command {
+    Command::new("history")
+        .about("Measure kernels release by release, each once, and show how latency changed")
+        .long_about(
+            "Boots kernels of many releases with every preemption model that they have, and shows \
+             how their latencies changed. The folder keeps what was measured: the same command \
+             goes on if it was interrupted, and boots only what is new or has changed (kernel, \
+             board, QEMU, plan or punctual).",
+        )
+        .after_help(HISTORY_EXAMPLES)
+        .next_help_heading("What to boot")
+        .arg(kernel().help(
+            "Kernels, separated by commas, as for `punctual lab run`; those without a model are \
+             booted with every model that they have [default: 5.10, 6.1, 6.12, 7.2 and the newest \
+             that Debian has]",
+        ))
+        .args(board())
+        .arg(replicates("4"))
+        .next_help_heading("What to measure")
+        .args(what())
+        .args(warmup())
+        .next_help_heading("Threads and releases (parameters of the probes given)")
+        .args(probe_options())
+        .next_help_heading("Output")
+        .arg(
+            value("out", "DIR", "Folder of the history; it gets history.html, .txt, .csv, .json and .svg [default: punctual-history]")
+                .value_parser(clap::value_parser!(PathBuf))
+                .value_hint(ValueHint::DirPath),
+        )
+        .arg(flag("json", "Print only the history, as JSON"))
         .arg(flag("quiet", "Show no progress").short('q'))
 }
 

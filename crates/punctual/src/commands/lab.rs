@@ -6,6 +6,7 @@ use crate::ending::Ending;
 
 mod asked;
 mod check;
+mod history;
 mod kernels;
 mod progress;
 mod run;
@@ -21,6 +22,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     match name {
         "run" => run::execute(matches),
         "check" => check::execute(matches),
+        "history" => history::execute(matches),
         "kernels" => kernels::list(matches),
         "fetch" => kernels::fetch(matches),
         other => anyhow::bail!("the command lab {other} is not connected"),

@@ -11,6 +11,7 @@ mod drawing;
 mod entry;
 mod frame;
 mod histogram;
+pub(crate) mod history;
 mod latency;
 mod legend;
 mod name;

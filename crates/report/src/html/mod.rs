@@ -25,7 +25,7 @@ use crate::figure;
 use crate::replicates::Kernels;
 use crate::words;
 
-const STYLE: &str = include_str!("page.css");
+pub(crate) const STYLE: &str = include_str!("page.css");
 
 /// How a report is made.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
 
 /// A page with `µs` where numbers have the unit `us`, which other outputs keep since it can be
 /// typed. Names and command lines have no space before a unit.
-fn with_micro(page: &str) -> String {
+pub(crate) fn with_micro(page: &str) -> String {
     const PLAIN: &str = " us";
     let mut out = String::with_capacity(page.len());
     let mut rest = page;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
+use anyhow::{anyhow, bail, ensure};
 use clap::ArgMatches;
 use punctual_core::plan::Plan;
 use punctual_core::preemption::Model;
@@ -24,6 +24,23 @@ use crate::{output, request};
 /// What is wrong or missing, and the remedy.
 pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let plan = request::plan(matches, &request::LAB)?;
+    of_plan(matches, plan, kernels)
+}
+
+/// Reads the options of `lab history`, and gets the kernels.
+///
+/// # Errors
+/// As [`experiment`].
+pub fn history(matches: &ArgMatches) -> anyhow::Result<Experiment> {
+    let plan = request::plan(matches, &request::HISTORY)?;
+    of_plan(matches, plan, |matches, _, arch| releases(matches, arch))
+}
+
+fn of_plan(
+    matches: &ArgMatches,
+    plan: Plan,
+    kernels: impl Fn(&ArgMatches, &Plan, Arch) -> anyhow::Result<Vec<Kernel>>,
+) -> anyhow::Result<Experiment> {
     let mut board = board(matches)?;
     board.measured = measured(&plan, &board);
     // First, because it is cheap and the most likely to be missing.
@@ -113,6 +130,50 @@ fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<
     };
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     kernels.resolve(&names, arch, modules, fetch, &mut say)
+}
+
+/// What a history has unless it is told: the releases whose kernels are maintained for years, and
+/// the latest before the newest, which comes after them. Of 5.10 the newest real-time kernel is
+/// not in the archive any more.
+const RELEASES: [&str; 5] =
+    ["debian:5.10", "debian:5.10.0-32-rt", "debian:6.1", "debian:6.12", "debian:7.2"];
+
+/// The kernels of a history, with all models that they have.
+fn releases(matches: &ArgMatches, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
+    let fetch = !matches.get_flag("offline");
+    let mut say = |text: &str| output::complain(text);
+    let kernels = Kernels::of_user()?;
+    let given: Vec<String> =
+        matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
+    let mut all: Vec<Kernel> = Vec::new();
+    let names = if given.is_empty() {
+        let newest = kernels.newest_series(arch, fetch, &mut say)?;
+        let newest = format!("debian:{newest}");
+        let known = RELEASES.iter().map(|name| (*name).to_owned());
+        known.filter(|name| *name != newest).chain([newest.clone()]).collect()
+    } else {
+        given.clone()
+    };
+    for name in names {
+        match kernels.with_all_models(&name, arch, fetch, &mut say) {
+            Ok(found) => {
+                let new = |kernel: &Kernel| !all.iter().any(|other| other.name == kernel.name);
+                let found: Vec<_> = found.into_iter().filter(new).collect();
+                all.extend(found);
+            }
+            // What was named must be there.
+            Err(error) if !given.is_empty() => return Err(error),
+            Err(error) => output::complain(&format!("{name} is left out: {error:#}")),
+        }
+    }
+    if all.is_empty() {
+        bail!("there is no kernel to measure");
+    }
+    if let Some(modules) = path(matches, "modules") {
+        ensure!(modules.is_dir(), "--modules {}: not a folder", modules.display());
+        all.iter_mut().for_each(|kernel| kernel.modules = Some(modules.to_owned()));
+    }
+    Ok(all)
 }
 
 /// Modules, each with the parameters that follow its name.

@@ -67,14 +67,18 @@ pub fn boot(
         // empty.
         let _ = fs::remove_dir(folder);
     })?;
+    interrupted(&boots, experiment.places().len());
+    Ok(boots)
+}
+
+/// Says that not all of the guests have finished, if so.
+pub fn interrupted(boots: &Boots, all: usize) {
     if boots.interrupted {
         output::complain(&format!(
-            "interrupted: {} of {} guests had finished; the others were terminated",
-            boots.done.len(),
-            experiment.places().len()
+            "interrupted: {} of {all} guests had finished; the others were terminated",
+            boots.done.len()
         ));
     }
-    Ok(boots)
 }
 
 /// Loads those runs of which anything has arrived.

@@ -1,0 +1,120 @@
+//! The latency history of kernels: what each release measured with each preemption model, the
+//! oldest release first.
+
+use serde::Serialize;
+
+use crate::compare::{KernelRuns, Spread, compare};
+use crate::preemption::Model;
+use crate::run::LoadedRun;
+
+/// Kernels on one board under the same loads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    /// Keys of the cells with samples, in the order of the plan.
+    pub cells: Vec<String>,
+    /// The kernels, by release and then by model.
+    pub kernels: Vec<HistoryKernel>,
+    /// What may not be concluded.
+    pub caveats: Vec<String>,
+}
+
+/// A kernel with one preemption model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HistoryKernel {
+    /// The first two numbers of its version, such as `6.12`.
+    pub series: String,
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`, with the version of the package and its date.
+    pub version: String,
+    /// Its preemption model.
+    pub model: Model,
+    /// How often it was booted.
+    pub boots: usize,
+    /// What it measured, in the order of [`History::cells`]; `None` without samples.
+    pub cells: Vec<Option<Spread>>,
+}
+
+impl History {
+    /// The history that these runs are.
+    #[must_use]
+    pub fn of(runs: &[LoadedRun]) -> Self {
+        let mut comparison = compare(runs);
+        let measured = |spread: &&Spread| spread.runs > 0;
+        comparison.cells.retain(|cell| cell.spreads.iter().any(|spread| measured(&spread)));
+        let kernel = |(number, group): (usize, &KernelRuns)| {
+            let first = group.runs.first().and_then(|run| runs.get(*run));
+            let spread = |spreads: &[Spread]| spreads.get(number).filter(measured).cloned();
+            HistoryKernel {
+                series: series(&group.kernel).to_owned(),
+                release: group.kernel.clone(),
+                version: first.map_or_else(String::new, |run| run.run.kernel.version.clone()),
+                model: group.preemption,
+                boots: group.runs.len(),
+                cells: comparison.cells.iter().map(|cell| spread(&cell.spreads)).collect(),
+            }
+        };
+        let mut kernels: Vec<_> = comparison.groups.iter().enumerate().map(kernel).collect();
+        kernels.sort_by_key(|kernel| (numbers(&kernel.release), kernel.model));
+        Self {
+            cells: comparison.cells.iter().map(|cell| cell.key.clone()).collect(),
+            kernels,
+            caveats: comparison.caveats,
+        }
+    }
+
+    /// The series, the oldest first.
+    #[must_use]
+    pub fn series(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.kernels.iter().map(|kernel| kernel.series.as_str()).collect();
+        all.dedup();
+        all
+    }
+
+    /// The models that a kernel has, in the order of [`Model::ALL`].
+    #[must_use]
+    pub fn models(&self) -> Vec<Model> {
+        let there = |model: &Model| self.kernels.iter().any(|kernel| kernel.model == *model);
+        Model::ALL.into_iter().filter(there).collect()
+    }
+}
+
+impl HistoryKernel {
+    /// The release without the architecture and the model, which are elsewhere:
+    /// `6.12.117+deb13` of `6.12.117+deb13-rt-amd64`.
+    #[must_use]
+    pub fn short_release(&self) -> &str {
+        let release = self.release.as_str();
+        let plain = ["-amd64", "-arm64"].iter().find_map(|arch| release.strip_suffix(arch));
+        let plain = plain.unwrap_or(release);
+        plain.strip_suffix("-rt").unwrap_or(plain)
+    }
+}
+
+/// The first two numbers of a release.
+fn series(release: &str) -> &str {
+    let mut ends = release.match_indices(|c: char| !c.is_ascii_digit());
+    let end = ends.nth(1).map_or(release.len(), |(at, _)| at);
+    release.get(..end).unwrap_or(release)
+}
+
+/// The numbers in a release, by which releases are ordered.
+fn numbers(release: &str) -> Vec<u64> {
+    let parts = release.split(|c: char| !c.is_ascii_digit());
+    parts.filter(|part| !part.is_empty()).map(|part| part.parse().unwrap_or(u64::MAX)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_in_the_order_of_their_numbers() {
+        let mut releases = ["6.12.9+deb13-amd64", "5.10.0-46-amd64", "6.1.0-56-amd64", "6.12.10"];
+        releases.sort_by_key(|release| numbers(release));
+        let expected = ["5.10.0-46-amd64", "6.1.0-56-amd64", "6.12.9+deb13-amd64", "6.12.10"];
+        assert_eq!(releases, expected);
+        assert_eq!(releases.map(series), ["5.10", "6.1", "6.12", "6.12"]);
+        assert_eq!(series("weird"), "weird");
+    }
+}
