@@ -16,29 +16,11 @@ use punctual_sys::file;
 
 use super::cache::{Cache, Writer};
 use super::output::{Offer, last_error, offers, suite_of};
+use super::releases::{RELEASES, Release};
 use super::spec::is_part;
 use super::tools::{Tools, not_run};
 use crate::arch::Arch;
 use crate::files;
-
-/// A release of Debian and its suites in the archive. Backports are a release of their own: their
-/// kernels are those of a later one.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Release {
-    pub(super) name: &'static str,
-    suites: &'static [&'static str],
-}
-
-/// From the oldest to the newest. A release that is gone from the mirror is told of and left out.
-pub(super) const RELEASES: [Release; 7] = [
-    Release { name: "bullseye", suites: &["bullseye", "bullseye-security"] },
-    Release { name: "bookworm", suites: &["bookworm", "bookworm-updates", "bookworm-security"] },
-    Release { name: "bookworm-backports", suites: &["bookworm-backports"] },
-    Release { name: "trixie", suites: &["trixie", "trixie-updates", "trixie-security"] },
-    Release { name: "trixie-backports", suites: &["trixie-backports"] },
-    Release { name: "forky", suites: &["forky", "forky-security"] },
-    Release { name: "sid", suites: &["sid"] },
-];
 
 /// What names without a version mean on a machine that does not run one of these releases.
 const STABLE: &str = "trixie";

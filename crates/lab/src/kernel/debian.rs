@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::archive::{Archive, Known, Lists, RELEASES, Release};
+use super::archive::{Archive, Known, Lists};
 use super::available::{Available, State};
 use super::cache::Cache;
 use super::output::{INSTALLED, Offer, installed};
 use super::parts::Parts;
+use super::releases::{RELEASES, Release};
 use super::spec::{Which, of_package, package_name, series_of, version_key};
 use super::tools::Tools;
 use crate::arch::Arch;

@@ -10,6 +10,7 @@ mod download;
 pub mod image;
 pub mod output;
 mod parts;
+mod releases;
 mod spec;
 #[cfg(test)]
 pub(crate) mod testing;

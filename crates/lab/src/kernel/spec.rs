@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use punctual_core::preemption::Model;
 
-use super::archive::RELEASES;
+use super::releases::RELEASES;
 use crate::arch::Arch;
 
 /// The ways to name a kernel.

@@ -365,7 +365,7 @@ fn lists_are_read_once_and_anew_for_what_they_lack() {
     assert_eq!(machine.noted("updates"), ["bookworm"], "the others are not needed");
     machine.kernels.list(Arch::X86_64, &mut |_| ()).unwrap();
     // Those that are gone are tried again.
-    assert_eq!(machine.noted("updates").len(), archive::RELEASES.len());
+    assert_eq!(machine.noted("updates").len(), releases::RELEASES.len());
     let folder = machine.kernels.cache_folder().join("apt/amd64/bookworm");
     let config = fs::read_to_string(folder.join("apt.conf")).unwrap();
     assert!(config.contains("Dir::Etc::parts \"/dev/null\""), "{config}");
