@@ -13,6 +13,10 @@ pub struct Preemption {
     pub model: Model,
     /// The source, for readers who doubt it.
     pub found: String,
+    /// How ordinary tasks are preempted in a kernel with `PREEMPT_RT`, full or lazy: since 6.12
+    /// it has both, and debugfs tells which one runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordinary: Option<Model>,
 }
 
 /// Lists the models with the active one in parentheses; readable by root only.
@@ -30,12 +34,15 @@ pub fn preemption(
     command_line: &str,
     config: Option<&KernelConfig>,
 ) -> Preemption {
-    let is = |model, found: &str| Preemption { model, found: found.to_owned() };
+    let is = |model, found: &str| Preemption { model, found: found.to_owned(), ordinary: None };
+    let rt = |found: &str| Preemption { ordinary: live(root), ..is(Model::Rt, found) };
     if root.flag("sys/kernel/realtime") == Some(true) {
-        return is(Model::Rt, "/sys/kernel/realtime");
+        return rt("/sys/kernel/realtime");
     }
-    if let Some(model) = Model::in_version(version) {
-        return is(model, "kernel version");
+    match Model::in_version(version) {
+        Some(Model::Rt) => return rt("kernel version"),
+        Some(model) => return is(model, "kernel version"),
+        None => {}
     }
     // From 5.12 to 5.16 the version does not tell whether the model can change.
     let can_change = version_has(version, "PREEMPT_DYNAMIC")
@@ -44,7 +51,7 @@ pub fn preemption(
     if can_change {
         return dynamic(root, command_line, config);
     }
-    let by_config = built_in(config).map(|(model, option)| Preemption { model, found: option });
+    let by_config = built_in(config).map(|(model, option)| is(model, &option));
     // Lazy preemption also calls itself PREEMPT; only the configuration tells.
     if version_has(version, "PREEMPT") {
         return by_config
@@ -64,10 +71,7 @@ fn built_in(config: Option<&KernelConfig>) -> Option<(Model, String)> {
 }
 
 fn dynamic(root: &FactsRoot, command_line: &str, config: Option<&KernelConfig>) -> Preemption {
-    let live = || {
-        let model = marked_word(&root.text(LIVE_MODEL)?)?.parse().ok()?;
-        Some((model, LIVE_MODEL.to_owned()))
-    };
+    let live = || Some((live(root)?, LIVE_MODEL.to_owned()));
     let told = || {
         let model = Model::at_boot(boot_parameters(command_line, "preempt"))?;
         Some((model, "preempt= on the command line".to_owned()))
@@ -82,7 +86,12 @@ fn dynamic(root: &FactsRoot, command_line: &str, config: Option<&KernelConfig>) 
          neither debugfs nor a configuration can be read"
             .to_owned(),
     ));
-    Preemption { model, found }
+    Preemption { model, found, ordinary: None }
+}
+
+/// The model that runs, by debugfs.
+fn live(root: &FactsRoot) -> Option<Model> {
+    marked_word(&root.text(LIVE_MODEL)?)?.parse().ok()
 }
 
 /// The values of `name=` on the kernel's command line; words after `--` are for init.

@@ -76,8 +76,11 @@ fn preemption_of_a_dynamic_kernel() {
     let facts = Facts::read(&board.root());
     assert_eq!(facts.preemption.model, Model::Lazy);
     assert_eq!(facts.preemption.found, "/sys/kernel/debug/sched/preempt");
+    assert_eq!(facts.preemption.ordinary, None);
     board.write("sys/kernel/realtime", "1\n");
-    assert_eq!(model(&board), Model::Rt);
+    let facts = Facts::read(&board.root());
+    assert_eq!(facts.preemption.model, Model::Rt);
+    assert_eq!(facts.preemption.ordinary, Some(Model::Lazy));
 }
 
 #[test]
