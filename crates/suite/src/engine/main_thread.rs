@@ -49,6 +49,9 @@ pub(super) struct MainThread<'e, 'o> {
 /// How long threads may take to leave the warm-up by themselves, ns.
 const WARM_UP_GRACE_NS: u64 = 5_000_000;
 
+/// How long before the measurement the state of the machine is looked at, ns.
+const LOOK_NS: u64 = 5_000_000;
+
 /// How long a woken thread may take to end or to leave the warm-up before it is woken again,
 /// ns.
 const WAKE_AGAIN_NS: u64 = 10_000_000;
@@ -96,7 +99,6 @@ impl<'e, 'o> MainThread<'e, 'o> {
         body.begin();
         self.done_before = totals(load);
         load.mark_start();
-        self.watch = (!self.times.simulated).then(|| Watch::begin(FactsRoot::live()));
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
@@ -147,10 +149,16 @@ impl<'e, 'o> MainThread<'e, 'o> {
 
     /// Waits for the measurement to begin.
     fn warm_up(&mut self, body: &mut dyn Body, load: &mut LoadSet, ended: &mut Ended) {
-        while monotonic_ns() < self.times.epoch && !body.ended() && !ended.interrupted {
-            let over = self.times.warmup_end + WARM_UP_GRACE_NS;
-            let instant = if monotonic_ns() < over { over } else { u64::MAX };
-            self.wait(body, load, ended, instant.min(self.times.epoch));
+        let over = self.times.warmup_end + WARM_UP_GRACE_NS;
+        // It reads many files, which the first releases are not to wait for.
+        let look = self.times.epoch.saturating_sub(LOOK_NS);
+        for instant in [over.min(look), look, self.times.epoch] {
+            while monotonic_ns() < instant && !body.ended() && !ended.interrupted {
+                self.wait(body, load, ended, instant);
+            }
+            if instant == look && !self.times.simulated {
+                self.watch.get_or_insert_with(|| Watch::begin(FactsRoot::live()));
+            }
         }
     }
 
