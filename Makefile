@@ -14,18 +14,18 @@ BIN := target/$(TARGET)/release/punctual
 GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
-# Test programs of the binary (tests/). Some mind no neighbour. Virtual boards count
-# instructions, and mind none that leaves them some time: they run beside what measures little.
-# The others measure, or watch what is left on the machine.
+# Test programs of the binary (tests/). Some mind no neighbour, and neither do virtual boards,
+# which count instructions. The others measure, or watch what they leave on the machine: they run
+# one after the other, beside the boards only.
 PROGRAMS := $(shell sed -n '/^\[\[test\]\]/{n;s/^name = "\(.*\)"/\1/p}' crates/punctual/Cargo.toml)
 ANYTIME := cli page dist
-BESIDE := numbers lab
-ALONE := $(filter-out $(ANYTIME) $(BESIDE),$(PROGRAMS))
+BOARDS := lab
+IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean $(PROGRAMS:%=test-%)
+.PHONY: run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -61,14 +61,15 @@ guests: tools
 dist: guests
 	./packaging/dist target/dist
 
-# Two at a time everything is built and tested that minds no neighbour; then what minds few;
-# what minds any runs last and alone.
+# Two at a time everything is built and tested that minds no neighbour, then the rest in turn.
 test:
 	rm -f target/stages
 	$(MAKE) deps tools
 	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
-	$(MAKE) --jobs=2 --output-sync=line $(BESIDE:%=test-%)
-	$(MAKE) --jobs=1 $(ALONE:%=test-%)
+	$(MAKE) --jobs=2 --output-sync=line $(BOARDS:%=test-%) in-turn
+
+in-turn:
+	$(MAKE) --jobs=1 $(IN_TURN:%=test-%)
 
 deps:
 	$(STAGE) deps ./tests/install-deps
@@ -105,7 +106,7 @@ e2e:
 	$(MAKE) --jobs=1 $(PROGRAMS:%=test-%)
 
 # One of the test programs: make test-cli, make test-lab, ...
-$(patsubst %,test-%,$(ALONE) numbers): THREADS := --test-threads=1
+$(IN_TURN:%=test-%): THREADS := --test-threads=1
 $(PROGRAMS:%=test-%): test-%: guests
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	$(STAGE) $* cargo test --workspace --test $* -- $(THREADS) --show-output
