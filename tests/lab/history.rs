@@ -16,7 +16,7 @@ fn a_history_keeps_what_it_has_and_measures_what_is_new() {
         ))
     };
     // Which release these names mean is not known without the lists of x86_64().
-    history("debian:rt", "").with(0).says(&["history.html", "PREEMPT", "rt"]);
+    history("debian:rt", "").with(0).says(&["history.html", "wakeup @ idle"]);
     let of = |model: &str| {
         let entries = fs::read_dir(place.path.join("h")).unwrap().flatten();
         let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();

@@ -39,7 +39,9 @@ impl History {
     /// The history that these runs are.
     #[must_use]
     pub fn of(runs: &[LoadedRun]) -> Self {
-        let mut comparison = compare(runs);
+        // A comparison is of two at least; what is given twice counts once.
+        let twice = if let [run] = runs { vec![run.clone(), run.clone()] } else { Vec::new() };
+        let mut comparison = compare(if twice.is_empty() { runs } else { &twice });
         let measured = |spread: &&Spread| spread.runs > 0;
         comparison.cells.retain(|cell| cell.spreads.iter().any(|spread| measured(&spread)));
         let kernel = |(number, group): (usize, &KernelRuns)| {
@@ -59,7 +61,7 @@ impl History {
         Self {
             cells: comparison.cells.iter().map(|cell| cell.key.clone()).collect(),
             kernels,
-            caveats: comparison.caveats,
+            caveats: if twice.is_empty() { comparison.caveats } else { Vec::new() },
         }
     }
 

@@ -46,6 +46,15 @@ fn kernels_are_in_the_order_of_their_releases_with_the_spread_of_their_boots() {
 }
 
 #[test]
+fn one_run_is_a_history() {
+    let run = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
+    let history = History::of(&[run]);
+    assert_eq!((history.kernels.len(), history.caveats.len()), (1, 0));
+    assert_eq!(history.kernels[0].cells[0].as_ref().unwrap().runs, 1);
+    assert!(text(&history, 80, false).contains("wakeup @ idle"));
+}
+
+#[test]
 fn the_table_fits_the_terminal() {
     let history = history();
     insta::assert_snapshot!(text(&history, 100, false));
