@@ -93,8 +93,11 @@ impl HistoryKernel {
     }
 }
 
-/// The first two numbers of a release.
+/// The first two numbers of a release; all of one that does not begin with a number.
 fn series(release: &str) -> &str {
+    if !release.starts_with(|c: char| c.is_ascii_digit()) {
+        return release;
+    }
     let mut ends = release.match_indices(|c: char| !c.is_ascii_digit());
     let end = ends.nth(1).map_or(release.len(), |(at, _)| at);
     release.get(..end).unwrap_or(release)

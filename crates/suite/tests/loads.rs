@@ -16,7 +16,7 @@ use std::time::Duration;
 use loads_kills::*;
 use loads_support::*;
 use punctual_harness::processes::{assert_no_load, load_processes, parent_of, signal_to, stat};
-use punctual_harness::{Folder, Tmpfs, need, programs, refused, root, user_namespaces};
+use punctual_harness::{Folder, Tmpfs, need, programs, refused, root, until, user_namespaces};
 use punctual_suite::harness::Containment;
 use punctual_suite::harness::supervisor::supervisor_main;
 use punctual_suite::loads::LOADS;
@@ -223,13 +223,18 @@ fn restarts() {
         let scratch = Scratch::new("restarts");
         let mut set = start("hackbench:1", &scratch, &[containment]).unwrap();
         set.mark_start();
-        let all = load_processes(own);
-        let of = |parent| all.iter().copied().find(|pid| parent_of(*pid) == Some(parent));
-        // A watcher beside it has no children.
-        let supervisor = of(own).unwrap();
-        let below = all.iter().copied().filter(|pid| parent_of(*pid) == Some(supervisor));
-        let leader = below.into_iter().find(|pid| of(*pid).is_some()).unwrap();
-        signal_to(leader, "KILL");
+        let mut leader = None;
+        until(Duration::from_secs(20), || {
+            let all = load_processes(own);
+            let of = |parent| all.iter().copied().find(|pid| parent_of(*pid) == Some(parent));
+            // A watcher beside it has no children.
+            leader = of(own).and_then(|supervisor| {
+                let below = all.iter().copied().filter(|pid| parent_of(*pid) == Some(supervisor));
+                below.into_iter().find(|pid| of(*pid).is_some())
+            });
+            leader.is_some()
+        });
+        signal_to(leader.expect("a load has a process with children"), "KILL");
         let before = sample_until(&mut set, name, |parts| parts[0].restarts == 1);
         let done = before[0].counters[0].1;
         sample_until(&mut set, name, |parts| parts[0].counters[0].1 > done + 10_000);

@@ -7,7 +7,7 @@
 //! ```
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
@@ -135,8 +135,10 @@ impl Archive<'_> {
         }
     }
 
+    /// An absolute path: apt runs in another folder.
     fn folder(&self, release: &Release) -> PathBuf {
-        self.cache.folder.join("apt").join(self.arch.debian()).join(release.name)
+        let folder = self.cache.folder.join("apt").join(self.arch.debian()).join(release.name);
+        absolute(&folder).unwrap_or(folder)
     }
 
     fn read(&self, release: &'static Release) -> Option<Known> {

@@ -123,8 +123,8 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
     runs.iter().enumerate().map(|(i, run)| format!("{} ({})", id(&run.run), i + 1)).collect()
 }
 
-/// Short names that tell kernels apart: the preemption model, with the release
-/// if two share a model, and a number if they share both.
+/// Short names that tell kernels apart: the preemption model, all with the release if two share a
+/// model, and a number for those that share both.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
     let model = |group: &KernelRuns| group.preemption.option().unwrap_or("unknown").to_owned();
@@ -132,10 +132,11 @@ pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
     let shared = |name: &str, of: &dyn Fn(&KernelRuns) -> String| {
         groups.iter().filter(|group| of(group) == name).count() > 1
     };
-    let name = |(i, group): (usize, &KernelRuns)| match (model(group), both(group)) {
-        (model_alone, _) if !shared(&model_alone, &model) => model_alone,
-        (_, with_release) if !shared(&with_release, &both) => with_release,
-        (_, with_release) => format!("{with_release} ({})", i + 1),
+    let models_tell = !groups.iter().any(|group| shared(&model(group), &model));
+    let name = |(i, group): (usize, &KernelRuns)| match both(group) {
+        _ if models_tell => model(group),
+        with_release if !shared(&with_release, &both) => with_release,
+        with_release => format!("{with_release} ({})", i + 1),
     };
     groups.iter().enumerate().map(name).collect()
 }
@@ -173,7 +174,7 @@ mod tests {
         );
         assert_eq!(
             names(&[("rt", "6.1"), ("rt", "6.6"), ("full", "6.6")]),
-            ["PREEMPT_RT 6.1", "PREEMPT_RT 6.6", "PREEMPT"]
+            ["PREEMPT_RT 6.1", "PREEMPT_RT 6.6", "PREEMPT 6.6"]
         );
         assert_eq!(
             names(&[("rt", "6.1"), ("rt", "6.1")]),
