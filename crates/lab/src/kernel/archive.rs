@@ -6,6 +6,7 @@
 //! kernels/apt/amd64/bookworm/kernels   the release's kernels, as apt-cache describes them
 //! ```
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Command, Stdio};
@@ -50,6 +51,20 @@ pub(super) enum Lists {
     /// If it is older than a day.
     IfOld,
 }
+
+/// No list has been read yet, and none may be.
+#[derive(Debug)]
+pub(super) struct NoLists;
+
+impl fmt::Display for NoLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no list of Debian's kernels has been read yet; `punctual lab kernels` reads them",
+        )
+    }
+}
+
+impl std::error::Error for NoLists {}
 
 /// What is known of a release.
 #[derive(Debug)]
@@ -127,11 +142,7 @@ impl Archive<'_> {
         }
         match missing.into_iter().next_back() {
             Some(error) => Err(error),
-            None => bail!(
-                "no list of Debian's kernels for {} has been read yet; `punctual lab kernels` \
-                 reads them",
-                self.arch
-            ),
+            None => Err(NoLists.into()),
         }
     }
 

@@ -26,7 +26,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use punctual_core::preemption::Model;
 
 use crate::arch::Arch;
-use archive::Lists;
+use archive::{Lists, NoLists};
 use bootable::Bootable;
 use cache::Cache;
 use config::Config;
@@ -302,7 +302,12 @@ impl Kernels {
         let asked: Vec<&Debian> = asked.collect();
         let flavours: Vec<bool> = asked.iter().map(|asked| asked.is_rt()).collect();
         let lists = if fetch_if_missing { Lists::IfMissing } else { Lists::AsTheyAre };
-        let newest = packages.abi(which, &flavours, lists, say).and_then(|abi| {
+        let newest =
+            packages.abi(which, &flavours, lists, say).map_err(|error| match asked.first() {
+                Some(first) if error.is::<NoLists>() => not_here(first, "", arch),
+                _ => error,
+            });
+        let newest = newest.and_then(|abi| {
             for asked in asked {
                 self.here(asked, &abi, arch, fetch_if_missing, say)?;
             }
@@ -338,11 +343,9 @@ impl Kernels {
         }
         let exact = asked.exactly(abi);
         let means = if *asked == exact { String::new() } else { format!(" ({exact})") };
-        ensure!(
-            fetch_if_missing,
-            "{asked} for {arch}{means} is not on this machine; download it with `{}`",
-            fetch_command(&asked.to_string(), arch)
-        );
+        if !fetch_if_missing {
+            return Err(not_here(asked, &means, arch));
+        }
         let package = packages.package(abi, asked.is_rt(), say)?;
         let mut progress = |progress: FetchProgress<'_>| {
             if let FetchProgress::Step(text) | FetchProgress::Note(text) = progress {
@@ -416,4 +419,12 @@ impl Kernels {
             package: None,
         })
     }
+}
+
+/// What to do about a kernel that is not here and may not be downloaded now.
+fn not_here(asked: &Debian, means: &str, arch: Arch) -> anyhow::Error {
+    anyhow!(
+        "{asked} for {arch}{means} is not on this machine; download it with `{}`",
+        fetch_command(&asked.to_string(), arch)
+    )
 }

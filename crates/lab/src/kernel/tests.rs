@@ -149,7 +149,7 @@ impl Machine {
 fn a_missing_kernel_is_fetched_once() {
     let machine = Machine::new();
     let missing = machine.error("debian:full", false);
-    assert!(missing.contains("`punctual lab kernels` reads them"), "{missing}");
+    assert!(missing.contains("download it with `punctual lab fetch debian:full`"), "{missing}");
     assert_eq!(machine.noted("updates"), [""; 0], "there may be no network");
     machine.kernels.list(Arch::X86_64, &mut |_| ()).unwrap();
     let missing = machine.error("debian:full", false);
