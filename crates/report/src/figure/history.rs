@@ -33,11 +33,16 @@ pub(crate) fn figure(history: &History) -> Option<Figure> {
         above = panel(&mut drawing, history, number, &scale, above);
     }
     let models = history.models();
-    let mut row = Legend::at(&mut drawing, above + LINE);
-    for model in &models {
-        row.mark(words::preemption_name(*model), |to, at| mark(to, at, form(*model), None));
+    // More would be wider than the figure.
+    for three in models.chunks(3) {
+        above += LINE;
+        let mut row = Legend::at(&mut drawing, above);
+        for model in three {
+            row.mark(words::preemption_name(*model), |to, at| mark(to, at, form(*model), None));
+        }
     }
-    let mut row = Legend::at(&mut drawing, above + 2.0 * LINE);
+    above += LINE;
+    let mut row = Legend::at(&mut drawing, above);
     let number = models.last().map_or(0, |model| form(*model));
     row.mark("median of the maxima of the boots", |to, at| mark(to, at, number, None));
     row.mark("p99.9", |to, at| p999(to, at, number));
@@ -46,7 +51,7 @@ pub(crate) fn figure(history: &History) -> Option<Figure> {
         name: "history".to_owned(),
         title: "Latency by release and preemption model".to_owned(),
         description: description(history),
-        height: above + 2.0 * LINE + 12.0,
+        height: above + 12.0,
         drawing,
     })
 }

@@ -23,9 +23,9 @@ pub fn text(history: &History, width: usize, colour: bool) -> String {
         table.heading(words::key_name(key));
         let mut before = "";
         for kernel in &history.kernels {
-            let series = if kernel.series == before { "" } else { kernel.short_release() };
-            table.row(row(kernel, number, series));
-            before = &kernel.series;
+            let release = kernel.short_release();
+            table.row(row(kernel, number, if release == before { "" } else { release }));
+            before = release;
         }
     }
     let mut out = String::new();
