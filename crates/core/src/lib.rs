@@ -21,6 +21,7 @@ pub mod layout;
 pub mod params;
 pub mod plan;
 pub mod preemption;
+pub mod random;
 pub mod recover;
 pub mod run;
 pub mod schema;

@@ -13,7 +13,6 @@ pub mod knobs;
 pub mod loads;
 pub mod probes;
 mod procfs;
-mod random;
 pub mod recorder;
 pub mod registry;
 pub mod remote;

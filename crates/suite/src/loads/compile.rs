@@ -7,11 +7,11 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use punctual_core::random::mix;
 use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
 use crate::harness::worker::{LoadError, Worker, report};
-use crate::random::mix;
 use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
 

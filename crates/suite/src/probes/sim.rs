@@ -3,9 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use punctual_core::random::Random;
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
-use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
