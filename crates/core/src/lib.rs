@@ -9,6 +9,7 @@
 pub mod block;
 pub mod channel;
 pub mod compare;
+pub mod dither;
 pub mod format;
 pub mod hash;
 pub mod histogram;

@@ -114,6 +114,7 @@ mod tests {
             group: None,
             replicate: None,
             phase_ns: 0,
+            dither: None,
             limit_ns: 153 * SECOND_NS,
             tool_sha256: None,
         }

@@ -12,7 +12,8 @@ use crate::words;
 pub fn circumstances(cell: &Cell) -> Vec<String> {
     let mut parts = vec![format!("measured {}", words::duration(cell.duration_ns))];
     if let Some(interval) = cell.interval_ns() {
-        parts.push(format!("interval {}", words::duration(interval)));
+        let dithered = if cell.is_dithered() { ", dithered" } else { "" };
+        parts.push(format!("interval {}{dithered}", words::duration(interval)));
     }
     if let Some(share) = cell.cpu_utilisation {
         parts.push(format!("CPUs busy {:.1} %", share * 100.0));
@@ -180,6 +181,9 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
     }
     if r.phase_ns > 0 {
         list.push(("phase", words::duration(r.phase_ns)));
+    }
+    if let Some(dither) = &r.dither {
+        list.push(("dither", format!("seed {}", dither.seed)));
     }
     list.into_iter()
         .map(|(key, value)| (key.to_owned(), words::clean(&value).into_owned()))

@@ -279,9 +279,14 @@ impl LateRing {
         &self.entries[usize::try_from(number).unwrap_or(0) % self.entries.len()]
     }
 
+    /// Writer, with `pushed` samples pushed so far: whether the next one finds room.
+    pub fn has_room(&self, pushed: u64) -> bool {
+        pushed - self.tail.0.load(Ordering::Acquire) < self.entries.len() as u64
+    }
+
     /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
     pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
-        if pushed - self.tail.0.load(Ordering::Acquire) == self.entries.len() as u64 {
+        if !self.has_room(pushed) {
             return false;
         }
         for (word, value) in self.entry(pushed).iter().zip([at, latency, missed]) {

@@ -18,6 +18,10 @@ pub const WORST: usize = 64;
 /// How many samples above the trace threshold a thread keeps at most.
 pub const ABOVE_CAP: usize = 16_384;
 
+/// How many of the releases that one stall missed are recorded one by one if they are dithered.
+/// More are worth less: what an interval matters is less, the longer the stall is.
+pub const MISSED_EXACTLY: usize = 64;
+
 /// Bytes that recording the primary series takes per thread, without its stack.
 #[must_use]
 pub fn state_bytes() -> usize {
@@ -202,6 +206,30 @@ impl Recorder {
         }
         if missed > 0 {
             self.late(now, latency.unsigned_abs(), missed);
+        }
+    }
+
+    /// Counts the releases that a sample taken at `now` missed if they were not an interval
+    /// apart: how late each would have been served, the first one first. All are of one stall.
+    ///
+    /// Each of the first [`MISSED_EXACTLY`] is recorded as a start of its own that was an
+    /// interval later and missed one release; the others together, as if they had been an
+    /// interval apart, so that the delay of each is known to within an interval.
+    #[cold]
+    #[inline(never)]
+    pub fn missed(&mut self, now: u64, mut delays: impl ExactSizeIterator<Item = u64>) {
+        let interval = self.limits.interval;
+        let mut exactly = 0;
+        while let Some(delay) = delays.next() {
+            let late = delay.saturating_add(interval);
+            if exactly < MISSED_EXACTLY && self.shared.late.has_room(self.late_pushed) {
+                self.late(now, late, 1);
+                exactly += 1;
+            } else {
+                let together = delays.len() as u64 + 1;
+                // No less than so many releases take that are an interval apart.
+                return self.late(now, late.max(together * interval + 1), together);
+            }
         }
     }
 

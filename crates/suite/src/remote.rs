@@ -55,6 +55,7 @@ pub fn measure(
         group: order.group.clone(),
         replicate: order.replicate,
         phase_ns: order.phase_ns,
+        dither: order.dither.clone(),
         dma_latency_us: Some(0),
         break_ns: None,
         threshold_ns: None,

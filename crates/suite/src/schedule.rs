@@ -1,20 +1,37 @@
 //! Releases of a periodic probe: when the next one is due, and which were missed.
 
-use punctual_core::histogram::missed_behind;
+/// The offsets of releases that are not dithered.
+const NONE: &[u64] = &[0];
 
-/// The releases of one thread: `first + k x interval`, as long as they are before `end`.
+/// The releases of one thread: `first + k x interval + offsets[k]`, as long as they are before
+/// `end`. The list of offsets is repeated.
 #[derive(Debug, Clone, Copy)]
-pub struct Schedule {
+pub struct Schedule<'a> {
+    /// The release that is due next.
     release: u64,
+    /// It without its offset.
+    base: u64,
+    /// The place of its offset.
+    place: usize,
+    offsets: &'a [u64],
     interval: u64,
     end: u64,
 }
 
-impl Schedule {
+impl<'a> Schedule<'a> {
     /// The releases from `first` on, every `interval` (at least 1), before `end`; all ns.
     #[must_use]
     pub fn new(first: u64, interval: u64, end: u64) -> Self {
-        Self { release: first, interval: interval.max(1), end }
+        Self::dithered(first, interval, end, NONE)
+    }
+
+    /// The same with each release moved by its offset, which is less than an interval; without
+    /// any offset none is moved.
+    #[must_use]
+    pub fn dithered(first: u64, interval: u64, end: u64, offsets: &'a [u64]) -> Self {
+        let offsets = if offsets.is_empty() { NONE } else { offsets };
+        let release = first + offsets[0];
+        Self { release, base: first, place: 0, offsets, interval: interval.max(1), end }
     }
 
     /// The release that is due next; `None` after the end.
@@ -30,20 +47,60 @@ impl Schedule {
     #[inline(always)]
     pub fn serve(&mut self, now: u64) -> (i64, u64) {
         let latency = now.wrapping_sub(self.release).cast_signed();
-        self.release += self.interval;
+        self.advance();
         if self.release < now {
             return (latency, self.skip(now));
         }
         (latency, 0)
     }
 
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.base += self.interval;
+        self.place += 1;
+        if self.place >= self.offsets.len() {
+            self.place = 0;
+        }
+        self.release = self.base + self.offsets[self.place];
+    }
+
+    /// Passes over the releases before `now`, and returns how many there were before the end.
     #[cold]
     fn skip(&mut self, now: u64) -> u64 {
-        // `release` already points at the one after the release that was served.
-        let passed = missed_behind(now - self.release, self.interval) + 1;
-        let left = self.end.saturating_sub(self.release).div_ceil(self.interval);
-        self.release = self.release.saturating_add(passed * self.interval);
-        passed.min(left)
+        let until = now.min(self.end);
+        if self.release >= until {
+            return 0;
+        }
+        // An offset is less than an interval: every release of a whole interval has passed.
+        let whole = (until - self.base) / self.interval;
+        self.base += whole * self.interval;
+        let length = self.offsets.len();
+        let on = usize::try_from(whole % length as u64).unwrap_or(0);
+        self.place = (self.place + on) % length;
+        self.release = self.base + self.offsets[self.place];
+        let one_more = self.release < until;
+        if one_more {
+            self.advance();
+        }
+        whole + u64::from(one_more)
+    }
+
+    /// How late each release would have been served at `now` that [`Schedule::serve`] has just
+    /// passed over, the first one first; `missed` is what it returned.
+    pub fn missed_by(&self, now: u64, missed: u64) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let Self { offsets, interval, base, place, .. } = *self;
+        let missed = usize::try_from(missed).unwrap_or(usize::MAX);
+        (0..missed).map(move |number| {
+            let before = missed - number;
+            let place = (place + offsets.len() - before % offsets.len()) % offsets.len();
+            now.saturating_sub(base - before as u64 * interval + offsets[place])
+        })
+    }
+
+    /// Whether releases are moved.
+    #[must_use]
+    pub fn is_dithered(&self) -> bool {
+        self.offsets.len() > 1
     }
 }
 
@@ -69,7 +126,53 @@ mod tests {
         assert_eq!(schedule.next(), None);
     }
 
+    #[test]
+    fn releases_are_moved_by_their_offsets() {
+        let mut schedule = Schedule::dithered(1_000, 100, 1_500, &[0, 70, 10]);
+        let mut releases = Vec::new();
+        while let Some(release) = schedule.next() {
+            releases.push(release);
+            assert_eq!(schedule.serve(release + 1), (1, 0));
+        }
+        assert_eq!(releases, [1_000, 1_170, 1_210, 1_300, 1_470]);
+        // Served at 1,290: 1,170 and 1,210 have passed, by 120 and 80.
+        let mut schedule = Schedule::dithered(1_000, 100, 1_500, &[0, 70, 10]);
+        assert_eq!(schedule.serve(1_290), (290, 2));
+        assert_eq!(schedule.missed_by(1_290, 2).collect::<Vec<_>>(), [120, 80]);
+        assert_eq!(schedule.next(), Some(1_300));
+    }
+
     proptest! {
+        #[test]
+        fn dithered_releases_are_served_or_missed_one_by_one(
+            interval in 1_u64..1_000,
+            fractions in prop::collection::vec(0.0..1.0_f64, 1..20),
+            delays in prop::collection::vec(0_u64..5_000, 1..50),
+        ) {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let offset = |fraction: &f64| (interval as f64 * fraction) as u64;
+            let offsets: Vec<u64> = fractions.iter().map(offset).collect();
+            let (first, end) = (7, 7 + 500 * interval);
+            let moved = offsets.iter().cycle();
+            let all: Vec<u64> =
+                (0..500).zip(moved).map(|(k, offset)| first + k * interval + offset).collect();
+            let mut schedule = Schedule::dithered(first, interval, end, &offsets);
+            let mut all = all.into_iter().peekable();
+            for delay in delays.iter().cycle() {
+                let Some(release) = schedule.next() else { break };
+                prop_assert_eq!(Some(release), all.next());
+                let now = release + delay;
+                let (latency, missed) = schedule.serve(now);
+                prop_assert_eq!(latency.unsigned_abs(), *delay);
+                let mut late = Vec::new();
+                while let Some(passed) = all.next_if(|release| *release < now) {
+                    late.push(now - passed);
+                }
+                prop_assert_eq!(schedule.missed_by(now, missed).collect::<Vec<_>>(), late);
+            }
+            prop_assert_eq!(all.next(), None);
+        }
+
         #[test]
         fn every_release_is_served_or_missed(
             interval in 1_u64..1_000, releases in 1_u64..2_000, delays in prop::collection::vec(0_u64..5_000, 1..50),

@@ -32,8 +32,14 @@ fn allocations(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     let mut journal = Journal::in_folder(&folder.path("journal")).unwrap();
     let root = FactsRoot::live();
     let interval_ns = if entry.pace.has_interval() { INTERVAL_NS } else { 0 };
-    let mut stage =
-        Stage { threads: 1, interval_ns, break_ns: i64::MAX, journal: &mut journal, root: &root };
+    let mut stage = Stage {
+        threads: 1,
+        interval_ns,
+        dither: None,
+        break_ns: i64::MAX,
+        journal: &mut journal,
+        root: &root,
+    };
     let mut session = open(&values, &mut stage).unwrap();
     let mut thread = session.thread(0).unwrap();
     thread.prepare().unwrap();

@@ -67,6 +67,7 @@ fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
         group: None,
         replicate: Some(3),
         phase_ns: 7,
+        dither: None,
         limit_ns: 10 * SECOND_NS,
         tool_sha256: Some("beef".to_owned()),
     };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dither::Dither;
 use crate::plan::Plan;
 
 /// What the other side is to measure. It contains everything that its numbers depend on and
@@ -25,6 +26,9 @@ pub struct Order {
     /// Delay of the first release, ns.
     #[serde(default)]
     pub phase_ns: u64,
+    /// By how much each release is moved.
+    #[serde(default)]
+    pub dither: Option<Dither>,
     /// Longest time that the plan may take, ns of the measuring side's time.
     pub limit_ns: u64,
     /// SHA-256 of the measuring program, hexadecimal, if the ordering side knows it: the other

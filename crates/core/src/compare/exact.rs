@@ -211,6 +211,7 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     }
     let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
+    found.extend(json_difference("dither", a.json.get("dither"), b.json.get("dither")));
     found.extend([a, b].into_iter().filter_map(nothing_in));
     found
 }

@@ -76,6 +76,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
         group: None,
         replicate: None,
         phase_ns: 0,
+        dither: None,
         plan_hash: String::new(),
         plan: Plan::new("test"),
         tool: Tool {

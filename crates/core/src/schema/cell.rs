@@ -112,6 +112,12 @@ impl Cell {
         self.latency()?.interval_ns
     }
 
+    /// Whether each release was moved within its interval.
+    #[must_use]
+    pub fn is_dithered(&self) -> bool {
+        self.latency().is_some_and(|latency| latency.dithered)
+    }
+
     /// The threads that measured latencies; empty for a cost.
     #[must_use]
     pub fn threads(&self) -> &[Thread] {

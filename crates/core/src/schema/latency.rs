@@ -24,6 +24,9 @@ pub struct Latency {
     /// The period between releases, ns; `None` if the probe has none.
     #[serde(default)]
     pub interval_ns: Option<u64>,
+    /// Whether each release was moved within its interval, as `dither` of the run says.
+    #[serde(default)]
+    pub dithered: bool,
     /// Largest sample of the warm-up, ns; part of no other number.
     #[serde(default)]
     pub warmup_max_ns: Option<i64>,

@@ -9,6 +9,7 @@ use super::board::{Board, Kernel};
 use super::cell::{Cell, NOT_AT_REST};
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
+use crate::dither::Dither;
 use crate::key::key_name;
 use crate::plan::Plan;
 
@@ -32,6 +33,9 @@ pub struct Run {
     /// Delay added before the first release, ns; it varies between replicates.
     #[serde(default)]
     pub phase_ns: u64,
+    /// By how much releases were moved, for the cells that say so; `None`: not at all.
+    #[serde(default)]
+    pub dither: Option<Dither>,
     /// SHA-256 of the canonical plan, hexadecimal.
     pub plan_hash: String,
     /// The plan as it was executed.

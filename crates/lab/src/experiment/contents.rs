@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use punctual_core::channel::{MODULES_PATH, ORDER_PATH, Order, SETUP_PATH};
+use punctual_core::dither::Dither;
 use punctual_core::plan::Plan;
 
 use super::place::Place;
@@ -26,6 +27,7 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
         group: None,
         replicate: Some(place.replicate),
         phase_ns: place.phase_ns(),
+        dither: Some(Dither::of_seed(place.seed())),
         limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
         tool_sha256: Some(program_sha256.to_owned()),
     }

@@ -206,7 +206,7 @@ fn dma_latency(text: &str) -> Result<Option<u32>, String> {
 fn settings() -> Vec<clap::Id> {
     let args = what().into_iter().chain(judgement()).chain(how()).chain(probe_options());
     let ids = args.map(|arg| arg.get_id().clone());
-    let more = ["out", "board-name", "group", "replicate", "phase"];
+    let more = ["out", "board-name", "group", "replicate", "phase", "dither"];
     ids.chain(more.into_iter().map(clap::Id::from)).collect()
 }
 
@@ -231,6 +231,8 @@ fn output() -> Vec<Arg> {
             .value_parser(clap::value_parser!(u32)),
         value("phase", "TIME", "Delay before the first release, with a unit, to be varied between replicates")
             .value_parser(duration(BareNumber::Refused)),
+        value("dither", "SEED", "Move each release within its interval, by random offsets of this seed: delays with the period of the releases cannot hide [default: releases are exactly an interval apart]")
+            .value_parser(clap::value_parser!(u64)),
     ]
 }
 

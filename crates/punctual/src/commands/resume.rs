@@ -38,6 +38,7 @@ fn options(run: Run) -> Options {
         group: run.group.clone(),
         replicate: run.replicate,
         phase_ns: run.phase_ns,
+        dither: run.dither.clone(),
         // It was allowed when the run began.
         force: true,
         require_rt: engine.and_then(|e| e.get("require_rt")?.as_bool()).unwrap_or(false),

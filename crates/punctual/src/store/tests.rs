@@ -69,6 +69,7 @@ fn running(what: What) -> Value {
         group: None,
         replicate: None,
         phase_ns: 0,
+        dither: None,
         plan_hash: String::new(),
         plan,
         tool: Tool {

@@ -297,6 +297,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             group: None,
             replicate: None,
             phase_ns: 0,
+            dither: None,
             plan_hash: "4bf5122f344554c53bde2ebb8cd2b7e3".to_owned(),
             plan,
             tool: tool(),

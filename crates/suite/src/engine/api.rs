@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_core::block::Moments;
 use punctual_core::channel::VirtualBoard;
+use punctual_core::dither::Dither;
 use punctual_core::schema::{Cell, Condition, Run};
 use punctual_sys::signal::{Signal, Signals};
 
@@ -30,6 +31,8 @@ pub struct Options {
     pub replicate: Option<u32>,
     /// Delay before the first release, ns.
     pub phase_ns: u64,
+    /// By how much each release is moved within its interval; `None`: not at all.
+    pub dither: Option<Dither>,
     /// Allows priority 99.
     pub force: bool,
     /// Skips every cell if real-time scheduling or locked memory is refused.

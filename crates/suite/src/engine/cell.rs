@@ -158,6 +158,7 @@ fn body<'a>(
                 duration_ns,
                 samples: prepared.plan.samples,
                 phase_ns: environment.phase_ns,
+                dither: environment.dither,
                 limits: Limits {
                     threshold: environment.threshold_ns,
                     interval: probe.threads.interval_ns,

@@ -26,8 +26,11 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if options.virtual_board.is_some() {
         board.kind = BoardKind::Virtual;
     }
-    let cells: Vec<Cell> =
-        checked.iter().enumerate().map(|(number, cell)| cell.pending(number)).collect();
+    let cells: Vec<Cell> = checked
+        .iter()
+        .enumerate()
+        .map(|(number, cell)| cell.pending(number, options.dither.is_some()))
+        .collect();
     let simulated = cells.iter().all(Cell::is_simulated);
     let plan_hash = sha256(&serde_json::to_vec(plan).unwrap_or_default());
     let started = time_base();
@@ -45,6 +48,7 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
         group: options.group.clone(),
         replicate: options.replicate,
         phase_ns: options.phase_ns,
+        dither: options.dither.clone(),
         plan_hash,
         plan: plan.clone(),
         tool: facts::tool(options.tool_sha256.as_deref()),

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use punctual_core::dither::Dither;
 use punctual_core::format::Record;
 use punctual_core::interval::{Actor, Interval};
 use punctual_core::layout;
@@ -60,6 +61,7 @@ pub(super) struct Start<'a> {
     pub(super) duration_ns: u64,
     pub(super) samples: Option<u64>,
     pub(super) phase_ns: u64,
+    pub(super) dither: Option<&'a Dither>,
     /// Limits of the primary series.
     pub(super) limits: Limits,
     /// Why real-time scheduling is refused, if it is.
@@ -88,6 +90,7 @@ impl<'a> LatencyBody<'a> {
         let mut stage = Stage {
             threads: u32::try_from(count).unwrap_or(u32::MAX),
             interval_ns: probe.threads.interval_ns,
+            dither: start.dither.filter(|_| probe.is_dithered()),
             break_ns: probe.break_ns,
             journal,
             root: &root,

@@ -148,6 +148,7 @@ pub fn run(
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         threshold_ns: limit(options.threshold_ns),
         phase_ns: options.phase_ns,
+        dither: options.dither.as_ref(),
         sync: options.sync,
         interrupts,
         hash_at_end: options.tool_sha256.is_none(),

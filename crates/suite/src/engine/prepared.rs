@@ -155,12 +155,13 @@ impl Prepared {
         }
     }
 
-    /// The record of the cell before it runs.
-    pub(super) fn pending(&self, number: usize) -> Cell {
+    /// The record of the cell before it runs, in a run with dithered releases or without.
+    pub(super) fn pending(&self, number: usize, dithered: bool) -> Cell {
         let what = match &self.measures {
             Measures::Probe(cell) => What::Latency(Latency {
                 params: cell.values.effective(),
                 interval_ns: Some(cell.threads.interval_ns).filter(|interval| *interval > 0),
+                dithered: dithered && cell.is_dithered(),
                 ..latency(cell.entry)
             }),
             Measures::Later(entry) => {
@@ -197,6 +198,11 @@ impl Prepared {
 }
 
 impl ProbeCell {
+    /// Whether its releases are moved if the run asks for that.
+    pub(super) fn is_dithered(&self) -> bool {
+        (self.entry.dithers)(&self.values)
+    }
+
     fn new(
         entry: &'static ProbeEntry,
         plan: &CellPlan,

@@ -32,6 +32,7 @@ fn options(out: PathBuf) -> Options {
         group: None,
         replicate: None,
         phase_ns: 0,
+        dither: None,
         force: false,
         require_rt: false,
         continued: None,

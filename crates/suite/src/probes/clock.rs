@@ -49,6 +49,7 @@ because a spinning real-time thread can hang a board; no pair spans such a sleep
     needs: &[],
     device: None,
     pace: Pace::BackToBack,
+    dithers: |_| false,
     primary: Primary {
         name: "gap",
         meaning: "second read of the clock minus the first",

@@ -64,6 +64,7 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     needs: &[],
     device: None,
     pace: Pace::Periodic,
+    dithers: |_| false,
     primary: Primary {
         name: "latency",
         meaning: "a known value",
@@ -111,6 +112,7 @@ pub(super) const STAMPED: ProbeEntry = ProbeEntry {
     needs: &[],
     device: None,
     pace: Pace::Periodic,
+    dithers: |_| false,
     primary: Primary {
         name: "latency",
         meaning: "a known value",

@@ -36,6 +36,7 @@ so far.",
     needs: &[],
     device: None,
     pace: Pace::BackToBack,
+    dithers: |_| false,
     primary: Primary {
         name: "latency",
         meaning: "start of the waiting thread minus the post of its token",

@@ -99,6 +99,7 @@ geometrically distributed and B samples long on average (two that meet count as 
     needs: &[],
     device: None,
     pace: Pace::Simulated,
+    dithers: |_| false,
     primary: Primary {
         name: "latency",
         meaning: "simulated start minus its release",
@@ -314,6 +315,7 @@ mod tests {
         let mut stage = Stage {
             threads: 1,
             interval_ns: 1_000_000,
+            dither: None,
             break_ns: i64::MAX,
             journal: &mut Journal::in_folder(&folder).unwrap(),
             root: &FactsRoot::live(),

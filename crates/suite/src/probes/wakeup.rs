@@ -19,6 +19,8 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     help: "Each thread waits for its next release on CLOCK_MONOTONIC, reads the clock when it \
 runs, and records now - release. Releases are at start + k x interval, whatever happened before; \
 those that pass while the thread is late are counted as missed. Follows cyclictest (rt-tests). \
+If releases are dithered (run --dither, and on virtual boards always), each is moved within its \
+interval; those of timer=posix and timerfd, which the kernel repeats, cannot be. \
 timer=relative is a common mistake: its latencies include the time between reading the clock and \
 going to sleep.",
     params: &[Param {
@@ -37,6 +39,8 @@ going to sleep.",
     needs: &[],
     device: None,
     pace: Pace::Periodic,
+    // The kernel repeats the other timers by itself.
+    dithers: |values| ["nanosleep", "relative"].contains(&values.text("timer")),
     primary: Primary {
         name: "latency",
         meaning: "start of the work minus its release",
@@ -64,19 +68,25 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         "relative" => Timer::Relative,
         _ => Timer::Nanosleep,
     };
-    Ok(Box::new(Wakeups { timer, interval_ns: stage.interval_ns, break_ns: stage.break_ns }))
+    let interval_ns = stage.interval_ns;
+    let offsets = stage.dither.map(|dither| dither.offsets_ns(interval_ns));
+    let offsets = offsets.unwrap_or_default();
+    Ok(Box::new(Wakeups { timer, interval_ns, offsets, break_ns: stage.break_ns }))
 }
 
 struct Wakeups {
     timer: Timer,
     interval_ns: u64,
+    /// By how much releases are moved, ns; empty if they are not.
+    offsets: Box<[u64]>,
     break_ns: i64,
 }
 
 impl Session for Wakeups {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { timer, interval_ns, break_ns } = *self;
-        Ok(Box::new(Wakeup { timer, interval_ns, break_ns, disagreement: None }))
+        let Self { timer, interval_ns, ref offsets, break_ns } = *self;
+        let offsets = offsets.clone();
+        Ok(Box::new(Wakeup { timer, interval_ns, offsets, break_ns, disagreement: None }))
     }
 
     fn close(self: Box<Self>) -> Closed {
@@ -87,6 +97,7 @@ impl Session for Wakeups {
 struct Wakeup {
     timer: Timer,
     interval_ns: u64,
+    offsets: Box<[u64]>,
     break_ns: i64,
     /// Releases by our count and expirations by the timerfd's, if they differ.
     disagreement: Option<(u64, u64)>,
@@ -94,8 +105,8 @@ struct Wakeup {
 
 impl ProbeThread for Wakeup {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
-        let schedule = Schedule::new(window.first, self.interval_ns, window.end);
         let interval = self.interval_ns;
+        let schedule = Schedule::dithered(window.first, interval, window.end, &self.offsets);
         let hot = Serve {
             schedule,
             recorder: &mut tracks[0],
@@ -136,7 +147,7 @@ impl ProbeThread for Wakeup {
 }
 
 struct Serve<'a> {
-    schedule: Schedule,
+    schedule: Schedule<'a>,
     recorder: &'a mut Recorder,
     stop: &'a Stop,
     samples: u64,
@@ -175,7 +186,12 @@ impl Serve<'_> {
     #[inline(always)]
     fn serve(&mut self, now: u64) -> u64 {
         let (latency, missed) = self.schedule.serve(now);
-        self.recorder.record(now, latency, missed);
+        if missed > 0 && self.schedule.is_dithered() {
+            self.recorder.record(now, latency, 0);
+            self.recorder.missed(now, self.schedule.missed_by(now, missed));
+        } else {
+            self.recorder.record(now, latency, missed);
+        }
         if latency > self.break_ns {
             self.broke = true;
             self.stop.set_broken(now.saturating_add_signed(-latency), latency);

@@ -82,6 +82,46 @@ fn late_samples_beyond_the_ring_are_counted_exactly() {
     assert_eq!((found.moments.exceeded, found.refused.exceeded), (times, 0));
 }
 
+/// What the missed releases of one stall are recorded as, by the delays that they had.
+fn missed_of(delays: &[u64], pushed: usize) -> (Recording, Vec<punctual_core::block::Late>) {
+    let mut recorder = Recorder::new(Limits { interval: 100, deadline: 250, ..Limits::NONE });
+    let shared = recorder.shared();
+    recorder.begin(0);
+    for _ in 0..pushed {
+        recorder.record(1, 150, 1);
+    }
+    recorder.record(5, 1_000, 0);
+    recorder.missed(5, delays.iter().copied());
+    let late = (pushed as u64..).map_while(|taken| shared.late.take(taken, 0)).collect();
+    (recorder.finish(), late)
+}
+
+#[test]
+fn dithered_releases_that_were_missed_keep_their_own_delays() {
+    let delays = [930, 702, 260, 250, 1];
+    let (found, late) = missed_of(&delays, 0);
+    assert_eq!((found.moments.count, found.moments.missed), (1, 5));
+    let limits = Limits { interval: 100, deadline: 250, ..Limits::NONE };
+    let behind = punctual_core::stats::Behind::from_late(&late, &limits);
+    let mut expected = punctual_core::histogram::Histogram::new();
+    delays.iter().for_each(|delay| expected.record(*delay));
+    assert_eq!((behind.counts, behind.exceeded), (expected, 3));
+}
+
+#[test]
+fn of_a_long_stall_and_without_room_the_number_of_missed_releases_stays_exact() {
+    let delays: Vec<u64> = (0..200).rev().map(|back| back * 100 + 7).collect();
+    let limits = Limits { interval: 100, ..Limits::NONE };
+    // With room for those that are recorded one by one, and for some of them.
+    for pushed in [0, RING_LATE - 10, RING_LATE] {
+        let (found, late) = missed_of(&delays, pushed);
+        assert_eq!(found.moments.missed, 200 + pushed as u64);
+        let mut behind = punctual_core::stats::Behind::from_late(&late, &limits);
+        behind.add_refused(&found.refused, &limits);
+        assert_eq!(behind.counts.total(), 200, "{pushed} in the ring before");
+    }
+}
+
 #[test]
 fn state_is_what_it_is_said_to_be() {
     assert!(state_bytes() < 750_000, "{}", state_bytes());

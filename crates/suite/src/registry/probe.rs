@@ -11,6 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_core::dither::Dither;
 use punctual_core::schema::{Condition, Role, Unit};
 
 use super::need::Need;
@@ -43,6 +44,9 @@ pub struct ProbeEntry {
     pub device: Option<&'static str>,
     /// How its samples are paced.
     pub pace: Pace,
+    /// Whether it waits, with these parameters, for each release by itself, so that each can be
+    /// moved within its interval.
+    pub dithers: fn(&Values) -> bool,
     /// The series that it is judged by, always in nanoseconds.
     pub primary: Primary,
     /// Its other series.
@@ -150,6 +154,7 @@ impl ProbeEntry {
             needs: &[],
             device,
             pace: Pace::Periodic,
+            dithers: |_| false,
             primary: Primary {
                 name: "latency",
                 meaning: summary,
@@ -203,6 +208,8 @@ pub struct Stage<'a> {
     pub threads: u32,
     /// Time between two releases of a thread, ns; 0 if the probe has no period.
     pub interval_ns: u64,
+    /// By how much to move each release, if its entry says that it can.
+    pub dither: Option<&'a Dither>,
     /// A sample above this ends the run, ns; `i64::MAX`: none does.
     pub break_ns: i64,
     /// The journal, in which every setting is noted before it is changed. Changes are undone

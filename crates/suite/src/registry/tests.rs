@@ -157,6 +157,7 @@ fn unasked(entry: &ProbeEntry, given: &BTreeMap<String, String>) -> BTreeSet<&'s
     let mut stage = Stage {
         threads: u32::try_from(threads.threads.len()).unwrap(),
         interval_ns: threads.interval_ns,
+        dither: None,
         break_ns: i64::MAX,
         journal: &mut journal,
         root: &FactsRoot::live(),
