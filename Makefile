@@ -25,7 +25,7 @@ IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: disturbances run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -123,6 +123,16 @@ faults: guests
 	KILLS=200 RESULTS=$(RESULTS) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	cargo test -p punctual --test kills random -- --show-output
 	cp $(RESULTS) docs/faults.txt
+
+# Delays of known lengths on virtual boards, and what is measured of them: four boots of each.
+FOUND := $(CURDIR)/target/disturbances.txt
+disturbances: guests
+	@printf 'make disturbances: commit %s\n%s, %s\n\n' \
+	"$$(git describe --always --abbrev=12 --dirty)" \
+	"$$(qemu-system-x86_64 --version | head -n 1)" "$$(date -u +%F)" > $(FOUND)
+	DISTURBANCES=4 RESULTS=$(FOUND) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	cargo test --workspace --test lab known_length -- --show-output
+	cp $(FOUND) docs/disturbances.txt
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

@@ -5,6 +5,7 @@ mod boards;
 mod check;
 mod cyclictest;
 mod devices;
+mod disturbances;
 mod exact;
 mod history;
 mod models;
