@@ -25,7 +25,7 @@ use crate::figure;
 use crate::replicates::Kernels;
 use crate::words;
 
-pub(crate) const STYLE: &str = include_str!("page.css");
+const STYLE: &str = include_str!("page.css");
 
 /// How a report is made.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +44,13 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
     let comparison = if options.any_duration { compare_any_duration(runs) } else { compare(runs) };
     let kernels = Kernels::of(runs, &comparison);
     let title = options.title.clone().unwrap_or_else(|| title(runs, kernels.as_ref()));
+    let main = kernels.as_ref().map_or_else(|| main(runs, &comparison), spread::main);
+    let made = html! { p class="made" { (made(runs).join(" · ")) } };
+    document(&title, &made, &contents::with_contents(&main))
+}
+
+/// A page that loads nothing, with `below` its title.
+pub(crate) fn document(title: &str, below: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -51,18 +58,12 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (words::clean(&title)) }
+                title { (words::clean(title)) }
                 style { (PreEscaped(figure::style())) (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 { (words::clean(&title)) }
-                    p class="made" { (made(runs).join(" · ")) }
-                }
-                main {
-                    @if let Some(kernels) = &kernels { (contents::with_contents(&spread::main(kernels))) }
-                    @else { (contents::with_contents(&main(runs, &comparison))) }
-                }
+                header { h1 { (words::clean(title)) } (below) }
+                main { (main) }
             }
         }
     };
@@ -71,7 +72,7 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
 
 /// A page with `µs` where numbers have the unit `us`, which other outputs keep since it can be
 /// typed. Names and command lines have no space before a unit.
-pub(crate) fn with_micro(page: &str) -> String {
+fn with_micro(page: &str) -> String {
     const PLAIN: &str = " us";
     let mut out = String::with_capacity(page.len());
     let mut rest = page;
