@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::compare::{KernelRuns, Spread, compare};
 use crate::preemption::Model;
+use crate::release::{series_of, version_key};
 use crate::run::LoadedRun;
 
 /// Kernels on one board under the same loads.
@@ -48,7 +49,7 @@ impl History {
             let first = group.runs.first().and_then(|run| runs.get(*run));
             let spread = |spreads: &[Spread]| spreads.get(number).filter(measured).cloned();
             HistoryKernel {
-                series: series(&group.kernel).to_owned(),
+                series: series_of(&group.kernel).to_owned(),
                 release: group.kernel.clone(),
                 version: first.map_or_else(String::new, |run| run.run.kernel.version.clone()),
                 model: group.preemption,
@@ -57,7 +58,10 @@ impl History {
             }
         };
         let mut kernels: Vec<_> = comparison.groups.iter().enumerate().map(kernel).collect();
-        kernels.sort_by_key(|kernel| (numbers(&kernel.release), kernel.model));
+        kernels.sort_by(|a, b| {
+            let by_release = version_key(&a.release).cmp(&version_key(&b.release));
+            by_release.then(a.model.cmp(&b.model))
+        });
         Self {
             cells: comparison.cells.iter().map(|cell| cell.key.clone()).collect(),
             kernels,
@@ -90,36 +94,5 @@ impl HistoryKernel {
         let plain = ["-amd64", "-arm64"].iter().find_map(|arch| release.strip_suffix(arch));
         let plain = plain.unwrap_or(release);
         plain.strip_suffix("-rt").unwrap_or(plain)
-    }
-}
-
-/// The first two numbers of a release; all of one that does not begin with a number.
-fn series(release: &str) -> &str {
-    if !release.starts_with(|c: char| c.is_ascii_digit()) {
-        return release;
-    }
-    let mut ends = release.match_indices(|c: char| !c.is_ascii_digit());
-    let end = ends.nth(1).map_or(release.len(), |(at, _)| at);
-    release.get(..end).unwrap_or(release)
-}
-
-/// The numbers in a release, by which releases are ordered.
-fn numbers(release: &str) -> Vec<u64> {
-    let parts = release.split(|c: char| !c.is_ascii_digit());
-    parts.filter(|part| !part.is_empty()).map(|part| part.parse().unwrap_or(u64::MAX)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases_are_in_the_order_of_their_numbers() {
-        let mut releases = ["6.12.9+deb13-amd64", "5.10.0-46-amd64", "6.1.0-56-amd64", "6.12.10"];
-        releases.sort_by_key(|release| numbers(release));
-        let expected = ["5.10.0-46-amd64", "6.1.0-56-amd64", "6.12.9+deb13-amd64", "6.12.10"];
-        assert_eq!(releases, expected);
-        assert_eq!(releases.map(series), ["5.10", "6.1", "6.12", "6.12"]);
-        assert_eq!(series("weird"), "weird");
     }
 }

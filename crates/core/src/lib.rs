@@ -24,6 +24,7 @@ pub mod plan;
 pub mod preemption;
 pub mod random;
 pub mod recover;
+pub mod release;
 pub mod run;
 pub mod schema;
 pub mod stats;

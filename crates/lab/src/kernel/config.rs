@@ -5,9 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use punctual_core::kconfig;
 use punctual_core::preemption::Model;
+use punctual_core::release::series_of;
 use punctual_sys::file;
-
-use super::spec::series_of;
 
 /// The largest configuration that is read, bytes; they have about 300 kB.
 pub(crate) const MOST_CONFIG: u64 = 16 << 20;

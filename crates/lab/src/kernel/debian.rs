@@ -1,18 +1,17 @@
 //! Debian's kernel packages: which ones exist, and which of them a name means. apt and dpkg
 //! download and unpack them, which checks their signatures, but never install them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
+use punctual_core::release::{series_of, version_key};
 
 use super::archive::{Archive, Known, Lists};
 use super::available::{Available, State};
-use super::cache::Cache;
 use super::output::{INSTALLED, Offer, installed};
 use super::parts::Parts;
 use super::releases::{RELEASES, Release};
-use super::spec::{Which, of_package, package_name, series_of, version_key};
-use super::tools::Tools;
+use super::spec::{Which, of_package, package_name};
 use crate::arch::Arch;
 
 /// A package on this machine.
@@ -41,11 +40,7 @@ pub(super) struct Package {
 /// Debian's kernels on this machine and those that apt can download.
 #[derive(Debug)]
 pub(super) struct Packages<'a> {
-    pub(super) tools: &'a Tools,
-    pub(super) cache: &'a Cache,
-    /// The root folder of the machine.
-    pub(super) root: &'a Path,
-    pub(super) arch: Arch,
+    pub(super) archive: Archive<'a>,
 }
 
 impl Packages<'_> {
@@ -53,20 +48,20 @@ impl Packages<'_> {
     /// one in the cache.
     pub(super) fn local(&self) -> Result<Vec<Local>> {
         let mut all = Vec::new();
-        for (name, version, root) in self.cache.packages()? {
-            if of_package(&name, self.arch).is_some() {
+        for (name, version, root) in self.archive.cache.packages()? {
+            if of_package(&name, self.archive.arch).is_some() {
                 all.push(Local { name, version, state: State::Cached, root });
             }
         }
         // Without dpkg, no package is installed.
-        let text = self.tools.text("dpkg-query", &["-W", INSTALLED, "linux-image-*"]);
-        for (name, version) in installed(&text.unwrap_or_default(), self.arch) {
-            if Parts::of(self.root, name).is_some_and(|parts| parts.is_whole()) {
+        let text = self.archive.tools.text("dpkg-query", &["-W", INSTALLED, "linux-image-*"]);
+        for (name, version) in installed(&text.unwrap_or_default(), self.archive.arch) {
+            if Parts::of(self.archive.root, name).is_some_and(|parts| parts.is_whole()) {
                 all.push(Local {
                     name: name.to_owned(),
                     version: version.to_owned(),
                     state: State::Installed,
-                    root: self.root.to_owned(),
+                    root: self.archive.root.to_owned(),
                 });
             }
         }
@@ -82,14 +77,14 @@ impl Packages<'_> {
     /// The newest local package with this ABI name, and real-time or not.
     pub(super) fn newest_local(&self, abi: &str, rt: bool) -> Result<Option<Local>> {
         let mut all = self.local()?;
-        all.retain(|local| of_package(&local.name, self.arch) == Some((abi, rt)));
+        all.retain(|local| of_package(&local.name, self.archive.arch) == Some((abi, rt)));
         Ok(all.pop())
     }
 
     /// All kernels that the archive has.
     pub(super) fn packages(&self, lists: Lists, say: &mut dyn FnMut(&str)) -> Result<Vec<Package>> {
         let all: Vec<_> = RELEASES.iter().collect();
-        let known = self.archive().known(&all, lists, say)?;
+        let known = self.archive.known(&all, lists, say)?;
         Ok(self.of(&known))
     }
 
@@ -100,7 +95,7 @@ impl Packages<'_> {
         rt: bool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Package> {
-        let name = package_name(abi, rt, self.arch);
+        let name = package_name(abi, rt, self.archive.arch);
         let mut others = Vec::new();
         // The lists that are here may do; one that is a day old may lack what is new.
         for lists in [Lists::AsTheyAre, Lists::IfMissing, Lists::IfOld] {
@@ -112,10 +107,13 @@ impl Packages<'_> {
                 return Ok(others.swap_remove(at));
             }
         }
-        others.retain(|other| of_package(&other.name, self.arch).is_some_and(|(_, of)| of == rt));
+        others.retain(|other| {
+            of_package(&other.name, self.archive.arch).is_some_and(|(_, of)| of == rt)
+        });
         let at = others.partition_point(|other| version_key(&other.name) < version_key(&name));
         let near = &others[at.saturating_sub(2)..(at + 2).min(others.len())];
-        let near: Vec<_> = near.iter().map(|package| spec_of(&package.name, self.arch)).collect();
+        let near: Vec<_> =
+            near.iter().map(|package| spec_of(&package.name, self.archive.arch)).collect();
         bail!("Debian has no package {name}; the nearest are {}", near.join(", "))
     }
 
@@ -130,7 +128,7 @@ impl Packages<'_> {
         lists: Lists,
         say: &mut dyn FnMut(&str),
     ) -> Result<String> {
-        let archive = self.archive();
+        let archive = &self.archive;
         match which {
             Which::Exact(abi) => Ok(abi.clone()),
             Which::Own => {
@@ -154,7 +152,8 @@ impl Packages<'_> {
                 let tries = if lists == Lists::IfMissing { &both[..] } else { &both[..1] };
                 for &lists in tries {
                     let packages = self.packages(lists, say)?;
-                    let abis = packages.iter().filter_map(|one| of_package(&one.name, self.arch));
+                    let abis =
+                        packages.iter().filter_map(|one| of_package(&one.name, self.archive.arch));
                     there = abis.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
                     if let Some(abi) = newest_of(&there, which, flavours) {
                         return Ok(abi);
@@ -171,27 +170,27 @@ impl Packages<'_> {
     /// The release on this machine with all of these flavours that is the newest a name can mean.
     pub(super) fn local_abi(&self, which: &Which, flavours: &[bool]) -> Result<Option<String>> {
         let local = self.local()?;
-        let there = local.iter().filter_map(|local| of_package(&local.name, self.arch));
+        let there = local.iter().filter_map(|local| of_package(&local.name, self.archive.arch));
         let there: Vec<_> = there.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
         Ok(newest_of(&there, which, flavours))
     }
 
     /// What `linux-image-ARCH` of a release depends on, or else the newest kernel that it has.
     fn follows(&self, known: &[Known], flavours: &[bool]) -> Result<String> {
-        let meta = format!("linux-image-{}", self.arch.debian());
+        let meta = format!("linux-image-{}", self.archive.arch.debian());
         let mut metas: Vec<&Offer> = known.iter().flat_map(|known| &known.offers).collect();
         metas.retain(|offer| offer.name == meta);
         metas.sort_by_key(|offer| version_key(&offer.version));
         let mut named = metas.iter().rev().flat_map(|offer| &offer.depends);
-        if let Some((abi, _)) = named.find_map(|name| of_package(name, self.arch)) {
+        if let Some((abi, _)) = named.find_map(|name| of_package(name, self.archive.arch)) {
             return Ok(abi.to_owned());
         }
         let all = self.of(known);
-        let there = all.iter().filter_map(|one| of_package(&one.name, self.arch));
+        let there = all.iter().filter_map(|one| of_package(&one.name, self.archive.arch));
         let there: Vec<_> = there.map(|(abi, rt)| (abi.to_owned(), rt)).collect();
         let names: Vec<_> = known.iter().map(|known| known.release.name).collect();
         newest_of(&there, &Which::Own, flavours).with_context(|| {
-            format!("Debian {} has no such kernel for {}", names.join(", "), self.arch)
+            format!("Debian {} has no such kernel for {}", names.join(", "), self.archive.arch)
         })
     }
 
@@ -200,7 +199,7 @@ impl Packages<'_> {
         let mut all: Vec<Package> = Vec::new();
         for known in known {
             for offer in &known.offers {
-                if of_package(&offer.name, self.arch).is_some() {
+                if of_package(&offer.name, self.archive.arch).is_some() {
                     all.push(package(offer, known));
                 }
             }
@@ -217,10 +216,6 @@ impl Packages<'_> {
         // Of some, only what depends on other packages is left.
         all.retain(|package| !package.parts.is_empty());
         all
-    }
-
-    pub(super) fn archive(&self) -> Archive<'_> {
-        Archive { tools: self.tools, cache: self.cache, root: self.root, arch: self.arch }
     }
 }
 

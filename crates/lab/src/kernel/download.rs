@@ -29,23 +29,23 @@ impl Packages<'_> {
         progress: &mut dyn FnMut(FetchProgress<'_>),
     ) -> Result<Local> {
         let Package { name, version, .. } = package;
-        let root = self.cache.package(name, version);
+        let root = self.archive.cache.package(name, version);
         let local = Local {
             name: name.clone(),
             version: version.clone(),
             state: State::Cached,
             root: root.clone(),
         };
-        let writer = self.cache.writer(&mut |text| progress(FetchProgress::Step(text)))?;
+        let writer = self.archive.cache.writer(&mut |text| progress(FetchProgress::Step(text)))?;
         // Another process may have fetched it while this one waited.
         if root.exists() {
             return Ok(local);
         }
         let total = package.download_bytes();
         let needed = total.saturating_add(package.unpacked_bytes());
-        let free = punctual_sys::storage::room(&self.cache.folder)
+        let free = punctual_sys::storage::room(&self.archive.cache.folder)
             .with_context(|| {
-                format!("cannot read the free space of {}", self.cache.folder.display())
+                format!("cannot read the free space of {}", self.archive.cache.folder.display())
             })?
             .free;
         ensure!(
@@ -53,7 +53,7 @@ impl Packages<'_> {
             "{name} needs {} in {}, which has only {} free: free some space, or set \
              PUNCTUAL_CACHE to another folder",
             megabytes(needed),
-            self.cache.folder.display(),
+            self.archive.cache.folder.display(),
             megabytes(free)
         );
         let partial = writer.partial(name)?;
@@ -63,7 +63,7 @@ impl Packages<'_> {
                 "the archive has no {} any more: {} boots without, but loads and devices that \
                  need modules are left out",
                 package.missing.join(" and no "),
-                spec_of(name, self.arch)
+                spec_of(name, self.archive.arch)
             )));
         }
         let unpacked = partial.0.join("unpacked");
@@ -77,7 +77,7 @@ impl Packages<'_> {
                 format!(
                     "cannot download {of} {version} (once there is a network: `{}`; or give the \
                      path of a kernel)",
-                    fetch_command(&spec_of(name, self.arch), self.arch)
+                    fetch_command(&spec_of(name, self.archive.arch), self.archive.arch)
                 )
             })?;
             done += part.download_bytes;
@@ -107,7 +107,7 @@ impl Packages<'_> {
         let log = folder.0.join("apt-get.log");
         let name = format!("{}={}", part.name, part.version);
         let mut child = self
-            .archive()
+            .archive
             .apt(package.release, "apt-get", &["download", &name])
             .current_dir(&folder.0)
             .stdout(Stdio::null())
@@ -131,13 +131,13 @@ impl Packages<'_> {
 
     fn unpack(&self, package: &Path, folder: &Path) -> Result<()> {
         let (from, to) = (package.to_string_lossy(), folder.to_string_lossy());
-        let output = self.tools.output("dpkg-deb", &["-x", &from, &to])?;
+        let output = self.archive.tools.output("dpkg-deb", &["-x", &from, &to])?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         ensure!(
             output.status.success(),
             "cannot unpack {} (is the disk of {} full?): {}",
             package.file_name().unwrap_or_default().display(),
-            self.cache.folder.display(),
+            self.archive.cache.folder.display(),
             last_error(&stderr)
         );
         Ok(())

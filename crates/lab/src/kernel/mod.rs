@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use punctual_core::preemption::Model;
+use punctual_core::release::{series_of, version_key};
 
 use crate::arch::Arch;
-use archive::{Lists, NoLists};
+use archive::{Archive, Lists, NoLists};
 use bootable::Bootable;
 use cache::Cache;
 use config::Config;
@@ -114,12 +115,12 @@ impl Kernels {
             }
         }
         all.sort_by(|a, b| {
-            let by_package = spec::version_key(&a.package).cmp(&spec::version_key(&b.package));
-            by_package.then(spec::version_key(&a.version).cmp(&spec::version_key(&b.version)))
+            let by_package = version_key(&a.package).cmp(&version_key(&b.package));
+            by_package.then(version_key(&a.version).cmp(&version_key(&b.version)))
         });
         let series = |one: &Available| {
             let (abi, rt) = spec::of_package(&one.package, arch)?;
-            Some((spec::series_of(abi).to_owned(), rt))
+            Some((series_of(abi).to_owned(), rt))
         };
         let mut seen = Vec::new();
         for one in all.iter_mut().rev() {
@@ -282,7 +283,7 @@ impl Kernels {
         };
         let newest = newest.context("Debian has no kernels")?;
         let abi = spec::of_package(&newest, arch).map_or(newest.as_str(), |(abi, _)| abi);
-        Ok(spec::series_of(abi).to_owned())
+        Ok(series_of(abi).to_owned())
     }
 
     /// The release that a name means, for all models that are asked for together.
@@ -325,7 +326,8 @@ impl Kernels {
     }
 
     fn packages(&self, arch: Arch) -> Packages<'_> {
-        Packages { tools: &self.tools, cache: &self.cache, root: &self.root, arch }
+        let archive = Archive { tools: &self.tools, cache: &self.cache, root: &self.root, arch };
+        Packages { archive }
     }
 
     /// The package of the release that is asked for; downloaded if it is not here and may be.

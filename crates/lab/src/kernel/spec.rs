@@ -134,13 +134,6 @@ fn is_of_series(abi: &str, series: &str) -> bool {
     abi.strip_prefix(series).is_some_and(|rest| rest.starts_with(['.', '-', '+', '~']))
 }
 
-/// The series of a kernel, the first two numbers of its version.
-pub(super) fn series_of(abi: &str) -> &str {
-    let mut dots = abi.match_indices(|c: char| !c.is_ascii_digit());
-    let second = dots.nth(1).map_or(abi.len(), |(at, _)| at);
-    &abi[..second]
-}
-
 /// Names of suites that move on from release to release.
 const ALIASES: [&str; 7] = [
     "oldoldstable",
@@ -187,21 +180,6 @@ pub(super) fn of_package(name: &str, arch: Arch) -> Option<(&str, bool)> {
         name.strip_prefix("linux-image-")?.strip_suffix(arch.debian())?.strip_suffix('-')?;
     let abi = flavour.strip_suffix("-rt");
     Some((abi.unwrap_or(flavour), abi.is_some())).filter(|(abi, _)| is_abi(abi))
-}
-
-/// Orders versions by their numbers: `6.1.0-9` before `6.1.0-56`. Unlike dpkg, it does not
-/// know `~`.
-pub(super) fn version_key(text: &str) -> Vec<(u64, &str)> {
-    let is_digit = |character: char| character.is_ascii_digit();
-    let mut key = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (number, behind) = rest.split_at(rest.find(|c| !is_digit(c)).unwrap_or(rest.len()));
-        let (word, behind) = behind.split_at(behind.find(is_digit).unwrap_or(behind.len()));
-        key.push((number.parse().unwrap_or(0), word));
-        rest = behind;
-    }
-    key
 }
 
 #[cfg(test)]
@@ -262,10 +240,6 @@ mod tests {
         assert!(of("6.1.0-56", "6.1") && of("6.12.43+deb13", "6.12") && of("6.12-rc6", "6.12"));
         assert!(of("6.12.43+deb13", "6.12.43"));
         assert!(!of("6.12.43+deb13", "6.1") && !of("6.12.43+deb13", "6.12.4"));
-        for (abi, series) in [("6.1.0-56", "6.1"), ("6.12.43+deb13", "6.12"), ("6.12-rc6", "6.12")]
-        {
-            assert_eq!(series_of(abi), series);
-        }
     }
 
     #[test]
@@ -289,16 +263,5 @@ mod tests {
         ] {
             assert_eq!(of_package(name, Arch::X86_64), None, "{name}");
         }
-    }
-
-    #[test]
-    fn versions_are_in_the_order_of_their_numbers() {
-        let mut versions =
-            ["6.1.0-56", "6.12.43+deb13", "6.1.0-9", "6.1.192-10", "6.1.192-2", "6.12.5+deb13"];
-        versions.sort_by(|a, b| version_key(a).cmp(&version_key(b)));
-        assert_eq!(
-            versions,
-            ["6.1.0-9", "6.1.0-56", "6.1.192-2", "6.1.192-10", "6.12.5+deb13", "6.12.43+deb13"]
-        );
     }
 }
