@@ -98,6 +98,15 @@ pub struct Boots {
     pub interrupted: bool,
 }
 
+/// The guests of an experiment, by whether their run is there already.
+#[derive(Debug)]
+pub struct Sorted {
+    /// Those whose run is there.
+    pub kept: Vec<Place>,
+    /// The others.
+    pub missing: Vec<Place>,
+}
+
 /// Callbacks that follow an experiment.
 pub trait Follow {
     /// A guest has been started.
@@ -144,48 +153,48 @@ impl Experiment {
         self.boot_all(self.places(), host, out, follow)
     }
 
-    /// The same in a folder that may have runs already: those of the same kernel, board, QEMU and
-    /// order, down to the last byte of what their guest started with, are kept, and all others
-    /// of their names are measured anew.
+    /// Sorts the guests: those whose run is in the folder already, measured on the same kernel,
+    /// board and QEMU by the same order, down to the last byte of what their guest started
+    /// with, and all others.
+    ///
+    /// # Errors
+    /// A guest's start cannot be put together.
+    pub fn sorted(&self, host: &Ready, out: &Path) -> Result<Sorted> {
+        let mut sorted = Sorted { kept: Vec::new(), missing: Vec::new() };
+        for place in self.places() {
+            let done = self.is_done(&place, host, out)?;
+            if done { &mut sorted.kept } else { &mut sorted.missing }.push(place);
+        }
+        Ok(sorted)
+    }
+
+    /// [`Experiment::run`] with only those guests whose run is missing. Other runs of their
+    /// names are removed; what is kept counts as done.
     ///
     /// # Errors
     /// `out` cannot be written.
-    pub fn run_missing(&self, host: &Ready, out: &Path, follow: &mut dyn Follow) -> Result<Boots> {
+    pub fn run_missing(
+        &self,
+        sorted: Sorted,
+        host: &Ready,
+        out: &Path,
+        follow: &mut dyn Follow,
+    ) -> Result<Boots> {
         self.list(out)?;
-        let mut missing = Vec::new();
-        let mut kept = Vec::new();
-        for place in self.places() {
-            if self.is_done(&place, host, out)? {
-                kept.push(Done {
-                    place,
-                    end: End { troubles: Vec::new(), last_lines: Vec::new() },
-                });
-                continue;
-            }
+        for place in &sorted.missing {
             let dir = out.join(&place.name);
             match fs::remove_dir_all(&dir) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(error).with_context(|| format!("cannot remove {}", dir.display()));
                 }
-                _ => missing.push(place),
+                _ => {}
             }
         }
-        let mut boots = self.boot_all(missing, host, out, follow)?;
-        boots.done.extend(kept);
+        let mut boots = self.boot_all(sorted.missing, host, out, follow)?;
+        let whole = || End { troubles: Vec::new(), last_lines: Vec::new() };
+        boots.done.extend(sorted.kept.into_iter().map(|place| Done { place, end: whole() }));
         boots.done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
         Ok(boots)
-    }
-
-    /// How many guests [`Experiment::run_missing`] would boot.
-    ///
-    /// # Errors
-    /// A guest's start cannot be put together.
-    pub fn missing(&self, host: &Ready, out: &Path) -> Result<usize> {
-        let mut missing = 0;
-        for place in self.places() {
-            missing += usize::from(!self.is_done(&place, host, out)?);
-        }
-        Ok(missing)
     }
 
     /// Whether a folder has the run of a guest that would start alike.

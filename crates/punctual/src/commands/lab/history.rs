@@ -68,14 +68,15 @@ fn boot(
     folder: &Path,
     quiet: bool,
 ) -> anyhow::Result<Boots> {
-    let missing = experiment.missing(ready, folder)?;
-    let all = experiment.places().len();
-    if !quiet && missing < all {
-        output::complain(&format!("{} of {all} boots are here already", all - missing));
+    let sorted = experiment.sorted(ready, folder)?;
+    let (kept, missing) = (sorted.kept.len(), sorted.missing.len());
+    let all = kept + missing;
+    if !quiet && kept > 0 {
+        output::complain(&format!("{kept} of {all} boots are here already"));
     }
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, missing, quiet);
-    let boots = experiment.run_missing(ready, folder, &mut follower)?;
+    let boots = experiment.run_missing(sorted, ready, folder, &mut follower)?;
     interrupted(&boots, all);
     Ok(boots)
 }
