@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::hash::sha256;
 use crate::random::Random;
 
 /// Length of the list. A prime: a disturbance whose period is a whole number of intervals meets
@@ -44,6 +45,16 @@ impl Dither {
             }
         }
         Self { seed, offsets }
+    }
+
+    /// The list in words: its seed, or that it is not the list of its seed any more.
+    #[must_use]
+    pub fn words(&self) -> String {
+        if *self == Self::of_seed(self.seed) {
+            return format!("seed {}", self.seed);
+        }
+        let bytes: Vec<u8> = self.offsets.iter().flat_map(|of| of.to_be_bytes()).collect();
+        format!("seed {}, changed ({})", self.seed, &sha256(&bytes)[..8])
     }
 
     /// By how much releases every `interval` ns are moved, ns: less than an interval each.
@@ -97,6 +108,10 @@ mod tests {
             assert_eq!(text.len() - seed.to_string().len(), 4 * OFFSETS + 22);
         }
         assert_ne!(Dither::of_seed(1).offsets, Dither::of_seed(2).offsets);
+        let mut moved = Dither::of_seed(1);
+        assert_eq!(moved.words(), "seed 1");
+        moved.offsets[7] ^= 1;
+        assert!(moved.words().starts_with("seed 1, changed ("), "{}", moved.words());
         for wrong in ["", "00g0", "+0010000", "ffff"] {
             let text = format!("{{\"seed\":1,\"offsets\":\"{wrong}\"}}");
             let error = serde_json::from_str::<Dither>(&text).unwrap_err().to_string();

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::arch::Arch;
+use crate::firmware;
 
 /// The oldest QEMU that supports what boards need: semihosting from user space.
 const OLDEST: Version = (7, 2);
@@ -27,6 +28,8 @@ pub struct Emulator {
     pub version: String,
     /// The CPU of its boards, as for `-cpu`.
     pub cpu: String,
+    /// SHA-256 of the firmware of its boards; `None` if they have none.
+    pub firmware_sha256: Option<String>,
 }
 
 impl Emulator {
@@ -72,7 +75,8 @@ impl Emulator {
             Arch::X86_64 => x86_64_cpu(&help(&program)?),
             Arch::Aarch64 => "cortex-a53".to_owned(),
         };
-        Ok(Self { program, version, cpu })
+        let firmware_sha256 = firmware::hash(&program, arch)?;
+        Ok(Self { program, version, cpu, firmware_sha256 })
     }
 }
 

@@ -348,6 +348,7 @@ impl Experiment {
             not_exact: board.not_exact(),
             qemu: self.emulator.version.clone(),
             options: board.options(&self.emulator.cpu, place.seed()),
+            firmware_sha256: self.emulator.firmware_sha256.clone(),
             arch: board.arch.name().to_owned(),
             cpus: board.cpus,
             memory_mib: board.memory_mib,
@@ -400,7 +401,12 @@ mod tests {
     /// The initramfs and the record of the last kernel's second boot.
     fn last(kernels: &[&str], group: &str, qemu: &str) -> (Vec<u8>, Lab) {
         let cpu = "max".to_owned();
-        let emulator = Emulator { program: "qemu".into(), version: qemu.to_owned(), cpu };
+        let emulator = Emulator {
+            program: "qemu".into(),
+            version: qemu.to_owned(),
+            cpu,
+            firmware_sha256: None,
+        };
         let experiment = Experiment {
             emulator,
             board: BoardSpec::default(),

@@ -17,6 +17,7 @@ mod console;
 mod decompress;
 mod elf;
 mod files;
+mod firmware;
 mod patience;
 mod receiver;
 mod run_dir;

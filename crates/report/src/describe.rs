@@ -183,7 +183,7 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
         list.push(("phase", words::duration(r.phase_ns)));
     }
     if let Some(dither) = &r.dither {
-        list.push(("dither", format!("seed {}", dither.seed)));
+        list.push(("dither", dither.words()));
     }
     list.into_iter()
         .map(|(key, value)| (key.to_owned(), words::clean(&value).into_owned()))

@@ -10,6 +10,7 @@ mod records;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::dither::Dither;
 use crate::layout;
 use crate::schema::{Cell, Lab, Run, RunState};
 
@@ -211,7 +212,8 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     }
     let phase = |side: Candidate<'_>| side.run.phase_ns.to_string();
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
-    found.extend(json_difference("dither", a.json.get("dither"), b.json.get("dither")));
+    let dither = |side: Candidate<'_>| side.run.dither.as_ref().map(Dither::words);
+    found.extend(unlike("dither", &dither(a).unwrap_or_default(), &dither(b).unwrap_or_default()));
     found.extend([a, b].into_iter().filter_map(nothing_in));
     found
 }
@@ -277,6 +279,7 @@ type LabField = (&'static str, fn(&Lab) -> String);
 const BOARD: &[LabField] = &[
     ("qemu", |lab| lab.qemu.clone()),
     ("options", |lab| lab.options.join(" ")),
+    ("firmware_sha256", |lab| lab.firmware_sha256.clone().unwrap_or_default()),
     ("arch", |lab| lab.arch.clone()),
     ("cpus", |lab| lab.cpus.to_string()),
     ("memory_mib", |lab| lab.memory_mib.to_string()),

@@ -93,7 +93,8 @@ pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
 fn is_repeated(a: &Run, b: &Run) -> bool {
     fn origin(run: &Run) -> Option<impl PartialEq + '_> {
         let lab = run.board.lab.as_ref().filter(|lab| lab.counted)?;
-        let board = (&lab.qemu, &lab.options, &lab.kernel_sha256, &lab.initramfs_sha256);
+        let board = (&lab.qemu, &lab.options, &lab.firmware_sha256);
+        let board = (board, &lab.kernel_sha256, &lab.initramfs_sha256);
         Some((lab.seed, run.phase_ns, &run.dither, &run.plan_hash, board))
     }
     origin(a).is_some_and(|a| origin(b) == Some(a))

@@ -78,6 +78,9 @@ pub struct Lab {
     pub qemu: String,
     /// Its options, without the paths of files.
     pub options: Vec<String>,
+    /// SHA-256 of the board's firmware: BIOS and option ROMs. `None` if it has none.
+    #[serde(default)]
+    pub firmware_sha256: Option<String>,
     /// `x86_64` or `aarch64`.
     pub arch: String,
     /// Number of CPUs.

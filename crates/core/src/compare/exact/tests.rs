@@ -1,6 +1,7 @@
 use super::*;
 use crate::block::{Block, Late, Moments, Outlier};
 use crate::compare::tests::{cell, run};
+use crate::dither::Dither;
 use crate::format::{Part, Record, encode};
 use crate::histogram::Histogram;
 use crate::interval::{Actor, Interval};
@@ -260,11 +261,12 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
 #[test]
 fn other_boards_are_refused_and_every_difference_is_listed() {
     type Change = fn(&mut Run, &mut Lab);
-    let changes: [(&str, Change); 15] = [
+    let changes: [(&str, Change); 17] = [
         ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
         ("options: none against -cpu max", |_, lab| {
             lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
         }),
+        ("firmware_sha256: none against f", |_, lab| lab.firmware_sha256 = Some("f".to_owned())),
         ("arch: none against aarch64", |_, lab| lab.arch = "aarch64".to_owned()),
         ("cpus: 0 against 2", |_, lab| lab.cpus = 2),
         ("memory_mib: 0 against 256", |_, lab| lab.memory_mib = 256),
@@ -280,6 +282,7 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
         }),
         ("plan_hash: none against h", |run, _| run.plan_hash = "h".to_owned()),
         ("phase_ns: 0 against 5", |run, _| run.phase_ns = 5),
+        ("dither: none against seed 2", |run, _| run.dither = Some(Dither::of_seed(2))),
     ];
     let mut all = Fixture::new();
     let mut expected = Vec::new();
