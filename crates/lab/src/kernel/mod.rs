@@ -397,19 +397,22 @@ impl Kernels {
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_tree = path.is_dir();
+        let says_nothing = !is_tree && NAMES_OF_ALL.contains(&name.as_str());
         let image = if is_tree { tree::image(&path, arch)? } else { path.clone() };
         let image = Bootable::of(&image, arch, &self.cache, say)?;
         let config = if is_tree {
             Some(path.join(".config"))
         } else {
-            // The layout of /boot and of unpacked packages.
-            Some(path.with_file_name(format!("config-{}", image.release)))
-                .filter(|config| config.exists())
+            // The layouts of /boot, and of a folder of modules that has the image too.
+            let of_release = format!("config-{}", image.release);
+            let names = [Some(of_release.as_str()), says_nothing.then_some("config")];
+            let mut files = names.into_iter().flatten().map(|name| path.with_file_name(name));
+            files.find(|config| config.is_file())
         };
         let read = config.as_deref().map(Config::read).transpose()?;
         let release = if is_tree { tree::release(&path)? } else { image.release };
         Ok(Kernel {
-            name,
+            name: if says_nothing { release.clone() } else { name },
             arch,
             image: image.path,
             image_sha256: image.sha256,
@@ -422,6 +425,10 @@ impl Kernels {
         })
     }
 }
+
+/// File names that every kernel's image has, one folder for each kernel: runs of such an image are
+/// named by its release.
+const NAMES_OF_ALL: [&str; 5] = ["vmlinuz", "vmlinux", "bzImage", "Image", "Image.gz"];
 
 /// What to do about a kernel that is not here and may not be downloaded now.
 fn not_here(asked: &Debian, means: &str, arch: Arch) -> anyhow::Error {

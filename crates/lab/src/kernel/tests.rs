@@ -510,11 +510,24 @@ fn image_files_say_what_they_are() {
     let at = |name| folder.0.join(name).to_str().unwrap().to_owned();
 
     let (kernel, _) = machine.resolve(&at("k/vmlinuz"), false).unwrap();
-    assert_eq!((kernel.name.as_str(), kernel.release.as_str()), ("vmlinuz", "6.1.0-56-amd64"));
+    let named = |kernel: &Kernel| (kernel.name.clone(), kernel.release.clone());
+    let release = "6.1.0-56-amd64".to_owned();
+    assert_eq!(named(&kernel), (release.clone(), release.clone()));
     assert_eq!(kernel.model, Some(Model::Voluntary));
     assert_eq!((kernel.modules, kernel.package), (None, None));
     let (kernel, _) = machine.resolve(&at("k/vmlinux"), false).unwrap();
     assert_eq!(kernel.image, folder.0.join("k/vmlinux"));
+    // A name of its own says more than the release; a `config` beside it need not be its.
+    folder.write("other/late-irq", &vmlinux());
+    folder.write("other/config", STOCK);
+    let (kernel, _) = machine.resolve(&at("other/late-irq"), false).unwrap();
+    assert_eq!(named(&kernel), ("late-irq".to_owned(), release));
+    assert_eq!(kernel.config, None);
+    folder.write("6.1.0-56-amd64/vmlinuz", &bz_image(&gzip(&vmlinux())));
+    folder.write("6.1.0-56-amd64/config", STOCK);
+    let (kernel, _) = machine.resolve(&at("6.1.0-56-amd64/vmlinuz"), false).unwrap();
+    assert_eq!(kernel.config, Some(folder.0.join("6.1.0-56-amd64/config")));
+    assert_eq!(kernel.model, Some(Model::Voluntary));
 
     let resolve = |arch, modules: Option<&Path>| {
         machine
