@@ -8,7 +8,7 @@ use punctual_harness::{Place, need, run_json};
 
 /// Boots the same twice at the same time and compares the two experiments exactly.
 #[track_caller]
-fn same_twice(place: &Place, line: &str, out: [&str; 2]) {
+pub fn same_twice(place: &Place, line: &str, out: [&str; 2]) {
     let lines =
         out.map(|out| format!("lab run --offline --jobs 1 -q --no-report --out {out} {line}"));
     for ended in side_by_side(place, [&lines[0], &lines[1]]) {
@@ -69,6 +69,8 @@ fn aarch64_repeats_with_one_cpu_and_says_so_of_two() {
     validate(&run);
     assert_eq!(run["cells"][0]["threads"].as_array().unwrap().len(), 2);
     assert_eq!(run["board"]["lab"]["not_exact"], serde_json::json!([why]));
+    let wait_ns = run["board"]["turn_wait_ns"].as_u64().unwrap();
+    assert!(wait_ns > 500_000, "a turn takes no more than {wait_ns} ns");
     place.run("compare --exact a a2").with(4).says(&["refused: options: ", "cpus: 1 against 2"]);
 }
 

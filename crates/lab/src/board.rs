@@ -177,7 +177,12 @@ impl BoardSpec {
     /// What the guest must know about its board.
     #[must_use]
     pub fn virtual_board(&self) -> VirtualBoard {
-        VirtualBoard { mips: self.mips, cpus: self.cpus, not_exact: self.not_exact() }
+        VirtualBoard {
+            mips: self.mips,
+            cpus: self.cpus,
+            not_exact: self.not_exact(),
+            turn_wait_ns: None,
+        }
     }
 
     /// Why a repeated run may not give the same nanoseconds.

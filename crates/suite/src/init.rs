@@ -22,7 +22,7 @@ use punctual_sys::{fd, process};
 use serde::de::DeserializeOwned;
 
 use crate::remote::{self, Carrier, tell};
-use crate::rest;
+use crate::{rest, turns};
 
 /// The internal command with which init starts this program to measure.
 pub const MEASURE: &str = "__measure";
@@ -173,10 +173,16 @@ fn measure(order: &Order) -> anyhow::Result<()> {
 /// The measuring process: runs the plan of the order and sends the run out as it grows.
 #[must_use]
 pub fn measure_main() -> i32 {
-    let done = read::<Order>(ORDER_PATH).and_then(|order| {
+    let done = read::<Order>(ORDER_PATH).and_then(|mut order| {
         let mut way_out = WayOut::open().context("the channel to the emulator")?;
         let mut settling = || tell(&mut way_out, Event::Settling { at_ns: monotonic_ns() });
         let unrest = rest::wait(&mut settling).context("waiting for the kernel to come to rest")?;
+        if let Some(board) = &mut order.virtual_board
+            && board.takes_turns()
+        {
+            let wait_ns = turns::longest_wait_ns().context("how long CPUs wait for their turn")?;
+            board.turn_wait_ns = Some(wait_ns);
+        }
         let conditions = unrest.into_iter().collect();
         remote::measure(&order, Path::new(RUN), conditions, &mut way_out)
     });

@@ -18,3 +18,4 @@ pub mod registry;
 pub mod remote;
 mod rest;
 pub mod schedule;
+mod turns;

@@ -59,7 +59,7 @@ fn carried_out(order: &Order) -> (Run, BTreeMap<String, Vec<u8>>, Vec<Event>) {
 
 #[test]
 fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
-    let free_running = VirtualBoard { mips: None, cpus: 1, not_exact: Vec::new() };
+    let free_running = VirtualBoard { cpus: 1, ..VirtualBoard::default() };
     let order = Order {
         plan: Plan::from_toml(PLAN).unwrap(),
         board: "virtual-x86_64".to_owned(),

@@ -48,4 +48,17 @@ pub struct VirtualBoard {
     /// Why a repeated run may not give the same nanoseconds.
     #[serde(default)]
     pub not_exact: Vec<String>,
+    /// The longest time for which one of its CPUs waits for its turn, ns, once the board has
+    /// measured it; part of no order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_wait_ns: Option<u64>,
+}
+
+impl VirtualBoard {
+    /// Whether its CPUs execute one after the other, so that a latency may include turns of
+    /// others: the board's time goes on while a CPU waits.
+    #[must_use]
+    pub fn takes_turns(&self) -> bool {
+        self.mips.is_some() && self.cpus > 1
+    }
 }

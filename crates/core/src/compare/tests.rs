@@ -93,6 +93,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
             cpu_model: String::new(),
             cpus: 2,
             hypervisor: None,
+            turn_wait_ns: None,
             lab: None,
         },
         kernel: Kernel {

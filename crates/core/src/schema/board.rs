@@ -20,6 +20,11 @@ pub struct Board {
     /// The hypervisor, if there is one.
     #[serde(default)]
     pub hypervisor: Option<String>,
+    /// The longest time for which a CPU of a virtual board waited for its turn while all were
+    /// busy and only ticks ended a turn, ns, measured before the first cell; `None` on boards
+    /// whose CPUs run at the same time.
+    #[serde(default)]
+    pub turn_wait_ns: Option<u64>,
     /// What determines the numbers of a virtual board; `None` for other boards.
     #[serde(default)]
     pub lab: Option<Lab>,

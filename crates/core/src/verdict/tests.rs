@@ -22,6 +22,7 @@ fn board(lab: Option<Lab>) -> Board {
         cpu_model: String::new(),
         cpus: 1,
         hypervisor: None,
+        turn_wait_ns: None,
         lab,
     }
 }

@@ -86,6 +86,7 @@ fn running(what: What) -> Value {
             cpu_model: String::new(),
             cpus: 1,
             hypervisor: None,
+            turn_wait_ns: None,
             lab: None,
         },
         kernel: Kernel {

@@ -308,6 +308,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
                 cpu_model: "AMD Geode LX".to_owned(),
                 cpus: 2,
                 hypervisor: None,
+                turn_wait_ns: None,
                 lab: None,
             },
             kernel: Kernel {

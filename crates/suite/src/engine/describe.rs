@@ -23,8 +23,9 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
     }
-    if options.virtual_board.is_some() {
+    if let Some(of) = &options.virtual_board {
         board.kind = BoardKind::Virtual;
+        board.turn_wait_ns = of.turn_wait_ns;
     }
     let cells: Vec<Cell> = checked
         .iter()

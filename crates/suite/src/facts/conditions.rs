@@ -3,6 +3,7 @@
 
 use punctual_core::channel::VirtualBoard;
 use punctual_core::schema::Condition;
+use punctual_core::units::human_ns;
 use punctual_sys::affinity::CpuSet;
 
 use super::kernel_config::DEBUG_OPTIONS;
@@ -91,11 +92,15 @@ pub fn virtual_board(board: &VirtualBoard) -> Condition {
         "virtual board: time is counted in instructions, {mips} per microsecond; latencies \
          reflect instruction counts only (no caches, buses or device delays)"
     );
-    if board.cpus > 1 {
-        text.push_str(
-            "; its CPUs take turns, so under load a latency may include turns of other CPUs, \
-             which is not work of the kernel",
-        );
+    if board.takes_turns() {
+        let each = board.turn_wait_ns.map_or_else(String::new, |ns| {
+            let longest = human_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+            format!(", each of up to {longest} while all CPUs are busy and only ticks end a turn")
+        });
+        text.push_str(&format!(
+            "; its CPUs take turns: a latency may include waits for a turn{each}, which are not \
+             work of the kernel"
+        ));
     }
     for reason in &board.not_exact {
         text.push_str(&format!("; not exact: {reason}"));

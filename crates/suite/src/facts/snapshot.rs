@@ -103,6 +103,7 @@ impl Facts {
             cpu_model: self.cpu.model.clone(),
             cpus: self.cpu.online_count(),
             hypervisor: self.virtualisation.name(),
+            turn_wait_ns: None,
             lab: None,
         }
     }
