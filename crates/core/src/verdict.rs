@@ -12,11 +12,13 @@ mod rule;
 mod run;
 mod sentences;
 mod thread;
+mod turns;
 
 pub use cell::judge_cell;
 pub use rule::Rule;
 pub use run::judge_run;
 pub use thread::{Evidence, judge_thread, judge_threads};
+pub use turns::Turns;
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! How to judge.
 
+use super::turns::Turns;
 use crate::plan::Plan;
 use crate::schema::{Board, Outcome, Verdict};
 
@@ -22,6 +23,8 @@ pub struct Rule {
     /// The board is a virtual one without instruction counting: nothing is judged,
     /// since its latencies are those of the host.
     pub plumbing: bool,
+    /// The CPUs of the board take turns, which may be what makes a release late.
+    pub turns: Option<Turns>,
 }
 
 pub(super) const PLUMBING: &str = "not a measurement: the guest ran without instruction \
@@ -38,6 +41,7 @@ impl Rule {
             confidence: plan.confidence,
             deterministic: board.is_deterministic(),
             plumbing: board.is_plumbing(),
+            turns: Turns::of(board),
         }
     }
 

@@ -217,3 +217,54 @@ fn a_deterministic_board_gets_no_bound() {
     assert_eq!(judge(100, 1, &tolerant).outcome, Outcome::Pass);
     assert_eq!(judge(99, 1, &tolerant).outcome, Outcome::Fail);
 }
+
+/// A board with 4 CPUs that wait up to 1.9 ms for their turns.
+fn taking_turns(turn_wait_ns: Option<u64>) -> Board {
+    let lab = Lab { counted: true, cpus: 4, ..Lab::default() };
+    Board { cpus: 4, turn_wait_ns, ..board(Some(lab)) }
+}
+
+#[test]
+fn a_deadline_is_not_failed_by_what_turns_of_cpus_explain() {
+    let plan = Plan { deadline_ns: Some(100_000), ..Plan::new("test") };
+    let rule = Rule::of(&plan, &taking_turns(Some(1_900_000)));
+    let late = |max, rule: &Rule| judged_thread(&stats(500, max), 1, rule);
+    // 4 times 100 us, and one wait.
+    for (max, outcome) in [(2_300_000, Outcome::Inconclusive), (2_300_001, Outcome::Fail)] {
+        let verdict = late(max, &rule);
+        assert_eq!((verdict.outcome, verdict.exceedances), (outcome, 1), "{max}");
+    }
+    assert_eq!(
+        late(376_000, &rule).because[1],
+        "the 4 CPUs of this board take turns and one waits up to 1.900 ms, so what takes 100.0 us \
+         may take 2.300 ms here: whether the kernel was late is open; --cpus 1 tells"
+    );
+    assert_eq!(judge(500, 0, &rule).outcome, Outcome::Pass);
+    assert!(judge(500, 0, &rule).because[1].starts_with("deterministic: nearly every run"));
+
+    let soft = Rule { tolerate: Some(1e-3), ..rule };
+    assert_eq!(late(9_000_000, &soft).outcome, Outcome::Inconclusive);
+    assert_eq!(judged_thread(&stats(1_000, 376_000), 1, &soft).outcome, Outcome::Pass);
+
+    let measured = cell(CellState::Complete, vec![late(376_000, &rule)]);
+    let run = judge_run(RunState::Complete, &[measured], &rule);
+    assert_eq!(run.outcome, Outcome::Inconclusive);
+    assert!(run.because.iter().any(|because| because.contains("take turns")), "{run:?}");
+}
+
+#[test]
+fn turns_of_unknown_length_explain_everything() {
+    let plan = Plan { deadline_ns: Some(100_000), ..Plan::new("test") };
+    let of = |board: &Board| judged_thread(&stats(500, 9_000_000), 1, &Rule::of(&plan, board));
+    let verdict = of(&taking_turns(None));
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.because[1].contains("how long one waits is not known: whether"));
+    // One CPU has no turns to wait for.
+    assert_eq!(of(&virtual_board(true)).outcome, Outcome::Fail);
+    // In the guest, before the lab adds its part of the record.
+    let guest = Board { lab: None, ..taking_turns(Some(1_900_000)) };
+    assert_eq!(
+        Rule::of(&plan, &guest).turns,
+        Rule::of(&plan, &taking_turns(Some(1_900_000))).turns
+    );
+}

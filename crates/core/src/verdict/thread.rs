@@ -37,7 +37,8 @@ pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
 /// Hard deadline: FAIL at any exceedance; else PASS if the upper bound is at most
 /// `rule.probability`. Soft: FAIL if the lower bound is above `rule.tolerate`, PASS if the
 /// upper bound is at most that. Otherwise INCONCLUSIVE, with how much longer to run. A guest
-/// without instruction counting is INCONCLUSIVE whatever it did.
+/// without instruction counting is INCONCLUSIVE whatever it did, and so is a FAIL that the turns
+/// of a board's CPUs can explain ([`super::Turns`]).
 #[must_use]
 pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     let (n, k) = (evidence.stats.scheduled, evidence.exceedances);
@@ -87,12 +88,23 @@ fn deterministic(evidence: &Evidence<'_>, seen: String, rule: &Rule) -> Verdict 
     #[allow(clippy::cast_precision_loss, reason = "the share needs no last digit")]
     let share = k as f64 / evidence.stats.scheduled as f64;
     let failed = rule.tolerate.map_or(k > 0, |tolerated| share > tolerated);
-    let outcome = if failed { Outcome::Fail } else { Outcome::Pass };
-    let because = vec![
-        seen,
-        "deterministic: every run of this board with this phase gives these figures, \
-         so no bound is given; for replicates, vary the phase"
-            .to_owned(),
-    ];
+    // Of a soft deadline it is not known how many releases were later than the turns explain.
+    let max = evidence.stats.max.filter(|_| rule.tolerate.is_none());
+    let excuse = rule
+        .turns
+        .filter(|_| failed)
+        .and_then(|turns| turns.excuse(max, rule.deadline_ns.unwrap_or_default()));
+    let outcome = match (failed, &excuse) {
+        (false, _) => Outcome::Pass,
+        (true, None) => Outcome::Fail,
+        (true, Some(_)) => Outcome::Inconclusive,
+    };
+    let repeats = match rule.turns {
+        None => "every run of this board with this phase gives these figures",
+        Some(_) => "nearly every run of this board with this phase gives these figures",
+    };
+    let deterministic =
+        format!("deterministic: {repeats}, so no bound is given; for replicates, vary the phase");
+    let because = [seen].into_iter().chain(excuse).chain([deterministic]).collect();
     Verdict { exceedances: k, ..rule.verdict(outcome, because) }
 }

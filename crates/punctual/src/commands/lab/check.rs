@@ -115,7 +115,9 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     } else if because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass) {
         Outcome::Pass
     } else {
-        because.extend(runs.iter().flat_map(|loaded| loaded.run.verdict.because.clone()).take(1));
+        let mut verdicts = runs.iter().map(|loaded| &loaded.run.verdict);
+        let open = verdicts.find(|verdict| verdict.outcome != Outcome::Pass);
+        because.extend(open.iter().flat_map(|verdict| verdict.because.clone()));
         Outcome::Inconclusive
     };
     Judgement { outcome, because, worst }
