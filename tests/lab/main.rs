@@ -9,6 +9,7 @@ mod disturbances;
 mod exact;
 mod history;
 mod models;
+mod newer;
 mod start;
 mod timers;
 mod trouble;

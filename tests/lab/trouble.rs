@@ -1,6 +1,7 @@
 //! Guests that fail, and requests that cannot be met.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -97,9 +98,13 @@ fn what_cannot_be_had_is_refused_before_the_boot() {
     need!(x86_64());
     need!(aarch64());
     let place = Place::of_build();
+    let old = place.path.join("old");
+    fs::write(&old, "#!/bin/sh\necho 'QEMU emulator version 9.2.1'\n").unwrap();
+    fs::set_permissions(&old, Permissions::from_mode(0o755)).unwrap();
     for (options, says) in [
         ("--module no_such_module", "module no_such_module is neither in"),
-        ("--cpus 2", "--cpus 2: the board x86_64 has 1 CPU"),
+        ("--cpus 5", "--cpus 5: the board x86_64 has 1 to 4 CPUs"),
+        ("--cpus 2 --qemu ./old", "install QEMU 10.0 or newer"),
         ("--mips 300", "--mips 300: must be one of 125"),
         ("--device modem", "--device no device \"modem\"; there are: parport"),
         ("--memory 8", "--memory 8 MiB: must be from 16"),

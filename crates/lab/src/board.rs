@@ -8,6 +8,7 @@ use punctual_core::channel::VirtualBoard;
 
 use crate::arch::Arch;
 use crate::device::Device;
+use crate::emulator::{Emulator, Version};
 
 /// Possible instructions per microsecond, each with its shift.
 pub const RATES: [(u32, u32); 4] = [(125, 3), (250, 2), (500, 1), (1000, 0)];
@@ -20,6 +21,10 @@ pub const DEFAULT_MEMORY_MIB: u32 = 256;
 
 /// Start date of every board, late enough for file times and certificates to make sense.
 const DATE: &str = "2020-01-01";
+
+/// The oldest QEMU that starts a second x86 CPU with counted time. 7.2 never leaves the loop in
+/// which the first CPU waits for it.
+const SEVERAL_X86: Version = (10, 0);
 
 /// Why a board with several CPUs may not repeat: where one's turn ends depends on when QEMU's
 /// main loop looks at the guest's clock, and only the turns of one CPU can be recorded.
@@ -63,23 +68,14 @@ impl BoardSpec {
     /// The first thing that it cannot have, and what it can have instead.
     pub fn check(&self) -> Result<(), String> {
         let most = match (self.arch, self.mips) {
-            (Arch::X86_64, Some(_)) => 1,
-            (Arch::Aarch64, _) => 4,
+            (Arch::Aarch64, _) | (Arch::X86_64, Some(_)) => 4,
             (Arch::X86_64, None) => 8,
         };
         if self.cpus == 0 || self.cpus > most {
-            let why = match (self.arch, self.mips) {
-                (Arch::X86_64, Some(_)) => {
-                    ": with counted instructions a second CPU never starts; use --board aarch64, \
-                     or --free-running if nothing is to be measured"
-                }
-                _ => "",
-            };
             return Err(format!(
-                "--cpus {}: the board {} has 1{}{why}",
+                "--cpus {}: the board {} has 1 to {most} CPUs",
                 self.cpus,
                 self.arch.name(),
-                if most > 1 { format!(" to {most} CPUs") } else { " CPU".to_owned() },
             ));
         }
         if !(16..=65_536).contains(&self.memory_mib) {
@@ -103,6 +99,33 @@ impl BoardSpec {
             ));
         }
         Ok(())
+    }
+
+    /// Checks that this QEMU has such a board.
+    ///
+    /// # Errors
+    /// What it cannot do, which QEMU can, and how to name that one.
+    pub fn check_on(&self, emulator: &Emulator) -> Result<(), String> {
+        let needs_newer = self.has_x86_turns() && emulator.number() < SEVERAL_X86;
+        if !needs_newer {
+            return Ok(());
+        }
+        Err(format!(
+            "--cpus {}: {} {} never starts a second CPU of the board x86_64 while instructions are \
+             counted: install QEMU {}.{} or newer (Debian 12: qemu-system-x86 of \
+             bookworm-backports), or name one with --qemu; --board aarch64 has several CPUs with \
+             this version too",
+            self.cpus,
+            emulator.program.display(),
+            emulator.version,
+            SEVERAL_X86.0,
+            SEVERAL_X86.1,
+        ))
+    }
+
+    /// Whether several x86 CPUs take turns by counted instructions.
+    fn has_x86_turns(&self) -> bool {
+        self.arch == Arch::X86_64 && self.cpus > 1 && self.mips.is_some()
     }
 
     /// The devices that it has in addition to its built-in ones.
@@ -167,6 +190,11 @@ impl BoardSpec {
         // one second. Only warnings and worse go to the console, because its interrupts would
         // be part of the measurement.
         let mut text = format!("console={console} loglevel=4 nokaslr norandmaps panic=1");
+        // Linux does not trust the TSCs of several such CPUs to agree, and would read the HPET,
+        // a device. Here all of them count the board's time.
+        if self.has_x86_turns() {
+            text.push_str(" tsc=reliable");
+        }
         for parameter in extra {
             text.push(' ');
             text.push_str(parameter);
@@ -231,8 +259,9 @@ mod tests {
             let error = board.check().unwrap_err();
             assert!(error.contains(text), "{error}");
         };
-        wrong(BoardSpec { cpus: 2, ..board() }, "the board x86_64 has 1 CPU: with counted");
-        BoardSpec { cpus: 2, mips: None, ..board() }.check().unwrap();
+        BoardSpec { cpus: 4, ..board() }.check().unwrap();
+        wrong(BoardSpec { cpus: 5, ..board() }, "the board x86_64 has 1 to 4 CPUs");
+        BoardSpec { cpus: 8, mips: None, ..board() }.check().unwrap();
         BoardSpec { cpus: 4, arch: Arch::Aarch64, ..board() }.check().unwrap();
         wrong(BoardSpec { cpus: 5, arch: Arch::Aarch64, ..board() }, "1 to 4 CPUs");
         wrong(BoardSpec { cpus: 0, ..board() }, "--cpus 0");
@@ -244,6 +273,32 @@ mod tests {
             "has no parport; boards that have it: x86_64",
         );
         assert!(find("modem").unwrap_err().contains("parport, edu"));
+    }
+
+    #[test]
+    fn several_x86_cpus_need_a_newer_qemu_and_their_tsc() {
+        let on = |version: &str, board: &BoardSpec| {
+            let program = "/opt/qemu".into();
+            board.check_on(&Emulator {
+                program,
+                version: version.to_owned(),
+                firmware_sha256: None,
+                cpu: "max".to_owned(),
+            })
+        };
+        let two = BoardSpec { cpus: 2, ..board() };
+        let error = on("7.2.22 (Debian)", &two).unwrap_err();
+        assert!(error.contains("/opt/qemu 7.2.22 (Debian) never starts"), "{error}");
+        assert!(error.contains("QEMU 10.0 or newer") && error.contains("--qemu"), "{error}");
+        on("9.2.4", &two).unwrap_err();
+        on("10.0.2 (Debian)", &two).unwrap();
+        assert!(two.parameters(&[]).ends_with("panic=1 tsc=reliable"));
+        let free = BoardSpec { mips: None, ..two.clone() };
+        let arm = BoardSpec { arch: Arch::Aarch64, ..two };
+        for other in [board(), free, arm] {
+            on("7.2.22", &other).unwrap();
+            assert!(!other.parameters(&[]).contains("tsc="));
+        }
     }
 
     #[test]

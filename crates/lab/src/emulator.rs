@@ -78,6 +78,11 @@ impl Emulator {
         let firmware_sha256 = firmware::hash(&program, arch)?;
         Ok(Self { program, version, cpu, firmware_sha256 })
     }
+
+    /// Its version, to compare.
+    pub(crate) fn number(&self) -> Version {
+        number(&self.version)
+    }
 }
 
 /// The emulator's name for an architecture, and the Debian package that provides it.
@@ -89,7 +94,12 @@ fn program_and_package(arch: Arch) -> (&'static str, &'static str) {
 }
 
 /// Major and minor number.
-type Version = (u32, u32);
+pub(crate) type Version = (u32, u32);
+
+fn number(version: &str) -> Version {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
 
 /// Its version, if it exists.
 ///
@@ -132,8 +142,7 @@ fn x86_64_cpu(help: &str) -> String {
 fn checked(program: &str, text: &str) -> Result<(Version, String)> {
     let version = text.lines().next().and_then(|line| line.split("version ").nth(1));
     let version = version.ok_or_else(|| anyhow!("{program} --version prints no version"))?;
-    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let number = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let number = number(version);
     ensure!(
         number >= OLDEST,
         "{program} {version} is too old: version {}.{} or newer is needed",

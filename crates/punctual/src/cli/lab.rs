@@ -233,7 +233,7 @@ fn board() -> Vec<Arg> {
     let count = clap::value_parser!(u32);
     vec![
         board_name(),
-        value("cpus", "N", "CPUs: 1 on x86_64 (a second CPU does not start when instructions are counted), 1 to 4 on aarch64")
+        value("cpus", "N", "CPUs, 1 to 4; several take turns (docs/lab.md), and on x86_64 need QEMU 10")
             .value_parser(count)
             .default_value("1"),
         value("memory", "MIB", "Memory")

@@ -45,6 +45,7 @@ fn of_plan(
     board.measured = measured(&plan, &board);
     // First, because it is cheap and the most likely to be missing.
     let emulator = Emulator::find(board.arch, path(matches, "qemu"))?;
+    board.check_on(&emulator).map_err(|error| anyhow!(error))?;
     let program = program::find(board.arch, path(matches, "program"))?;
     let kernels = kernels(matches, &plan, board.arch)?;
     Ok(Experiment {

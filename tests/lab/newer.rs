@@ -1,0 +1,106 @@
+//! Boards of QEMU 10, which starts several x86 CPUs with counted time. Where it cannot be had
+//! these tests are skipped, under `CI` too: everything else runs with Debian 12's own QEMU.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::boards::{hog, x86_64};
+use crate::exact::same_twice;
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, conditions, need, refused, run_json, sources};
+
+/// How tests/newer-qemu ends where there is no newer QEMU; any other failure is one of its own.
+const NOT_TO_BE_HAD: i32 = 3;
+
+/// The newer QEMU for x86_64 boards.
+fn qemu() -> Result<&'static Path, &'static str> {
+    static FOLDER: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
+        let script = sources().join("tests/newer-qemu");
+        let ended = Command::new(&script).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(ended.status.signal().is_none(), "{}: {}: {said}", script.display(), ended.status);
+        match ended.status.code() {
+            Some(0) => {
+                let folder = String::from_utf8(ended.stdout).unwrap();
+                Ok(Path::new(folder.trim()).join("qemu-system-x86_64"))
+            }
+            Some(NOT_TO_BE_HAD) => Err(said),
+            _ => panic!("{}: {said}", script.display()),
+        }
+    });
+    FOLDER.as_deref().map_err(String::as_str)
+}
+
+/// Ends a test where there is no newer QEMU.
+macro_rules! newer {
+    () => {
+        match qemu() {
+            Ok(program) => program.display(),
+            Err(reason) => return refused(reason.trim()),
+        }
+    };
+}
+
+/// Checks that a run says on which QEMU and CPU it was measured.
+#[track_caller]
+fn is_of_newer(run: &Value) {
+    validate(run);
+    let lab = &run["board"]["lab"];
+    let major = lab["qemu"].as_str().and_then(|version| version.split('.').next());
+    assert!(major.is_some_and(|major| major.parse::<u32>().unwrap() >= 10), "{lab}");
+    let options: Vec<&str> =
+        lab["options"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let cpu = options.iter().position(|option| *option == "-cpu").unwrap();
+    // All of them are known to it.
+    assert_eq!(options[cpu + 1], "max,-erms,-fsrm,-fzrm,-fsrs,-fsrc");
+}
+
+#[test]
+fn one_cpu_repeats_on_a_newer_qemu_too() {
+    need!(x86_64());
+    let program = newer!();
+    let place = Place::of_build();
+    let _hog = hog();
+    let line = format!("--qemu {program} --kernel debian:rt wakeup --load hackbench -D 500ms");
+    same_twice(&place, &line, ["a", "b"]);
+    let run = run_json(&place.path.join("a/debian-rt-0"));
+    is_of_newer(&run);
+    assert_eq!(run["board"]["turn_wait_ns"], Value::Null);
+    assert_eq!(run["board"]["lab"]["not_exact"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn several_x86_cpus_are_measured_and_their_turns_excuse_what_is_late() {
+    need!(x86_64());
+    let program = newer!();
+    let place = Place::of_build();
+    let line = format!(
+        "lab check -q --offline --qemu {program} --cpus 2 --kernel debian:rt --replicates 1 \
+         --out r wakeup -t per-cpu --load hackbench -D 500ms --max 50us"
+    );
+    let says = "the 2 CPUs of this board take turns and one waits up to";
+    place.run(&line).with(125).says(&["cannot be judged: debian:rt", says]);
+
+    let run = run_json(&place.path.join("r/debian-rt-0"));
+    is_of_newer(&run);
+    assert_eq!(run["facts"]["clock"]["source"], "tsc");
+    let cell = &run["cells"][0];
+    assert_eq!((&cell["state"], &run["board"]["cpus"]), (&"complete".into(), &2.into()));
+    let threads = cell["threads"].as_array().unwrap();
+    let measured = threads.iter().map(|thread| (&thread["cpu"], &thread["scheduled"]));
+    assert_eq!(
+        measured.collect::<Vec<_>>(),
+        [(&0.into(), &500.into()), (&1.into(), &500.into())],
+        "{cell}"
+    );
+    // Not so long as the kernel's longest path, and not so short as an interrupt.
+    let wait_ns = run["board"]["turn_wait_ns"].as_u64().unwrap();
+    assert!((500_000..=20_000_000).contains(&wait_ns), "{wait_ns} ns");
+    assert!(conditions(&run).contains(&"counted-instructions"));
+    assert_eq!(run["board"]["lab"]["not_exact"].as_array().unwrap().len(), 1);
+    assert_eq!(run["verdict"]["outcome"], "INCONCLUSIVE");
+}
