@@ -57,7 +57,8 @@ Exit status, as `git bisect run` expects it:
     0  good: every sample of every boot was at most --max
     1  bad: at least one sample was above it
   125  skip: no judgement, because the kernel was not found or does not boot, a
-       guest failed, a cell was SKIPPED, or the command line is wrong
+       guest failed, a cell was SKIPPED, the turns of several CPUs may be what was
+       above it (docs/lab.md), or the command line is wrong
   130  interrupted, which ends the bisection"#;
 
 /// The command `lab`.
