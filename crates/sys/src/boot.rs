@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
@@ -32,6 +32,24 @@ pub fn mount(kind: &str, on: &Path, options: &str) -> io::Result<()> {
         )
     };
     if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Makes all random numbers that the kernel gives from now on depend on these bytes as well
+/// (random(4)).
+///
+/// # Errors
+/// Those of writing `/dev/urandom` and of `ioctl(2)` with `RNDRESEEDCRNG`, which Linux has since
+/// 4.14; `ENODATA` if the kernel has no random numbers yet.
+pub fn stir_random_numbers(bytes: &[u8]) -> io::Result<()> {
+    /// `_IO('R', 0x07)` of linux/random.h.
+    const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
+    let mut pool = File::options().write(true).open("/dev/urandom")?;
+    pool.write_all(bytes)?;
+    // SAFETY: the request takes no argument.
+    if unsafe { libc::syscall(libc::SYS_ioctl, pool.as_raw_fd(), RNDRESEEDCRNG, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())

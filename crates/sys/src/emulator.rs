@@ -39,6 +39,8 @@ mod debugcon {
     use std::arch::asm;
     use std::io;
 
+    use crate::ports::permit;
+
     /// Default port of QEMU's `isa-debugcon`.
     const PORT: u16 = 0xE9;
 
@@ -46,13 +48,13 @@ mod debugcon {
     pub struct Handle;
 
     pub fn open() -> io::Result<Handle> {
-        permit(true)?;
+        permit(PORT, 1, true)?;
         let found: u8;
         // SAFETY: the port is permitted, and reading it has no effect.
         unsafe {
             asm!("in al, dx", in("dx") PORT, out("al") found, options(nomem, nostack, preserves_flags));
         }
-        permit(false)?;
+        permit(PORT, 1, false)?;
         // The device answers with its port number, so a guest can tell that it exists.
         if u16::from(found) == PORT { Ok(Handle) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
@@ -60,7 +62,7 @@ mod debugcon {
     /// The permission is held only during the write: threads started while it is held would
     /// inherit it, and the kernel would spend time on it at each of their context switches.
     pub fn write_all(_: &mut Handle, bytes: &[u8]) -> io::Result<()> {
-        permit(true)?;
+        permit(PORT, 1, true)?;
         // SAFETY: the port is permitted; `rep outsb` only reads `bytes`, with the direction
         // flag clear as the calling convention requires.
         unsafe {
@@ -72,16 +74,7 @@ mod debugcon {
                 options(readonly, nostack, preserves_flags),
             );
         }
-        permit(false)
-    }
-
-    fn permit(on: bool) -> io::Result<()> {
-        let port = libc::c_ulong::from(PORT);
-        // SAFETY: ioperm(2) takes no memory of this process.
-        if unsafe { libc::syscall(libc::SYS_ioperm, port, 1_u64, libc::c_int::from(on)) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        permit(PORT, 1, false)
     }
 }
 

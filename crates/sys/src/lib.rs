@@ -23,12 +23,15 @@ pub mod file;
 pub mod folder;
 pub mod limits;
 pub mod memory;
+#[cfg(target_arch = "x86_64")]
+mod ports;
 pub mod process;
 pub mod region;
 pub mod sched;
 pub mod seccomp;
 pub mod shared;
 pub mod signal;
+pub mod snapshot;
 pub mod socket;
 pub mod storage;
 pub mod system;
