@@ -13,3 +13,4 @@ mod newer;
 mod start;
 mod timers;
 mod trouble;
+mod warm;

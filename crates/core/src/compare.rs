@@ -28,6 +28,7 @@ pub use spread::{Span, Spread};
 
 use crate::run::LoadedRun;
 use crate::schema::Run;
+use crate::text::clean;
 use matching::{Match, match_cells};
 
 /// Compares runs. The first one is what the others are divided by.
@@ -59,6 +60,21 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
         replicates,
         caveats: said,
     }
+}
+
+/// Why these runs may not be compared: some are of virtual boards that booted, others of boards
+/// that went on from a kept state.
+#[must_use]
+pub fn warm_against_cold(runs: &[LoadedRun]) -> Option<String> {
+    let virtual_ones = || runs.iter().map(|loaded| &loaded.run).filter(|r| r.board.lab.is_some());
+    let warm = virtual_ones().find(|run| run.board.is_warm())?;
+    let cold = virtual_ones().find(|run| !run.board.is_warm())?;
+    Some(format!(
+        "{} is of a warm board (--warm), {} of one that booted: their latencies differ for that \
+         reason alone, and are not compared",
+        clean(&warm.run_id),
+        clean(&cold.run_id)
+    ))
 }
 
 /// Compares runs whose cells may differ in how long they were measured: extremes, which depend on

@@ -5,6 +5,7 @@
 //! and in the delay of the first release.
 
 mod contents;
+mod kept;
 mod place;
 mod provisions;
 mod record;
@@ -30,7 +31,9 @@ use crate::bounds::Bounds;
 use crate::emulator::Emulator;
 use crate::files;
 use crate::kernel::Kernel;
-use crate::qemu::{Boot, End, Guest};
+use crate::qemu::{Boot, End, Guest, Start};
+use crate::warm::{self, Origin, Snapshot, Waiter};
+use kept::KeptBoards;
 use provisions::Provisions;
 use record::Record;
 
@@ -47,6 +50,9 @@ pub fn runs_listed(text: &[u8]) -> Vec<String> {
     }
     serde_json::from_slice::<Listed>(text).map_or_else(|_| Vec::new(), |listed| listed.runs)
 }
+
+/// Seed of the boot whose state is kept.
+const KEPT_SEED: u64 = 1;
 
 /// What to boot, how often, and what to run there. Everything is found and checked before the
 /// first boot.
@@ -73,6 +79,8 @@ pub struct Experiment {
     pub group: Option<String>,
     /// The command line that requested it.
     pub command: Vec<String>,
+    /// Whether guests go on from a kept state of their board instead of booting.
+    pub warm: bool,
     /// Guests to run at the same time.
     pub jobs: usize,
     /// Longest time without a sign of life from a guest: CPU time of QEMU, or the host's time
@@ -115,6 +123,8 @@ pub trait Follow {
     fn event(&mut self, place: &Place, event: &Event, wall: Duration);
     /// A guest has ended.
     fn ended(&mut self, place: &Place, end: &End, wall: Duration);
+    /// Something about the guests of a kernel takes long, or is not as it should be.
+    fn note(&mut self, kernel: &str, text: &str);
     /// Called while nothing happens; waits briefly. `true` ends everything.
     fn pause(&mut self) -> bool;
 }
@@ -216,7 +226,8 @@ impl Experiment {
         let kernel = &self.kernels[place.kernel];
         let provisions = &host.provisions[place.kernel];
         let order = contents::order(&self.board, &self.plan, place, &host.program_sha256);
-        let initramfs = contents::initramfs(&order, provisions, &kernel.release, &self.program)?;
+        let given = (!self.warm).then_some(&order);
+        let initramfs = contents::initramfs(given, provisions, &kernel.release, &self.program)?;
         Ok((order, initramfs))
     }
 
@@ -233,6 +244,9 @@ impl Experiment {
         out: &Path,
         follow: &mut dyn Follow,
     ) -> Result<Boots> {
+        let Some(kept) = self.kept(&places, host, out, follow)? else {
+            return Ok(Boots { done: Vec::new(), interrupted: true });
+        };
         let mut waiting: VecDeque<Place> = places.into();
         let mut running: Vec<(Place, Guest)> = Vec::new();
         let mut done = Vec::new();
@@ -240,7 +254,12 @@ impl Experiment {
             while running.len() < self.jobs.max(1)
                 && let Some(place) = waiting.pop_front()
             {
-                match self.boot(&place, out, host, &running) {
+                if let Some(end) = kept.failure(&place, out) {
+                    follow.ended(&place, &end, Duration::ZERO);
+                    done.push(Done { place, end });
+                    continue;
+                }
+                match self.boot(&place, out, host, &running, kept.snapshot(&place)) {
                     Ok(guest) => {
                         follow.booted(&place);
                         running.push((place, guest));
@@ -272,6 +291,47 @@ impl Experiment {
         }
         done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
         Ok(Boots { done, interrupted: false })
+    }
+
+    /// The boards that guests go on from, one for each kernel of these; `None` if nothing is wanted
+    /// any more.
+    fn kept(
+        &self,
+        places: &[Place],
+        host: &Ready,
+        out: &Path,
+        follow: &mut dyn Follow,
+    ) -> Result<Option<KeptBoards>> {
+        let mut kept = KeptBoards::default();
+        for place in places.iter().filter(|_| self.warm) {
+            if kept.has(place.kernel) {
+                continue;
+            }
+            let kernel = &self.kernels[place.kernel];
+            let (order, initramfs) = self.start(place, host)?;
+            let parameters = self.board.parameters(&self.parameters_of(place));
+            let options = self.board.options(&self.emulator.cpu, KEPT_SEED);
+            let options = warm::options_to_keep(&options);
+            let boot = Boot {
+                program: &self.emulator.program,
+                options: &options,
+                kernel: &kernel.image,
+                parameters: &parameters,
+                start: Start::Cold(&initramfs),
+                dir: out,
+                cpu: None,
+                patience: self.patience,
+                bounds: &Bounds::of(&order, self.patience),
+            };
+            let qemu = &self.emulator.version;
+            let origin = Origin::new(qemu, &options, &kernel.image_sha256, &parameters, &initramfs);
+            let mut waiter = OfKernel { kernel: &kernel.name, follow: &mut *follow };
+            let Some(found) = warm::obtain(&origin, &boot, &initramfs, &mut waiter) else {
+                return Ok(None);
+            };
+            kept.add(place.kernel, found);
+        }
+        Ok(Some(kept))
     }
 
     /// All guests, every kernel once before any kernel is booted again.
@@ -309,10 +369,12 @@ impl Experiment {
         out: &Path,
         host: &Ready,
         running: &[(Place, Guest)],
+        snapshot: Option<&Snapshot>,
     ) -> Result<Guest> {
         let kernel = &self.kernels[place.kernel];
         let (order, initramfs) = self.start(place, host)?;
-        let lab = self.lab(place, host, &initramfs);
+        let snapshot_sha256 = snapshot.map(|snapshot| snapshot.sha256.clone());
+        let lab = Lab { snapshot_sha256, ..self.lab(place, host, &initramfs) };
         let options = lab.options.clone();
         let taken = |cpu: &u32| running.iter().filter(|(_, g)| g.cpu() == Some(*cpu)).count();
         let free = host.cpus.iter().copied().min_by_key(taken);
@@ -325,12 +387,16 @@ impl Experiment {
             command: self.command.clone(),
             model: kernel.model.filter(|_| !told),
         };
+        let (state, text) = (snapshot.map(Snapshot::path), serde_json::to_vec(&order)?);
         let boot = Boot {
             program: &self.emulator.program,
             options: &options,
             kernel: &kernel.image,
             parameters: &self.board.parameters(&self.parameters_of(place)),
-            initramfs: &initramfs,
+            start: match &state {
+                Some(state) => Start::Kept { state, order: &text },
+                None => Start::Cold(&initramfs),
+            },
             dir: &out.join(&place.name),
             cpu: free.filter(|_| self.board.is_pinned()),
             patience: self.patience,
@@ -360,7 +426,25 @@ impl Experiment {
             modules: modules.iter().map(|module| module.name.clone()).collect(),
             initramfs_sha256: sha256(initramfs),
             punctual_sha256: host.program_sha256.clone(),
+            // Known when there is one.
+            snapshot_sha256: None,
         }
+    }
+}
+
+/// Follows the boot of a kernel's board that is to be kept.
+struct OfKernel<'a> {
+    kernel: &'a str,
+    follow: &'a mut dyn Follow,
+}
+
+impl Waiter for OfKernel<'_> {
+    fn note(&mut self, text: &str) {
+        self.follow.note(self.kernel, text);
+    }
+
+    fn pause(&mut self) -> bool {
+        self.follow.pause()
     }
 }
 
@@ -418,6 +502,7 @@ mod tests {
             parameters: Vec::new(),
             group: Some(group.to_owned()),
             command: vec![group.to_owned()],
+            warm: false,
             jobs: 1,
             patience: Duration::MAX,
         };
@@ -430,7 +515,7 @@ mod tests {
         let Experiment { board, plan, program, .. } = &experiment;
         let order = contents::order(board, plan, &place, &host.program_sha256);
         let provisions = &host.provisions[place.kernel];
-        let initramfs = contents::initramfs(&order, provisions, "6.1.0", program).unwrap();
+        let initramfs = contents::initramfs(Some(&order), provisions, "6.1.0", program).unwrap();
         let lab = experiment.lab(&place, &host, &initramfs);
         (initramfs, lab)
     }

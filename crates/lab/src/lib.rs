@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod modules;
 pub mod program;
 pub mod qemu;
+pub mod warm;
 
 mod bounds;
 mod console;
@@ -19,7 +20,9 @@ mod elf;
 mod files;
 mod firmware;
 mod patience;
+mod qmp;
 mod receiver;
 mod run_dir;
 #[cfg(test)]
 mod testing;
+mod user_cache;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use punctual_core::channel::Event;
+use punctual_core::channel::{Event, ORDER_FILE};
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::file;
 use punctual_sys::limits::cpu_time_of;
@@ -17,6 +17,7 @@ use punctual_sys::storage::room;
 use crate::bounds::{Bounds, LOG};
 use crate::console::{CONSOLE, Console};
 use crate::patience::{Passed, Patience};
+use crate::qmp::{self, Control};
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
 
@@ -25,6 +26,9 @@ pub const CHANNEL: &str = ".channel";
 
 /// The guest's initramfs; removed at the end.
 const INITRAMFS: &str = ".initramfs";
+
+/// The order of a guest that goes on from a kept state; removed at the end.
+const ORDER: &str = ".order";
 
 /// Error messages of QEMU itself; removed if there are none.
 const COMPLAINTS: &str = "qemu.log";
@@ -47,8 +51,8 @@ pub struct Boot<'a> {
     pub kernel: &'a Path,
     /// The kernel's command line.
     pub parameters: &'a str,
-    /// The complete initramfs.
-    pub initramfs: &'a [u8],
+    /// What it starts from.
+    pub start: Start<'a>,
     /// The run directory, which must not exist yet.
     pub dir: &'a Path,
     /// The host CPU to stay on; `None`: any.
@@ -60,9 +64,31 @@ pub struct Boot<'a> {
     pub bounds: &'a Bounds,
 }
 
+/// What a guest starts from.
+#[derive(Debug, Clone, Copy)]
+pub enum Start<'a> {
+    /// The kernel, with this initramfs.
+    Cold(&'a [u8]),
+    /// The same, and when the guest pauses its state is written.
+    ToKeep {
+        /// The initramfs.
+        initramfs: &'a [u8],
+        /// Where the state goes.
+        state: &'a Path,
+    },
+    /// A state that was written, which finds this order when it goes on.
+    Kept {
+        /// The state.
+        state: &'a Path,
+        /// The order.
+        order: &'a [u8],
+    },
+}
+
 /// A running guest.
 pub struct Guest {
     child: Child,
+    control: Option<Control>,
     cpu: Option<u32>,
     dir: PathBuf,
     receiver: Receiver,
@@ -71,6 +97,8 @@ pub struct Guest {
     patience: Patience,
     /// Longest time in all, as CPU time of QEMU.
     cpu_time: Duration,
+    /// What to do if the disk is full.
+    elsewhere: &'static str,
 }
 
 /// How a guest ended.
@@ -99,7 +127,6 @@ impl Guest {
             file.and_then(|mut file| file.write_all(bytes))
                 .with_context(|| format!("cannot write {}", dir.join(name).display()))
         };
-        write(INITRAMFS, boot.initramfs)?;
         write(CHANNEL, &[])?;
         write(CONSOLE, &[])?;
         let console = Console::of(dir);
@@ -111,18 +138,31 @@ impl Guest {
             .arg(file_option("file,id=channel,path=", &dir.join(CHANNEL)))
             .arg("-kernel")
             .arg(boot.kernel)
-            .arg("-initrd")
-            .arg(dir.join(INITRAMFS))
             .args(["-append", boot.parameters])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(run_dir.folder().make_file(COMPLAINTS).context("the log of QEMU")?);
+        if let Start::Cold(initramfs) | Start::ToKeep { initramfs, .. } = boot.start {
+            write(INITRAMFS, initramfs)?;
+            command.arg("-initrd").arg(dir.join(INITRAMFS));
+        }
+        if let Start::Kept { order, .. } = boot.start {
+            write(ORDER, order)?;
+            let option = format!("name={ORDER_FILE},file=");
+            command.arg("-fw_cfg").arg(file_option(&option, &dir.join(ORDER)));
+            command.args(["-incoming", "defer"]);
+        }
+        if let Start::ToKeep { state, .. } | Start::Kept { state, .. } = boot.start {
+            command.args(qmp::OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped());
+            command.env(qmp::STATE, state);
+        }
         bind_to_this(&mut command);
         let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
         let child = spawn(&mut command, boot.cpu)
             .with_context(|| format!("cannot start {}", boot.program.display()))?;
-        Ok(Self {
+        let mut guest = Self {
             child,
+            control: None,
             cpu: boot.cpu,
             dir: dir.to_owned(),
             receiver,
@@ -130,7 +170,22 @@ impl Guest {
             started: Instant::now(),
             patience: Patience::of(boot.patience),
             cpu_time: boot.bounds.cpu_time,
-        })
+            elsewhere: match boot.start {
+                Start::ToKeep { .. } => "set PUNCTUAL_CACHE to another folder",
+                Start::Cold(_) | Start::Kept { .. } => "name another folder with --out",
+            },
+        };
+        guest.control = match boot.start {
+            Start::Cold(_) => None,
+            Start::ToKeep { .. } => Some(Control::keep(&mut guest.child)?),
+            Start::Kept { .. } => Some(Control::go_on(&mut guest.child)?),
+        };
+        Ok(guest)
+    }
+
+    /// The monitor of one that started from a kept state or is to be kept.
+    pub(crate) fn control(&mut self) -> Option<&mut Control> {
+        self.control.as_mut()
     }
 
     /// The host CPU that it stays on.
@@ -157,8 +212,10 @@ impl Guest {
         };
         if received.any {
             self.patience.sign_of_life(self.passed());
-            // Init is running, so the guest has unpacked its initramfs.
-            let _ = fs::remove_file(self.dir.join(INITRAMFS));
+            // Init is running, so the guest has unpacked its initramfs, and QEMU has read the order.
+            for name in [INITRAMFS, ORDER] {
+                let _ = fs::remove_file(self.dir.join(name));
+            }
         }
         if let Some(excess) = self.excess() {
             return Some(self.kill(excess));
@@ -169,9 +226,20 @@ impl Guest {
                 let why = self.why(status);
                 Some(self.end(why))
             }
-            Ok(None) => self.stuck().map(|why| self.kill(why)),
+            Ok(None) => match self.control.as_mut().map_or(Ok(()), Control::step) {
+                Ok(()) => self.stuck().map(|why| self.kill(why)),
+                Err(error) => {
+                    let why = format!("{error:#}: {}", self.last_complaint());
+                    Some(self.kill(why))
+                }
+            },
             Err(error) => Some(self.kill(format!("cannot wait for QEMU: {error}"))),
         }
+    }
+
+    /// Ends the guest for this reason.
+    pub(crate) fn end_for(mut self, reason: String) -> End {
+        self.kill(reason)
     }
 
     /// Ends a guest that is no longer wanted; what it has sent stays.
@@ -235,6 +303,12 @@ impl Guest {
         }]
     }
 
+    /// The last line of what QEMU itself said.
+    pub(crate) fn last_complaint(&self) -> String {
+        let complaints = self.complaints();
+        complaints.trim().lines().last().unwrap_or("it does not say why").to_owned()
+    }
+
     /// What QEMU itself said.
     fn complaints(&self) -> String {
         let text = file::read(&self.dir.join(COMPLAINTS), 2 * LOG).unwrap_or_default();
@@ -255,8 +329,9 @@ impl Guest {
             troubles.insert(
                 0,
                 format!(
-                    "the disk of {} is full: free some space, or name another folder with --out",
-                    self.dir.display()
+                    "the disk of {} is full: free some space, or {}",
+                    self.dir.display(),
+                    self.elsewhere
                 ),
             );
         }
@@ -288,7 +363,7 @@ fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
 
 /// Removes files that only a running guest needs.
 fn remove_hidden(dir: &Path) {
-    for name in [INITRAMFS, CHANNEL] {
+    for name in [INITRAMFS, ORDER, CHANNEL] {
         let _ = fs::remove_file(dir.join(name));
     }
 }

@@ -153,6 +153,7 @@ impl Receiver {
             Event::Ended { whole, .. } => self.whole = *whole,
             Event::Booted { at_ns }
             | Event::Settling { at_ns }
+            | Event::Pausing { at_ns }
             | Event::Started { at_ns, .. }
             | Event::Cell { at_ns, .. }
             | Event::Progress { at_ns, .. } => ensure!(
@@ -207,6 +208,7 @@ fn printable(event: Event) -> Event {
         }
         Event::Booted { .. }
         | Event::Settling { .. }
+        | Event::Pausing { .. }
         | Event::Started { .. }
         | Event::Progress { .. }
         | Event::Ended { .. } => event,

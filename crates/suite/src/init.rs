@@ -22,7 +22,7 @@ use punctual_sys::{fd, process};
 use serde::de::DeserializeOwned;
 
 use crate::remote::{self, Carrier, tell};
-use crate::{rest, turns};
+use crate::{rest, turns, warm};
 
 /// The internal command with which init starts this program to measure.
 pub const MEASURE: &str = "__measure";
@@ -45,10 +45,10 @@ const MOUNTS: [(&str, &str, bool); 7] = [
     ("debugfs", "/sys/kernel/debug", true),
 ];
 
-/// Whether this process is a virtual board's init: process 1, with an order to carry out.
+/// Whether this process is a virtual board's init: process 1, with something to set up.
 #[must_use]
 pub fn is_init() -> bool {
-    boot::is_init() && Path::new(ORDER_PATH).exists()
+    boot::is_init() && Path::new(SETUP_PATH).exists()
 }
 
 /// Init of a virtual board. It ignores its arguments: on arm64 they include words of the
@@ -70,8 +70,8 @@ pub fn init_main() {
     if let Err(error) = boot::raise_loopback() {
         eprintln!("punctual: no loopback interface: {error}");
     }
-    match read::<Order>(ORDER_PATH).and_then(|order| Ok((order, read(SETUP_PATH)?))) {
-        Ok((order, setup)) => attend(&order, &setup),
+    match read(SETUP_PATH) {
+        Ok(setup) => attend(&setup),
         Err(error) => eprintln!("punctual: {error:#}"),
     }
     if let Err(error) = boot::restart() {
@@ -91,7 +91,7 @@ fn read<T: DeserializeOwned>(path: &str) -> anyhow::Result<T> {
 }
 
 /// Prepares what the plan needs, runs it, and reports how that ended.
-fn attend(order: &Order, setup: &BoardSetup) {
+fn attend(setup: &BoardSetup) {
     let mut way_out = match WayOut::open() {
         Ok(way_out) => way_out,
         Err(error) => {
@@ -101,7 +101,13 @@ fn attend(order: &Order, setup: &BoardSetup) {
     };
     tell(&mut way_out, Event::Booted { at_ns: monotonic_ns() });
     let prepared = load_modules(setup).and_then(|()| find_devices(setup));
-    let whole = match prepared.and_then(|()| measure(order)) {
+    let ordered = prepared.and_then(|()| {
+        if !Path::new(ORDER_PATH).exists() {
+            warm::pause_for_order(&mut way_out)?;
+        }
+        read::<Order>(ORDER_PATH)
+    });
+    let whole = match ordered.and_then(|order| measure(&order)) {
         Ok(()) => true,
         Err(error) => {
             tell(&mut way_out, Event::Trouble { text: format!("{error:#}") });

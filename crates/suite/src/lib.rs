@@ -19,3 +19,4 @@ pub mod remote;
 mod rest;
 pub mod schedule;
 mod turns;
+mod warm;

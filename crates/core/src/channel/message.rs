@@ -16,6 +16,12 @@ pub enum Event {
         /// `CLOCK_MONOTONIC`.
         at_ns: u64,
     },
+    /// The board has come to rest, or will not, and pauses so that its state can be kept.
+    /// [`Event::Booted`] follows when it goes on.
+    Pausing {
+        /// `CLOCK_MONOTONIC`.
+        at_ns: u64,
+    },
     /// The plan begins.
     Started {
         /// `CLOCK_MONOTONIC`.

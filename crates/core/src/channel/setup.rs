@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 /// Path of the board's [`Order`](super::Order).
 pub const ORDER_PATH: &str = "/punctual/order.json";
 
+/// Name under which a board that goes on from a kept state gets its [`Order`](super::Order) from
+/// the emulator. Its init then writes it to [`ORDER_PATH`].
+pub const ORDER_FILE: &str = "opt/punctual/order";
+
 /// Path of its [`BoardSetup`].
 pub const SETUP_PATH: &str = "/punctual/setup.json";
 

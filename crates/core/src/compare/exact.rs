@@ -290,6 +290,7 @@ const BOARD: &[LabField] = &[
     ("modules", |lab| lab.modules.join(" ")),
     ("initramfs_sha256", |lab| lab.initramfs_sha256.clone()),
     ("punctual_sha256", |lab| lab.punctual_sha256.clone()),
+    ("snapshot_sha256", |lab| lab.snapshot_sha256.clone().unwrap_or_default()),
 ];
 
 fn unlike(what: &str, a: &str, b: &str) -> Option<String> {

@@ -22,6 +22,8 @@ pub struct KernelRuns {
 struct Identity<'a> {
     named: [&'a str; 4],
     preemption: Model,
+    /// Whether it went on from a kept state: its boot is not its own.
+    is_warm: bool,
     /// Hashes; none where a run could not read it, which tells nothing apart.
     hashes: [Option<&'a str>; 3],
 }
@@ -32,6 +34,7 @@ impl<'a> Identity<'a> {
         Self {
             named: [&kernel.release, &kernel.version, &kernel.command_line, &board.fingerprint],
             preemption: kernel.preemption,
+            is_warm: board.is_warm(),
             hashes: [
                 kernel.config_sha256.as_deref(),
                 build_id(run),
@@ -44,6 +47,7 @@ impl<'a> Identity<'a> {
         let hashes = self.hashes.iter().zip(other.hashes);
         self.named == other.named
             && self.preemption == other.preemption
+            && self.is_warm == other.is_warm
             && hashes.clone().all(|(a, b)| a.is_none() || b.is_none() || *a == b)
     }
 }
@@ -93,9 +97,9 @@ pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
 fn is_repeated(a: &Run, b: &Run) -> bool {
     fn origin(run: &Run) -> Option<impl PartialEq + '_> {
         let lab = run.board.lab.as_ref().filter(|lab| lab.counted)?;
-        let board = (&lab.qemu, &lab.options, &lab.firmware_sha256);
-        let board = (board, &lab.kernel_sha256, &lab.initramfs_sha256);
-        Some((lab.seed, run.phase_ns, &run.dither, &run.plan_hash, board))
+        let board = (&lab.qemu, &lab.options, &lab.firmware_sha256, &lab.snapshot_sha256);
+        let guest = (&lab.kernel_sha256, &lab.initramfs_sha256);
+        Some((lab.seed, run.phase_ns, &run.dither, &run.plan_hash, board, guest))
     }
     origin(a).is_some_and(|a| origin(b) == Some(a))
 }

@@ -99,6 +99,9 @@ pub(super) fn estimate(
     let [base, others @ ..] = groups else {
         return (None, Vec::new());
     };
+    if runs.iter().any(|run| run.board.is_warm()) {
+        return (None, vec![ONE_BOOT.to_owned()]);
+    }
     if others.is_empty() {
         return (None, vec![one_kernel(runs)]);
     }
@@ -160,6 +163,10 @@ fn no_small_p(estimates: &[Estimate]) -> Option<String> {
 fn least_p(m: usize, n: usize) -> f64 {
     (1..=n).fold(2.0, |p, i| p * i as f64 / (m + i) as f64)
 }
+
+/// Why nothing is estimated from runs of warm boards.
+const ONE_BOOT: &str = "the runs of a warm board go on from one boot of its kernel: they count as \
+     one boot, so nothing can be estimated from their spread (without --warm each is a boot)";
 
 fn one_kernel(runs: &[&Run]) -> String {
     if runs.len() == 1 {

@@ -288,6 +288,49 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
 }
 
 #[test]
+fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
+    let virtual_run = |id: &str, model: &'static str, seed: u64, snapshot: Option<&str>| {
+        let mut run = run(id, model, vec![cell("x", 10, 20)]);
+        virtual_board(&mut run, seed, 0);
+        run.board.lab.as_mut().unwrap().snapshot_sha256 = snapshot.map(str::to_owned);
+        run
+    };
+    let of = |model: &'static str, snapshot: Option<&'static str>| {
+        (0..4).map(move |seed| virtual_run(&format!("{model}{seed}"), model, seed, snapshot))
+    };
+    let cold: Vec<Run> = of("none", None).chain(of("rt", None)).collect();
+    let warm: Vec<Run> = of("none", Some("aa")).chain(of("rt", Some("bb"))).collect();
+    let loaded = |runs: &[Run]| -> Vec<LoadedRun> {
+        let loaded = |run: &Run| LoadedRun {
+            run: run.clone(),
+            cells: Vec::new(),
+            damage: Vec::new(),
+            label: None,
+        };
+        runs.iter().map(loaded).collect()
+    };
+    assert!(compared(cold.clone()).replicates.is_some());
+    let comparison = compared(warm.clone());
+    assert!(comparison.replicates.is_none());
+    assert!(has(&comparison, "they count as one boot"));
+    assert_eq!(comparison.groups.len(), 2);
+
+    assert_eq!(warm_against_cold(&loaded(&warm)), None);
+    assert_eq!(warm_against_cold(&loaded(&cold)), None);
+    let mixed = [cold[0].clone(), warm[4].clone()];
+    let why = warm_against_cold(&loaded(&mixed)).unwrap();
+    assert!(why.starts_with("rt0 is of a warm board (--warm), none0 of one that booted"), "{why}");
+    // Nor are they replicates of one kernel, or repeats of one run.
+    let alike = [cold[0].clone(), warm[0].clone()];
+    let records: Vec<&Run> = alike.iter().collect();
+    assert_eq!(groups::by_kernel(&records).0.len(), 2);
+    let mut other = virtual_run("again", "none", 0, Some("cc"));
+    other.plan_hash.clone_from(&warm[0].plan_hash);
+    let (groups, notes) = groups::by_kernel(&[&warm[0], &other]);
+    assert_eq!((groups[0].runs.len(), notes.len()), (2, 0), "another boot of the kernel");
+}
+
+#[test]
 fn what_was_not_idle_is_said_and_is_not_of_the_kernel() {
     let condition = |id: &str, text: &str| Condition { id: id.to_owned(), text: text.to_owned() };
     let mut busy = cell("x @ none", 1, 600);

@@ -38,6 +38,12 @@ impl Board {
         self.lab.as_ref().is_some_and(|lab| lab.counted)
     }
 
+    /// Whether its guest went on from a kept state instead of booting.
+    #[must_use]
+    pub fn is_warm(&self) -> bool {
+        self.lab.as_ref().is_some_and(|lab| lab.snapshot_sha256.is_some())
+    }
+
     /// Whether its latencies mean nothing: a virtual board whose time is the host's.
     #[must_use]
     pub fn is_plumbing(&self) -> bool {
@@ -110,6 +116,10 @@ pub struct Lab {
     pub initramfs_sha256: String,
     /// SHA-256 of the punctual in the initramfs.
     pub punctual_sha256: String,
+    /// SHA-256 of the kept state that the guest went on from; `None` if it booted. The initramfs
+    /// is then that of the boot whose state was kept, without plan and phase.
+    #[serde(default)]
+    pub snapshot_sha256: Option<String>,
 }
 
 /// The kernel of the board.

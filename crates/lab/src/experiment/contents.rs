@@ -33,13 +33,13 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
     }
 }
 
-/// The initramfs of a guest for a kernel of this release. The same order, provisions and
-/// program give the same bytes.
+/// The initramfs of a guest for a kernel of this release; without an order, that of a board that
+/// is kept. The same order, provisions and program give the same bytes.
 ///
 /// # Errors
 /// A file of 4 GiB or more, or two files with the same name.
 pub(super) fn initramfs(
-    order: &Order,
+    order: Option<&Order>,
     provisions: &Provisions,
     release: &str,
     program: &[u8],
@@ -49,7 +49,9 @@ pub(super) fn initramfs(
     for folder in ["proc", "sys", "tmp", "run", relative(MODULES_PATH)] {
         files.directory(folder)?;
     }
-    files.file(relative(ORDER_PATH), 0o444, &serde_json::to_vec(order)?)?;
+    if let Some(order) = order {
+        files.file(relative(ORDER_PATH), 0o444, &serde_json::to_vec(order)?)?;
+    }
     files.file(relative(SETUP_PATH), 0o444, &serde_json::to_vec(&provisions.setup)?)?;
     for module in &provisions.modules {
         let path = format!("{}/{}", relative(MODULES_PATH), module.file_name);

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::ensure;
 use punctual_core::hash::sha256;
 use punctual_core::preemption::Model;
-use punctual_core::schema::{Lab, Run};
+use punctual_core::schema::{Condition, Lab, Run};
 use punctual_core::units::utc;
 
 use crate::run_dir::Complete;
@@ -40,8 +40,21 @@ impl Record {
             run.tool.command.clone_from(&self.command);
             run.group = Some(self.group.clone());
             run.board.lab = Some(self.lab.clone());
+            run.conditions.extend(self.lab.snapshot_sha256.as_deref().map(warm));
             Ok(())
         })
+    }
+}
+
+/// Says that the board did not boot.
+fn warm(snapshot_sha256: &str) -> Condition {
+    Condition {
+        id: "warm".to_owned(),
+        text: format!(
+            "warm board: it went on from the kept state {}, of one boot, with all other runs from \
+             there; not comparable with boards that booted",
+            &snapshot_sha256[..8]
+        ),
     }
 }
 

@@ -10,7 +10,6 @@
 //! Whatever has its final name is complete, because it gets that name by a rename. Readers
 //! need no lock.
 
-use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use punctual_sys::folder::open_lock;
 
-use crate::files;
+use crate::{files, user_cache};
 
 const PARTIAL: &str = "partial-";
 
@@ -35,17 +34,9 @@ pub(super) struct Writer<'a> {
 }
 
 impl Cache {
-    /// Below `$PUNCTUAL_CACHE`, otherwise `$XDG_CACHE_HOME/punctual` or `~/.cache/punctual`.
+    /// That of the user.
     pub(super) fn of_user() -> Result<Self> {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        // The XDG Base Directory Specification says to ignore relative paths.
-        let base = set("PUNCTUAL_CACHE")
-            .or_else(|| {
-                let xdg = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-                Some(xdg.or_else(|| Some(set("HOME")?.join(".cache")))?.join("punctual"))
-            })
-            .context("no folder for kernels: set PUNCTUAL_CACHE to one (HOME is not set either)")?;
-        Ok(Self { folder: base.join("kernels") })
+        Ok(Self { folder: user_cache::folder()?.join("kernels") })
     }
 
     /// Cached packages: name, version, folder.

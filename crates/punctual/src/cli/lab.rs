@@ -94,6 +94,7 @@ fn run() -> Command {
              plan, else the distribution's with each model that it has]",
         ))
         .args(board())
+        .arg(warm())
         .arg(replicates("1"))
         .next_help_heading("What to measure")
         .args(what())
@@ -128,6 +129,7 @@ fn check() -> Command {
         .next_help_heading("What to boot")
         .arg(kernel().required(true).help("The kernel, as for `punctual lab run`"))
         .args(board())
+        .arg(warm())
         .arg(replicates("4"))
         .next_help_heading("What to measure")
         .args(what())
@@ -272,6 +274,15 @@ fn board() -> Vec<Arg> {
             .value_parser(positive_seconds)
             .default_value("2min"),
     ]
+}
+
+fn warm() -> Arg {
+    flag(
+        "warm",
+        "Boot each board once, keep its state in the cache, and start every guest from there: saves \
+         the boots, but all replicates are of one boot, and another cache gives other figures. Not \
+         comparable with guests that boot (x86_64 only)",
+    )
 }
 
 fn replicates(default: &'static str) -> Arg {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ArgMatches;
-use punctual_core::compare::{compare, compare_any_duration};
+use punctual_core::compare::{compare, compare_any_duration, warm_against_cold};
 use punctual_core::run::LoadedRun;
 use punctual_report::{Options, text, words};
 
@@ -23,7 +23,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         bail!("{}: one run is nothing to compare; name others too", words::clean(&only.run.run_id));
     }
     let json = matches.get_flag("json");
-    let refused: Vec<String> = runs.iter().filter_map(no_measurement).collect();
+    let refused = runs.iter().filter_map(no_measurement).chain(warm_against_cold(&runs));
+    let refused: Vec<String> = refused.collect();
     if !refused.is_empty() {
         refused.iter().for_each(|line| output::complain(line));
         if json {

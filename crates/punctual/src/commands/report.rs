@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ArgMatches;
+use punctual_core::compare::warm_against_cold;
 use punctual_core::run::LoadedRun;
 use punctual_report::figure::left_out;
 use punctual_report::{Options, figures, html};
@@ -16,6 +17,9 @@ use crate::{files, output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let runs = runs(matches)?;
+    if let Some(why) = warm_against_cold(&runs) {
+        bail!("{why}: report them one by one");
+    }
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         let title = matches.get_one::<String>("title").cloned();
         write(&runs, path, &Options { title, any_duration: matches.get_flag("any-duration") })?;

@@ -261,7 +261,7 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
 #[test]
 fn other_boards_are_refused_and_every_difference_is_listed() {
     type Change = fn(&mut Run, &mut Lab);
-    let changes: [(&str, Change); 17] = [
+    let changes: [(&str, Change); 18] = [
         ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
         ("options: none against -cpu max", |_, lab| {
             lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
@@ -277,6 +277,7 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
         ("modules: none against brd", |_, lab| lab.modules = vec!["brd".to_owned()]),
         ("initramfs_sha256: none against i", |_, lab| lab.initramfs_sha256 = "i".to_owned()),
         ("punctual_sha256: none against p", |_, lab| lab.punctual_sha256 = "p".to_owned()),
+        ("snapshot_sha256: none against s", |_, lab| lab.snapshot_sha256 = Some("s".to_owned())),
         ("kernel.command_line: none against quiet", |run, _| {
             run.kernel.command_line = "quiet".to_owned();
         }),

@@ -13,7 +13,7 @@ use punctual_lab::device::{self, Device};
 use punctual_lab::emulator::Emulator;
 use punctual_lab::experiment::Experiment;
 use punctual_lab::kernel::{Kernel, Kernels};
-use punctual_lab::program;
+use punctual_lab::{program, warm};
 use punctual_suite::probes;
 
 use crate::{output, request};
@@ -43,6 +43,10 @@ fn of_plan(
 ) -> anyhow::Result<Experiment> {
     let mut board = board(matches)?;
     board.measured = measured(&plan, &board);
+    let warm = matches.try_get_one("warm").ok().flatten().copied().unwrap_or_default();
+    if warm {
+        warm::check(&board).map_err(|error| anyhow!(error))?;
+    }
     // First, because it is cheap and the most likely to be missing.
     let emulator = Emulator::find(board.arch, path(matches, "qemu"))?;
     board.check_on(&emulator).map_err(|error| anyhow!(error))?;
@@ -57,6 +61,8 @@ fn of_plan(
         program,
         modules: modules(matches),
         parameters: split(matches, "append"),
+        // `lab history` has no --warm.
+        warm,
         // `lab check` has no --group.
         group: matches.try_get_one("group").ok().flatten().cloned(),
         command: std::env::args().collect(),

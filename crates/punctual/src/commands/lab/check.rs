@@ -20,10 +20,20 @@ use crate::output;
 
 /// The result of a check.
 struct Judgement {
+    /// What there were several of, such as `boots`.
+    noun: Noun,
     outcome: Outcome,
     because: Vec<String>,
     worst: Vec<WorstCell>,
 }
+
+/// What one run of a check is called, and several.
+type Noun = [&'static str; 2];
+
+const BOOTS: Noun = ["boot", "boots"];
+
+/// On a warm board only one kernel was booted, once.
+const STARTS: Noun = ["start", "starts from one boot"];
 
 /// The largest sample of one boot.
 struct WorstCell {
@@ -65,7 +75,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
         return Ok(Ending::Interrupted);
     }
     let runs = load(&boots.done, &folder.path);
-    let judgement = judge(&boots, &runs);
+    let noun = if experiment.warm { STARTS } else { BOOTS };
+    let judgement = judge(noun, &boots, &runs);
     if json {
         let boots = judgement
             .worst
@@ -74,6 +85,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::print_json(&json!({
             "kernel": experiment.kernels[0].name,
             "max_ns": max_ns,
+            "warm": experiment.warm,
             "outcome": judgement.outcome,
             "because": judgement.because,
             "boots": boots.collect::<Vec<_>>(),
@@ -91,7 +103,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
 
 /// A sample above the limit is bad whatever else happened, except where something ran that was
 /// not meant to. A kernel is good only if everything was measured completely.
-fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
+fn judge(noun: Noun, boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     let failed = boots.done.iter().flat_map(|done| {
         done.end.troubles.iter().map(|trouble| format!("{}: {trouble}", done.place.name))
@@ -120,7 +132,7 @@ fn judge(boots: &Boots, runs: &[LoadedRun]) -> Judgement {
         because.extend(open.iter().flat_map(|verdict| verdict.because.clone()));
         Outcome::Inconclusive
     };
-    Judgement { outcome, because, worst }
+    Judgement { noun, outcome, because, worst }
 }
 
 fn worst_of(loaded: &LoadedRun) -> WorstCell {
@@ -133,6 +145,7 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
 }
 
 fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -> String {
+    let [one, several] = judgement.noun;
     let mut text = String::new();
     for (number, worst) in judgement.worst.iter().enumerate() {
         let max = worst.max_ns.map_or_else(|| "nothing to judge".to_owned(), human_ns);
@@ -140,18 +153,18 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
             "" => String::new(),
             key => format!(", {}", words::key_name(key)),
         };
-        let line = format!("boot {number}: max {max}{cell}");
+        let line = format!("{one} {number}: max {max}{cell}");
         push_wrapped(&mut text, &line, "  ", 4, width);
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
     let boots = judgement.worst.len();
     let last = match judgement.outcome {
-        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} boots"),
+        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} {several}"),
         Outcome::Fail => {
             let over = judgement.worst.iter().filter(|worst| {
                 worst.max_ns.is_some_and(|max| u64::try_from(max).is_ok_and(|max| max > limit_ns))
             });
-            format!("bad: {kernel}: above {limit} in {} of {boots} boots", over.count())
+            format!("bad: {kernel}: above {limit} in {} of {boots} {several}", over.count())
         }
         _ => format!("cannot be judged: {kernel}: {}", judgement.because.join("; ")),
     };
@@ -193,6 +206,7 @@ mod tests {
             vec!["debian-rt-r1: no kernel said anything for 60 s: boot failed".to_owned()];
         for outcome in [Outcome::Pass, Outcome::Fail, Outcome::Inconclusive] {
             let judgement = Judgement {
+                noun: STARTS,
                 outcome,
                 because: because.clone(),
                 worst: vec![worst(0, Some(81_500)), worst(1, None)],

@@ -76,7 +76,7 @@ impl Follow for GuestsFollower<'_> {
             return;
         };
         match event {
-            Event::Booted { at_ns } => line.board_ns = *at_ns,
+            Event::Booted { at_ns } | Event::Pausing { at_ns } => line.board_ns = *at_ns,
             Event::Settling { at_ns } => {
                 line.board_ns = *at_ns;
                 "the kernel comes to rest".clone_into(&mut line.cell);
@@ -134,6 +134,10 @@ impl Follow for GuestsFollower<'_> {
             output::complain(&text);
         }
         self.say(&text);
+    }
+
+    fn note(&mut self, kernel: &str, text: &str) {
+        self.say(&format!("{kernel}: {text}"));
     }
 
     fn pause(&mut self) -> bool {
