@@ -79,6 +79,15 @@ impl Control {
         self.send("migrate", &json!({ "uri": WRITE }))
     }
 
+    /// Lets a guest go on whose state was written, until it pauses again.
+    ///
+    /// # Errors
+    /// QEMU takes no commands any more.
+    pub(crate) fn go_on_to_next_pause(&mut self) -> Result<()> {
+        (self.is_paused, self.is_over) = (false, false);
+        self.send("cont", &json!({}))
+    }
+
     /// Acts on what QEMU has said.
     ///
     /// # Errors

@@ -15,6 +15,14 @@ pub fn pause() -> io::Result<()> {
     machine::pause()
 }
 
+/// Executes 2^31 instructions that do nothing, and few more.
+///
+/// # Errors
+/// `Unsupported` on other machines than x86.
+pub fn pass_instructions() -> io::Result<()> {
+    machine::pass_instructions()
+}
+
 /// The content of a file that the emulator was given for this guest, such as `opt/org/file`;
 /// `None` if it has no file of that name.
 ///
@@ -57,6 +65,7 @@ mod directory {
 
 #[cfg(target_arch = "x86_64")]
 mod machine {
+    use std::arch::asm;
     use std::io;
 
     use super::directory::{self, ENTRY, MOST};
@@ -81,6 +90,23 @@ mod machine {
         // SAFETY: the port is permitted; the device touches no memory.
         unsafe { write_u8(PVPANIC, PANICKED) };
         permit(PVPANIC, 1, false)
+    }
+
+    pub fn pass_instructions() -> io::Result<()> {
+        // SAFETY: only the counter changes.
+        unsafe {
+            asm!(
+                "2:",
+                ".rept 254",
+                "nop",
+                ".endr",
+                "dec {rounds}",
+                "jnz 2b",
+                rounds = inout(reg) (1_u64 << 31) / 256 => _,
+                options(nomem, nostack),
+            );
+        }
+        Ok(())
     }
 
     pub fn emulator_file(name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -130,6 +156,10 @@ mod machine {
     use std::io;
 
     pub fn pause() -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn pass_instructions() -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

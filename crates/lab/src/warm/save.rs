@@ -33,6 +33,8 @@ struct Save {
     writes: bool,
     /// When QEMU had written everything.
     written: Option<Instant>,
+    /// Whether the first state was of no use.
+    is_second: bool,
 }
 
 /// Boots a board in a folder until its state is there; `boot` has neither its place nor its
@@ -49,7 +51,7 @@ pub(super) fn save(
     let start = Start::ToKeep { initramfs, state: &state };
     let boot = Boot { start, dir: &dir, ..*boot };
     let guest = Guest::boot(&boot, Box::new(|_| Ok(())))?;
-    let mut save = Save { guest, announced: false, writes: false, written: None };
+    let mut save = Save { guest, announced: false, writes: false, written: None, is_second: false };
     loop {
         if pause() {
             save.guest.abandon();
@@ -93,7 +95,14 @@ impl Save {
         if control.is_over() {
             let since = self.written.get_or_insert_with(Instant::now);
             if whole(state).exists() {
-                return Ok(Some(None));
+                if self.is_second || !is_too_far(state)? {
+                    return Ok(Some(None));
+                }
+                fs::remove_file(whole(state)).context("the state of the board")?;
+                control.go_on_to_next_pause()?;
+                (self.is_second, self.announced) = (true, false);
+                (self.writes, self.written) = (false, None);
+                return Ok(None);
             }
             anyhow::ensure!(since.elapsed() < LAST_BYTES, "the board's state is not whole");
         }
@@ -101,9 +110,58 @@ impl Save {
     }
 }
 
+/// Start of the instructions in a state: the mark of a part, the length of its name, the name, its
+/// version (`icount_vmstate_timers` in softmmu/icount.c of QEMU).
+const INSTRUCTIONS: &[u8] = b"\x05\x0ctimer/icount\0\0\0\x01";
+
+/// Whether a board has executed so many instructions that a QEMU that records aborts when the
+/// board goes on: it takes the difference to none as a signed number of 32 bits, which must not
+/// be negative (`replay_advance_current_icount` in replay/replay-internal.c).
+fn is_too_far(state: &Path) -> Result<bool> {
+    let bytes = fs::read(state).context("the state of the board")?;
+    Ok(instructions(&bytes).is_some_and(|count| count & (1 << 31) != 0))
+}
+
+/// How many instructions the board of a state has executed, if it says so.
+fn instructions(state: &[u8]) -> Option<u64> {
+    let at = state.windows(INSTRUCTIONS.len()).position(|window| window == INSTRUCTIONS)?;
+    // After 64 bits of what idle time has added to the clock.
+    let count = state.get(at + INSTRUCTIONS.len() + 8..)?.first_chunk()?;
+    Some(u64::from_be_bytes(*count))
+}
+
 /// The file that says that a state is whole.
 fn whole(state: &Path) -> std::path::PathBuf {
     let mut name = state.as_os_str().to_owned();
     name.push(".whole");
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_instructions_of_a_board_are_read_from_its_state() {
+        let mut state = b"memory timer/icount, and before the part\x05\x0ctimer/icount".to_vec();
+        state.extend(1_u32.to_be_bytes());
+        state.extend(865_089_288_u64.to_be_bytes());
+        state.extend(2_692_834_484_u64.to_be_bytes());
+        assert_eq!(instructions(&state), Some(2_692_834_484));
+        assert_eq!(instructions(&state[..state.len() - 1]), None);
+        assert_eq!(instructions(b""), None);
+    }
+
+    #[test]
+    fn a_state_is_of_use_if_a_signed_difference_holds_its_instructions() {
+        let folder = crate::testing::Folder::new();
+        let path = folder.0.join("state");
+        let too_far = |count: u64| {
+            fs::write(&path, [INSTRUCTIONS, &[0; 8], &count.to_be_bytes()].concat()).unwrap();
+            is_too_far(&path).unwrap()
+        };
+        assert!(!too_far(1_461_733_558) && !too_far((1 << 31) - 1));
+        assert!(too_far(1 << 31) && too_far(2_692_834_484) && too_far((1 << 32) - 1));
+        assert!(!too_far(1 << 32));
+    }
 }
