@@ -326,7 +326,9 @@ impl Experiment {
             let qemu = &self.emulator.version;
             let origin = Origin::new(qemu, &options, &kernel.image_sha256, &parameters, &initramfs);
             let mut waiter = OfKernel { kernel: &kernel.name, follow: &mut *follow };
-            let Some(found) = warm::obtain(&origin, &boot, &initramfs, &mut waiter) else {
+            let Some(found) =
+                warm::obtain(&origin, &boot, &initramfs, self.board.memory_mib, &mut waiter)
+            else {
                 return Ok(None);
             };
             kept.add(place.kernel, found);

@@ -74,25 +74,27 @@ pub(crate) fn options_to_keep(board: &[String]) -> Vec<String> {
 }
 
 /// The kept state of a board, which is booted if there is none; `None` if nothing is wanted any
-/// more. Only one process boots and keeps at a time; others wait for it. `boot` has neither the
+/// more. The board has so much memory, MiB. Only one process boots and keeps at a time; others wait for it. `boot` has neither the
 /// guest's folder nor what it starts from.
 pub(crate) fn obtain(
     origin: &Origin,
     boot: &Boot<'_>,
     initramfs: &[u8],
+    memory_mib: u32,
     waiter: &mut dyn Waiter,
 ) -> Option<Kept> {
     let failed = |error: anyhow::Error| {
         let troubles = vec![format!("{error:#}")];
         Some(Kept::Failed(End { troubles, last_lines: Vec::new() }, Vec::new()))
     };
-    find_or_save(origin, boot, initramfs, waiter).unwrap_or_else(failed)
+    find_or_save(origin, boot, initramfs, memory_mib, waiter).unwrap_or_else(failed)
 }
 
 fn find_or_save(
     origin: &Origin,
     boot: &Boot<'_>,
     initramfs: &[u8],
+    memory_mib: u32,
     waiter: &mut dyn Waiter,
 ) -> Result<Option<Kept>> {
     let boards = Boards::of_user()?;
@@ -120,6 +122,7 @@ fn find_or_save(
         }
         Found::Nothing => {}
     }
+    boards.check_room(u64::from(memory_mib) << 20)?;
     waiter.note("boots once, to be kept");
     let mut pause = || waiter.pause();
     Ok(match save(boot, initramfs, writer.partial(origin)?, &mut pause)? {

@@ -13,10 +13,11 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use punctual_core::hash::Hasher;
 use punctual_sys::file;
 use punctual_sys::folder::open_lock;
+use punctual_sys::storage::room;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -33,6 +34,9 @@ const PARTIAL: &str = "partial-";
 
 /// All boards together may take so much, bytes: about 25 of the default size.
 const MOST: u64 = 2 << 30;
+
+/// What a state takes besides the memory of its board, and its boot beside it, at most, bytes.
+const BESIDES: u64 = 64 << 20;
 
 /// Longest description, bytes.
 const LONGEST: u64 = 1 << 20;
@@ -89,6 +93,25 @@ impl Boards {
             Ok(snapshot) => Found::Kept(snapshot),
             Err(error) => Found::Damaged(format!("{}: {error:#}", folder.display())),
         }
+    }
+
+    /// Checks that there is room for the state of a board with so much memory, bytes. What QEMU
+    /// cannot write it does not explain.
+    ///
+    /// # Errors
+    /// There is none, and what to do.
+    pub(crate) fn check_room(&self, memory: u64) -> Result<()> {
+        let needed = memory.saturating_add(BESIDES);
+        let free = room(&self.folder).context("the cache of boards")?.free;
+        ensure!(
+            free >= needed,
+            "no room to keep a board in {}: it may take {} MiB, and {} are free: free some, set \
+             PUNCTUAL_CACHE to another folder, or leave out --warm",
+            self.folder.display(),
+            needed >> 20,
+            free >> 20
+        );
+        Ok(())
     }
 
     /// The right to change something; `None` as long as another process has it.
@@ -218,7 +241,7 @@ fn read(folder: &Path) -> Result<Snapshot> {
     let described: Described = serde_json::from_slice(&text).context(SNAPSHOT)?;
     let state = open(folder)?;
     let (found, _) = hash(&state)?;
-    anyhow::ensure!(found == described.sha256, "the state is not what was written");
+    ensure!(found == described.sha256, "the state is not what was written");
     // Where this is not allowed, the board counts as used when it was made.
     let _ = File::options().append(true).open(path).and_then(|f| f.set_modified(SystemTime::now()));
     Ok(Snapshot { file: state, sha256: found })
@@ -280,6 +303,16 @@ mod tests {
         boards.writer().unwrap().unwrap().remove(&origin("a")).unwrap();
         assert_eq!(fs::read(snapshot.path()).unwrap(), b"state of a");
         assert!(matches!(boards.find(&origin("a")), Found::Nothing));
+    }
+
+    #[test]
+    fn a_board_for_which_there_is_no_room_is_refused() {
+        let folder = Folder::new();
+        let boards = boards(&folder);
+        drop(boards.writer().unwrap());
+        boards.check_room(0).unwrap();
+        let error = boards.check_room(1 << 60).unwrap_err().to_string();
+        assert!(error.contains("PUNCTUAL_CACHE") && error.contains("--warm"), "{error}");
     }
 
     #[test]
