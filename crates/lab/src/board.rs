@@ -247,6 +247,7 @@ fn shift(mips: u32) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::device::{DEVICES, find};
+    use crate::testing::emulator;
 
     fn board() -> BoardSpec {
         BoardSpec::default()
@@ -278,13 +279,7 @@ mod tests {
     #[test]
     fn several_x86_cpus_need_a_newer_qemu_and_their_tsc() {
         let on = |version: &str, board: &BoardSpec| {
-            let program = "/opt/qemu".into();
-            board.check_on(&Emulator {
-                program,
-                version: version.to_owned(),
-                firmware_sha256: None,
-                cpu: "max".to_owned(),
-            })
+            board.check_on(&Emulator { program: "/opt/qemu".into(), ..emulator(version) })
         };
         let two = BoardSpec { cpus: 2, ..board() };
         let error = on("7.2.22 (Debian)", &two).unwrap_err();

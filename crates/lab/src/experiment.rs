@@ -323,8 +323,9 @@ impl Experiment {
                 patience: self.patience,
                 bounds: &Bounds::of(&order, self.patience),
             };
-            let qemu = &self.emulator.version;
-            let origin = Origin::new(qemu, &options, &kernel.image_sha256, &parameters, &initramfs);
+            let emulator = &self.emulator;
+            let origin =
+                Origin::new(emulator, &options, &kernel.image_sha256, &parameters, &initramfs);
             let mut waiter = OfKernel { kernel: &kernel.name, follow: &mut *follow };
             let Some(found) =
                 warm::obtain(&origin, &boot, &initramfs, self.board.memory_mib, &mut waiter)
@@ -483,16 +484,11 @@ pub fn make_folder(out: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::kernel::testing::kernel;
+    use crate::testing::emulator;
 
     /// The initramfs and the record of the last kernel's second boot.
     fn last(kernels: &[&str], group: &str, qemu: &str) -> (Vec<u8>, Lab) {
-        let cpu = "max".to_owned();
-        let emulator = Emulator {
-            program: "qemu".into(),
-            version: qemu.to_owned(),
-            cpu,
-            firmware_sha256: None,
-        };
+        let emulator = emulator(qemu);
         let experiment = Experiment {
             emulator,
             board: BoardSpec::default(),

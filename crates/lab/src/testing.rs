@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::emulator::Emulator;
+
 /// A test's folder, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
@@ -28,5 +30,15 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An emulator of this version that is nowhere.
+pub(crate) fn emulator(version: &str) -> Emulator {
+    Emulator {
+        program: "qemu".into(),
+        version: version.to_owned(),
+        cpu: "max".to_owned(),
+        firmware_sha256: None,
     }
 }

@@ -3,6 +3,8 @@
 use punctual_core::hash::sha256;
 use serde::Serialize;
 
+use crate::emulator::Emulator;
+
 /// Version of what is kept.
 const VERSION: u32 = 1;
 
@@ -13,6 +15,8 @@ pub(crate) struct Origin {
     version: u32,
     /// Version of QEMU.
     qemu: String,
+    /// Its firmware.
+    firmware_sha256: Option<String>,
     /// Its options, without paths of files; CPU, memory, devices and seed are among them.
     options: Vec<String>,
     /// The kernel's original image.
@@ -25,7 +29,7 @@ pub(crate) struct Origin {
 
 impl Origin {
     pub(crate) fn new(
-        qemu: &str,
+        emulator: &Emulator,
         options: &[String],
         kernel_sha256: &str,
         parameters: &str,
@@ -33,7 +37,8 @@ impl Origin {
     ) -> Self {
         Self {
             version: VERSION,
-            qemu: qemu.to_owned(),
+            qemu: emulator.version.clone(),
+            firmware_sha256: emulator.firmware_sha256.clone(),
             options: options.to_owned(),
             kernel_sha256: kernel_sha256.to_owned(),
             parameters: parameters.to_owned(),
@@ -50,16 +55,19 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::emulator;
 
     fn origin() -> Origin {
-        Origin::new("7.2.22", &["-m".to_owned(), "256".to_owned()], "aa", "quiet", b"initramfs")
+        let emulator = emulator("7.2.22");
+        Origin::new(&emulator, &["-m".to_owned(), "256".to_owned()], "aa", "quiet", b"initramfs")
     }
 
     #[test]
     fn whatever_differs_gives_another_key() {
-        let changes: [fn(&mut Origin); 6] = [
+        let changes: [fn(&mut Origin); 7] = [
             |origin| origin.version += 1,
             |origin| origin.qemu = "10.0.2".to_owned(),
+            |origin| origin.firmware_sha256 = Some("ff".to_owned()),
             |origin| origin.options[1] = "257".to_owned(),
             |origin| origin.kernel_sha256 = "ab".to_owned(),
             |origin| origin.parameters = "quiet nohz=off".to_owned(),

@@ -273,10 +273,10 @@ mod tests {
     use punctual_core::hash::sha256;
 
     use super::*;
-    use crate::testing::Folder;
+    use crate::testing::{Folder, emulator};
 
     fn origin(name: &str) -> Origin {
-        Origin::new("7.2", &[], name, "", b"")
+        Origin::new(&emulator("7.2"), &[], name, "", b"")
     }
 
     fn boards(folder: &Folder) -> Boards {
