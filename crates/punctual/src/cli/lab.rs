@@ -83,7 +83,7 @@ pub fn command() -> Command {
 }
 
 fn run() -> Command {
-    Command::new("run")
+    let boots = Command::new("run")
         .about("Boot kernels, measure in the guests, compare and report")
         .after_help(format!("{RUN_EXAMPLES}\n\n{EXIT_STATUS}"))
         .next_help_heading("What to boot")
@@ -95,12 +95,8 @@ fn run() -> Command {
         ))
         .args(board())
         .arg(warm())
-        .arg(replicates("1"))
-        .next_help_heading("What to measure")
-        .args(what())
-        .args(warmup())
-        .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(probe_options())
+        .arg(replicates("1"));
+    measured(boots)
         .next_help_heading("Judgement")
         .args(judgement())
         .next_help_heading("Output")
@@ -116,7 +112,7 @@ fn run() -> Command {
 }
 
 fn check() -> Command {
-    Command::new("check")
+    let boots = Command::new("check")
         .about(
             "Check a kernel against a latency limit and report by exit status, for `git bisect run`",
         )
@@ -130,12 +126,8 @@ fn check() -> Command {
         .arg(kernel().required(true).help("The kernel, as for `punctual lab run`"))
         .args(board())
         .arg(warm())
-        .arg(replicates("4"))
-        .next_help_heading("What to measure")
-        .args(what())
-        .args(warmup())
-        .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(probe_options())
+        .arg(replicates("4"));
+    measured(boots)
         .next_help_heading("Output")
         .arg(
             value(
@@ -151,7 +143,7 @@ fn check() -> Command {
 }
 
 fn history() -> Command {
-    Command::new("history")
+    let boots = Command::new("history")
         .about("Measure kernels release by release, each once, and show how latency changed")
         .long_about(
             "Boots kernels of many releases with every preemption model that they have, and shows \
@@ -167,12 +159,8 @@ fn history() -> Command {
              that Debian has]",
         ))
         .args(board())
-        .arg(replicates("4"))
-        .next_help_heading("What to measure")
-        .args(what())
-        .args(warmup())
-        .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(probe_options())
+        .arg(replicates("4"));
+    measured(boots)
         .next_help_heading("Output")
         .arg(
             value("out", "DIR", "Folder of the history; it gets history.html, .txt, .csv, .json and .svg [default: punctual-history]")
@@ -211,6 +199,16 @@ fn fetch() -> Command {
         .arg(board_name())
         .arg(flag("json", "Print only what was fetched, as JSON"))
         .arg(flag("quiet", "Print nothing on success").short('q'))
+}
+
+/// A command that boots, with the arguments that say what to measure.
+fn measured(boots: Command) -> Command {
+    boots
+        .next_help_heading("What to measure")
+        .args(what())
+        .args(warmup())
+        .next_help_heading("Threads and releases (parameters of the probes given)")
+        .args(probe_options())
 }
 
 fn kernel() -> Arg {
