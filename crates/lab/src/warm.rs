@@ -73,9 +73,9 @@ pub(crate) fn options_to_keep(board: &[String]) -> Vec<String> {
     own.chain(PAUSES.iter().map(|option| (*option).to_owned())).collect()
 }
 
-/// The kept state of a board, which is booted if there is none; `None` if nothing is wanted any
-/// more. The board has so much memory, MiB. Only one process boots and keeps at a time; others wait for it. `boot` has neither the
-/// guest's folder nor what it starts from.
+/// The kept state of a board with so much memory, MiB, which is booted if there is none; `None` if
+/// nothing is wanted any more. Only one process boots and keeps at a time; others wait for it.
+/// `boot` has neither the guest's folder nor what it starts from.
 pub(crate) fn obtain(
     origin: &Origin,
     boot: &Boot<'_>,
