@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::hash::sha256;
 use crate::random::Random;
 
-/// Length of the list. A prime: a disturbance whose period is a whole number of intervals meets
-/// all of the list, not a part of it again and again.
+/// Length of the list. A prime: a disturbance whose period is a whole number of intervals, but no
+/// multiple of this number, meets all of the list, not a part of it again and again.
 pub const OFFSETS: usize = 1_021;
 
 /// By how much the releases of a thread are moved, in turn.

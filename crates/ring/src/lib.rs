@@ -279,14 +279,19 @@ impl LateRing {
         &self.entries[usize::try_from(number).unwrap_or(0) % self.entries.len()]
     }
 
-    /// Writer, with `pushed` samples pushed so far: whether the next one finds room.
-    pub fn has_room(&self, pushed: u64) -> bool {
-        pushed - self.tail.0.load(Ordering::Acquire) < self.entries.len() as u64
+    /// Writer, with `pushed` samples pushed so far: whether at least half of the ring is empty.
+    pub fn is_half_empty(&self, pushed: u64) -> bool {
+        2 * self.held(pushed) <= self.entries.len() as u64
+    }
+
+    /// Writer, with `pushed` samples pushed so far: how many the reader has not taken.
+    fn held(&self, pushed: u64) -> u64 {
+        pushed - self.tail.0.load(Ordering::Acquire)
     }
 
     /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
     pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
-        if !self.has_room(pushed) {
+        if self.held(pushed) == self.entries.len() as u64 {
             return false;
         }
         for (word, value) in self.entry(pushed).iter().zip([at, latency, missed]) {

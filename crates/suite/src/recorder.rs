@@ -1,9 +1,9 @@
 //! The recorder: what a probe's thread does with each sample.
 //!
 //! Architecture invariant: between two samples there is no lock, allocation, system call,
-//! print, floating point or dynamic dispatch, and there are only two short loops: the
-//! insertion of one of the worst samples (six steps) and, once a second, writing the words of
-//! a block.
+//! print, floating point or dynamic dispatch, and there are only short loops: the
+//! insertion of one of the worst samples (six steps); once a second, writing the words of a
+//! block; and after a stall of dithered releases, noting those that were missed (64 at most).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const WORST: usize = 64;
 pub const ABOVE_CAP: usize = 16_384;
 
 /// How many of the releases that one stall missed are recorded one by one if they are dithered.
-/// More are worth less: what an interval matters is less, the longer the stall is.
+/// The longer a stall is, the less one interval matters.
 pub const MISSED_EXACTLY: usize = 64;
 
 /// Bytes that recording the primary series takes per thread, without its stack.
@@ -222,7 +222,8 @@ impl Recorder {
         let mut exactly = 0;
         while let Some(delay) = delays.next() {
             let late = delay.saturating_add(interval);
-            if exactly < MISSED_EXACTLY && self.shared.late.has_room(self.late_pushed) {
+            // The other half is for the stalls to come.
+            if exactly < MISSED_EXACTLY && self.shared.late.is_half_empty(self.late_pushed) {
                 self.late(now, late, 1);
                 exactly += 1;
             } else {
