@@ -28,14 +28,20 @@ struct Module {
 fn headers() -> Result<PathBuf, String> {
     let folders = fs::read_dir("/usr/src").map_err(|error| format!("/usr/src: {error}"))?;
     let names = folders.flatten().map(|entry| entry.path());
-    let mut found: Vec<_> = names.filter(|path| release_of(path).is_some()).collect();
-    found.sort();
-    found.pop().ok_or_else(|| "no kernel headers (Debian's linux-headers-amd64)".to_owned())
+    let found = names.filter(|path| release_of(path).is_some());
+    let newest = found.max_by_key(|path| numbers(&path.display().to_string()));
+    newest.ok_or_else(|| "no kernel headers (Debian's linux-headers-amd64)".to_owned())
 }
 
 fn release_of(headers: &Path) -> Option<&str> {
     let release = headers.file_name()?.to_str()?.strip_prefix("linux-headers-")?;
-    release.strip_suffix("-amd64").filter(|release| !release.ends_with("-rt"))
+    let flavoured = |release: &&str| ["-rt", "-cloud"].iter().any(|of| release.ends_with(of));
+    release.strip_suffix("-amd64").filter(|release| !flavoured(release))
+}
+
+/// The numbers in a name, by which releases are ordered.
+fn numbers(name: &str) -> Vec<u64> {
+    name.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
 fn module(place: &Place) -> Result<Module, String> {
@@ -111,7 +117,7 @@ fn a_delay_of_a_known_length_is_found_in_every_boot() {
     let module = need!(module(&place));
     let mut table = "delay, interval; maximum (average) of each boot, us".to_owned();
     for (us, period_ms, options) in
-        [(300, 97, "-i 1ms"), (150, 97, "-i 1ms"), (300, 1_000, "-i 50us"), (150, 97, "-i 250us")]
+        [(300, 97, "-i 100us"), (150, 97, "-i 100us"), (300, 1_000, "-i 50us")]
     {
         for (max, _) in (Row { us, period_ms, options }).measured(&module, &place, &mut table) {
             let delay = f64::from(us);
@@ -122,6 +128,8 @@ fn a_delay_of_a_known_length_is_found_in_every_boot() {
     if boots().is_none() {
         return;
     }
+    // At the usual interval a boot may miss it.
+    (Row { us: 150, period_ms: 97, options: "-i 1ms" }).measured(&module, &place, &mut table);
     // What is small beside the scatter of maxima is seen in the averages.
     let mut averages = |us| {
         let row = Row { us, period_ms: 97, options: "-i 250us" };
