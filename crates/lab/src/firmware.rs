@@ -14,8 +14,8 @@ use crate::arch::Arch;
 /// entry or a bzImage.
 const X86_64: [&str; 4] = ["bios-256k.bin", "kvmvapic.bin", "pvh.bin", "linuxboot_dma.bin"];
 
-/// The SHA-256 of the files, one after the other, as this QEMU finds them; `None` if the boards
-/// of the architecture have no firmware. A file that is nowhere is left out: QEMU says so itself.
+/// The SHA-256 of the files, one after the other, as this QEMU finds them. `None` if the boards
+/// of the architecture have no firmware, or no file is found: QEMU then says so itself.
 ///
 /// # Errors
 /// QEMU cannot be started, or a file cannot be read.
@@ -26,24 +26,26 @@ pub(crate) fn hash(program: &Path, arch: Arch) -> Result<Option<String>> {
         Arch::X86_64 => {
             let output = Command::new(program).args(["-L", "help"]).stdin(Stdio::null()).output();
             let output = output.with_context(|| format!("cannot start {}", program.display()))?;
-            let folders = String::from_utf8_lossy(&output.stdout).into_owned();
-            of_folders(&folders.lines().map(PathBuf::from).collect::<Vec<_>>(), &X86_64).map(Some)
+            let text = String::from_utf8_lossy(&output.stdout);
+            let folders: Vec<_> = text.lines().map(PathBuf::from).collect();
+            of_folders(&folders, &X86_64)
         }
     }
 }
 
-/// The hash of the files with these names, each from the first folder that has it.
-fn of_folders(folders: &[PathBuf], names: &[&str]) -> Result<String> {
-    let mut hasher = Hasher::default();
+/// The hash of the files with these names, each from the first folder that has it; `None` if
+/// there are none.
+fn of_folders(folders: &[PathBuf], names: &[&str]) -> Result<Option<String>> {
+    let mut hasher = None;
     for name in names {
         let mut paths = folders.iter().map(|folder| folder.join(name));
         if let Some(path) = paths.find(|path| path.is_file()) {
             let bytes =
                 fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            hasher.update(&bytes);
+            hasher.get_or_insert_with(Hasher::default).update(&bytes);
         }
     }
-    Ok(hasher.finish())
+    Ok(hasher.map(Hasher::finish))
 }
 
 #[cfg(test)]
@@ -59,7 +61,9 @@ mod tests {
             fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
             fs::write(root.join(path), text).unwrap();
         }
-        assert_eq!(of_folders(&folders, &["a", "b", "absent"]).unwrap(), sha256(b"AB"));
+        let found = of_folders(&folders, &["a", "b", "absent"]).unwrap();
+        assert_eq!(found, Some(sha256(b"AB")));
+        assert_eq!(of_folders(&folders, &["absent"]).unwrap(), None);
         fs::remove_dir_all(root).unwrap();
     }
 }
