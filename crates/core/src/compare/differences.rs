@@ -140,7 +140,9 @@ fn scheduling(latency: &Latency) -> String {
 }
 
 fn interval(latency: &Latency) -> String {
-    latency.interval_ns.map_or_else(|| NONE.to_owned(), exact_duration)
+    let dithered = if latency.dithered { ", dithered" } else { "" };
+    let interval = |ns| format!("{}{dithered}", exact_duration(ns));
+    latency.interval_ns.map_or_else(|| NONE.to_owned(), interval)
 }
 
 /// The first counter of the load whose rates differ too much. A load that one of
