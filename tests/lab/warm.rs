@@ -112,6 +112,9 @@ fn a_check_can_be_warm_and_says_so() {
     ] {
         check(&format!("--warm {options} --max 100us wakeup -D 500ms")).with(125).says(&[says]);
     }
+    // A board that has executed too many instructions to go on pauses a second time.
+    let far = "--warm --replicates 2 --max 100us --append punctual.pass_instructions";
+    check(&format!("{far} wakeup -D 500ms")).with(0).says(&["2 starts from one boot"]);
     let history = lab(&place, "history --warm");
     end_of(history).with(2).says(&["unexpected argument '--warm'"]);
 }

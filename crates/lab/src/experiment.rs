@@ -123,8 +123,10 @@ pub trait Follow {
     fn event(&mut self, place: &Place, event: &Event, wall: Duration);
     /// A guest has ended.
     fn ended(&mut self, place: &Place, end: &End, wall: Duration);
-    /// Something about the guests of a kernel takes long, or is not as it should be.
+    /// Something about the guests of a kernel takes long.
     fn note(&mut self, kernel: &str, text: &str);
+    /// Something about the guests of a kernel is not as it should be.
+    fn warn(&mut self, kernel: &str, text: &str);
     /// Called while nothing happens; waits briefly. `true` ends everything.
     fn pause(&mut self) -> bool;
 }
@@ -444,6 +446,10 @@ struct OfKernel<'a> {
 impl Waiter for OfKernel<'_> {
     fn note(&mut self, text: &str) {
         self.follow.note(self.kernel, text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.follow.warn(self.kernel, text);
     }
 
     fn pause(&mut self) -> bool {

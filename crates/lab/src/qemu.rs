@@ -229,7 +229,7 @@ impl Guest {
             Ok(None) => match self.control.as_mut().map_or(Ok(()), Control::step) {
                 Ok(()) => self.stuck().map(|why| self.kill(why)),
                 Err(error) => {
-                    let why = format!("{error:#}: {}", self.last_complaint());
+                    let why = self.with_complaint(&error);
                     Some(self.kill(why))
                 }
             },
@@ -303,10 +303,12 @@ impl Guest {
         }]
     }
 
-    /// The last line of what QEMU itself said.
-    pub(crate) fn last_complaint(&self) -> String {
-        let complaints = self.complaints();
-        complaints.trim().lines().last().unwrap_or("it does not say why").to_owned()
+    /// An error, with what QEMU said last if it said anything.
+    pub(crate) fn with_complaint(&self, error: &anyhow::Error) -> String {
+        match self.complaints().trim().lines().last() {
+            Some(complaint) => format!("{error:#}: {complaint}"),
+            None => format!("{error:#}"),
+        }
     }
 
     /// What QEMU itself said.

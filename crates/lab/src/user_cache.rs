@@ -17,5 +17,5 @@ pub(crate) fn folder() -> Result<PathBuf> {
             let xdg = set("XDG_CACHE_HOME").filter(|path| path.is_absolute());
             Some(xdg.or_else(|| Some(set("HOME")?.join(".cache")))?.join("punctual"))
         })
-        .context("no folder for kernels: set PUNCTUAL_CACHE to one (HOME is not set either)")
+        .context("no folder for the cache: set PUNCTUAL_CACHE to one (HOME is not set either)")
 }

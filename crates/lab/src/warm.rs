@@ -34,8 +34,10 @@ pub(crate) enum Kept {
 
 /// Who waits for a kept board.
 pub(crate) trait Waiter {
-    /// Hears what takes long or is not as it should be.
+    /// Hears what takes long.
     fn note(&mut self, text: &str);
+    /// Hears what is not as it should be.
+    fn warn(&mut self, text: &str);
     /// Called while nothing happens; waits briefly. `true` ends everything.
     fn pause(&mut self) -> bool;
 }
@@ -117,7 +119,7 @@ fn find_or_save(
     match boards.find(origin) {
         Found::Kept(snapshot) => return Ok(Some(Kept::Snapshot(snapshot))),
         Found::Damaged(why) => {
-            waiter.note(&format!("the kept board is damaged, and is made anew: {why}"));
+            waiter.warn(&format!("the kept board is damaged, and is made anew: {why}"));
             writer.remove(origin)?;
         }
         Found::Nothing => {}

@@ -62,7 +62,7 @@ pub fn init_main() {
             eprintln!("punctual: cannot mount {kind} on {on}: {error}");
         }
     }
-    if is_to_end() {
+    if is_asked(END_INIT) {
         eprintln!("punctual: init ends, as {END_INIT} on the command line asks");
         return;
     }
@@ -79,10 +79,10 @@ pub fn init_main() {
     }
 }
 
-/// Whether the kernel's command line has [`END_INIT`].
-fn is_to_end() -> bool {
+/// Whether the kernel's command line has this word.
+pub(crate) fn is_asked(word: &str) -> bool {
     let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    command_line.split_whitespace().any(|word| word == END_INIT)
+    command_line.split_whitespace().any(|asked| asked == word)
 }
 
 fn read<T: DeserializeOwned>(path: &str) -> anyhow::Result<T> {

@@ -14,6 +14,9 @@ use crate::qemu::{Boot, End, Guest, Start};
 /// Longest time from the last byte that QEMU has written until the file is whole.
 const LAST_BYTES: Duration = Duration::from_secs(10);
 
+/// How many states of a board are tried: each guest pauses so often (suite/src/warm.rs).
+const STATES: u32 = 3;
+
 /// How the boot of a board that is to be kept ended.
 pub(super) enum Saved {
     /// Its state is in the folder.
@@ -33,8 +36,8 @@ struct Save {
     writes: bool,
     /// When QEMU had written everything.
     written: Option<Instant>,
-    /// Whether the first state was of no use.
-    is_second: bool,
+    /// How many of its states were of no use.
+    useless: u32,
 }
 
 /// Boots a board in a folder until its state is there; `boot` has neither its place nor its
@@ -51,7 +54,7 @@ pub(super) fn save(
     let start = Start::ToKeep { initramfs, state: &state };
     let boot = Boot { start, dir: &dir, ..*boot };
     let guest = Guest::boot(&boot, Box::new(|_| Ok(())))?;
-    let mut save = Save { guest, announced: false, writes: false, written: None, is_second: false };
+    let mut save = Save { guest, announced: false, writes: false, written: None, useless: 0 };
     loop {
         if pause() {
             save.guest.abandon();
@@ -67,8 +70,8 @@ pub(super) fn save(
             }
             Ok(Some(Some(end))) => end,
             Err(error) => {
-                let complaint = save.guest.last_complaint();
-                save.guest.end_for(format!("{error:#}: {complaint}"))
+                let reason = save.guest.with_complaint(&error);
+                save.guest.end_for(reason)
             }
         };
         let console = fs::read(dir.join(CONSOLE)).unwrap_or_default();
@@ -88,19 +91,28 @@ impl Save {
         }
         let Some(control) = guest.control() else { return Ok(None) };
         if paused && !self.writes {
-            anyhow::ensure!(*announced, "the guest panicked before it came to rest");
+            anyhow::ensure!(
+                *announced,
+                "the guest panicked before it came to rest; see its console, or leave out --warm"
+            );
             control.write()?;
             self.writes = true;
         }
         if control.is_over() {
             let since = self.written.get_or_insert_with(Instant::now);
             if whole(state).exists() {
-                if self.is_second || !is_too_far(state)? {
+                if !is_too_far(state)? {
                     return Ok(Some(None));
                 }
+                self.useless += 1;
+                anyhow::ensure!(
+                    self.useless < STATES,
+                    "no QEMU that records can go on from where this board comes to rest; leave out \
+                     --warm"
+                );
                 fs::remove_file(whole(state)).context("the state of the board")?;
                 control.go_on_to_next_pause()?;
-                (self.is_second, self.announced) = (true, false);
+                self.announced = false;
                 (self.writes, self.written) = (false, None);
                 return Ok(None);
             }

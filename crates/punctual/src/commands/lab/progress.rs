@@ -46,6 +46,14 @@ impl<'a> GuestsFollower<'a> {
         Self { signals, lines, guests: BTreeMap::new(), quiet, guests_in_all, ended: 0 }
     }
 
+    /// Says what has to be said even if there is to be no progress.
+    fn insist(&self, text: &str) {
+        if self.quiet {
+            output::complain(text);
+        }
+        self.say(text);
+    }
+
     fn say(&self, text: &str) {
         if self.quiet {
             return;
@@ -130,14 +138,15 @@ impl Follow for GuestsFollower<'_> {
             text.push_str("\n    | ");
             text.push_str(line);
         }
-        if self.quiet {
-            output::complain(&text);
-        }
-        self.say(&text);
+        self.insist(&text);
     }
 
     fn note(&mut self, kernel: &str, text: &str) {
         self.say(&format!("{kernel}: {text}"));
+    }
+
+    fn warn(&mut self, kernel: &str, text: &str) {
+        self.insist(&format!("{kernel}: {text}"));
     }
 
     fn pause(&mut self) -> bool {
