@@ -57,8 +57,8 @@ Exit status, as `git bisect run` expects it:
     0  good: every sample of every boot was at most --max
     1  bad: at least one sample was above it
   125  skip: no judgement, because the kernel was not found or does not boot, a
-       guest failed, a cell was SKIPPED, the turns of several CPUs may be what was
-       above it (docs/lab.md), or the command line is wrong
+       guest failed, a cell was SKIPPED, the command line is wrong, or samples were
+       above --max, but perhaps only because several CPUs take turns (docs/lab.md)
   130  interrupted, which ends the bisection"#;
 
 /// The command `lab`.
@@ -234,7 +234,7 @@ fn board() -> Vec<Arg> {
     let count = clap::value_parser!(u32);
     vec![
         board_name(),
-        value("cpus", "N", "CPUs, 1 to 4; several take turns (docs/lab.md), and on x86_64 need QEMU 10")
+        value("cpus", "N", "CPUs, 1 to 4; several take turns (docs/lab.md), and on x86_64 need QEMU 10. With --free-running up to 8 on x86_64")
             .value_parser(count)
             .default_value("1"),
         value("memory", "MIB", "Memory")

@@ -101,8 +101,8 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     })
 }
 
-/// A sample above the limit is bad whatever else happened, except where something ran that was
-/// not meant to. A kernel is good only if everything was measured completely.
+/// A sample above the limit is bad whatever else happened, unless something ran that was not
+/// meant to, or the turns of several CPUs explain it. A kernel is good only if everything was measured completely.
 fn judge(noun: Noun, boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     let failed = boots.done.iter().flat_map(|done| {
