@@ -89,7 +89,7 @@ fn console(place: &Place, initramfs: &[u8]) -> String {
     let kernels = Kernels::of_user().unwrap();
     let kernel = kernels.resolve(&["debian:rt"], Arch::X86_64, None, false, &mut |_| ());
     let kernel = kernel.unwrap().remove(0);
-    let emulator = Emulator::find(Arch::X86_64, None).unwrap();
+    let emulator = Emulator::find(Arch::X86_64, None, None).unwrap();
     let mut qemu = Command::new(&emulator.program)
         .args(board.options(&emulator.cpu, 1))
         .args(["-chardev", "null,id=channel", "-serial", "file:console", "-initrd", "initramfs"])

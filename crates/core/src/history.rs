@@ -15,6 +15,8 @@ pub struct History {
     pub cells: Vec<String>,
     /// The kernels, by release and then by model.
     pub kernels: Vec<HistoryKernel>,
+    /// The boards that they ran on, such as `QEMU 7.2.22, x86_64, 1 CPU`; one, if all is well.
+    pub boards: Vec<String>,
     /// What may not be concluded.
     pub caveats: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl History {
         Self {
             cells: comparison.cells.iter().map(|cell| cell.key.clone()).collect(),
             kernels,
+            boards: boards(runs),
             caveats: if twice.is_empty() { comparison.caveats } else { Vec::new() },
         }
     }
@@ -83,6 +86,20 @@ impl History {
         let there = |model: &Model| self.kernels.iter().any(|kernel| kernel.model == *model);
         Model::ALL.into_iter().filter(there).collect()
     }
+}
+
+/// Each virtual board once, in words.
+fn boards(runs: &[LoadedRun]) -> Vec<String> {
+    let labs = runs.iter().filter_map(|run| run.run.board.lab.as_ref());
+    let mut all: Vec<String> = labs
+        .map(|lab| {
+            let cpus = if lab.cpus == 1 { "CPU" } else { "CPUs" };
+            format!("QEMU {}, {}, {} {cpus}", lab.qemu, lab.arch, lab.cpus)
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 impl HistoryKernel {

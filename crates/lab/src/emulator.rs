@@ -33,12 +33,13 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// The named QEMU, otherwise the newest in the folders of `PATH`.
+    /// The named QEMU, otherwise the newest in the folders of `PATH`; or the newest one of the
+    /// version `best`, if there is any.
     ///
     /// # Errors
     /// There is none, it is older than 7.2, or it does not print a version.
-    pub fn find(arch: Arch, named: Option<&Path>) -> Result<Self> {
-        let (name, package) = program_and_package(arch);
+    pub fn find(arch: Arch, named: Option<&Path>, best: Option<Version>) -> Result<Self> {
+        let (name, _) = program_and_package(arch);
         let found: Vec<PathBuf> = match named {
             Some(named) => vec![named.to_owned()],
             None => {
@@ -46,17 +47,24 @@ impl Emulator {
                 env::split_paths(&path).map(|folder| folder.join(name)).collect()
             }
         };
+        Self::of(arch, found, named.is_some(), best)
+    }
+
+    /// The best of these programs; all that are not there may be, except if one was named.
+    fn of(arch: Arch, found: Vec<PathBuf>, is_named: bool, best: Option<Version>) -> Result<Self> {
+        let (name, package) = program_and_package(arch);
         let mut newest: Option<(Version, PathBuf, String)> = None;
         let mut refused = None;
         for program in found {
             match version(&program) {
                 // Of two equal ones the first in PATH, as everywhere.
                 Ok(Some((number, text))) => {
-                    if newest.as_ref().is_none_or(|(known, ..)| number > *known) {
+                    let rank = |number: Version| (best == Some(number), number);
+                    if newest.as_ref().is_none_or(|(known, ..)| rank(number) > rank(*known)) {
                         newest = Some((number, program, text));
                     }
                 }
-                Ok(None) if named.is_some() => {
+                Ok(None) if is_named => {
                     bail!("--qemu {}: no such program", program.display())
                 }
                 Ok(None) => {}
@@ -94,7 +102,7 @@ fn program_and_package(arch: Arch) -> (&'static str, &'static str) {
 }
 
 /// Major and minor number.
-pub(crate) type Version = (u32, u32);
+pub type Version = (u32, u32);
 
 fn number(version: &str) -> Version {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
@@ -192,11 +200,17 @@ mod tests {
         };
         let old = fake("old", "6.2.0");
         let new = fake("new", "10.0.2 (Debian)");
-        let found = Emulator::find(Arch::X86_64, Some(&new)).unwrap();
+        let found = Emulator::find(Arch::X86_64, Some(&new), None).unwrap();
         assert_eq!((found.version.as_str(), found.cpu.as_str()), ("10.0.2 (Debian)", "max"));
-        let error = Emulator::find(Arch::X86_64, Some(&old)).unwrap_err().to_string();
+        let all = ["wanted", "newer", "new"].map(|name| folder.join(name)).to_vec();
+        fake("wanted", "7.2.22");
+        fake("newer", "11.0.1");
+        let of = |best| Emulator::of(Arch::X86_64, all.clone(), false, best).unwrap().version;
+        assert_eq!((of(None), of(Some((7, 2)))), ("11.0.1".to_owned(), "7.2.22".to_owned()));
+        assert_eq!(of(Some((8, 2))), "11.0.1", "there is no 8.2");
+        let error = Emulator::find(Arch::X86_64, Some(&old), None).unwrap_err().to_string();
         assert!(error.contains("7.2 or newer"), "{error}");
-        let error = Emulator::find(Arch::X86_64, Some(&folder.join("none"))).unwrap_err();
+        let error = Emulator::find(Arch::X86_64, Some(&folder.join("none")), None).unwrap_err();
         assert!(error.to_string().starts_with("--qemu"), "{error}");
         fs::remove_dir_all(folder).unwrap();
     }

@@ -15,6 +15,7 @@ pub fn page(history: &History) -> String {
     let main = html! {
         p { (READ) }
         @if let Some(drawn) = &drawn { figure { (drawn.inline()) } }
+        @for board in &history.boards { p { "Measured on " (words::clean(board)) "." } }
         @for caveat in &history.caveats { p { (words::clean(caveat)) } }
         @for (number, key) in history.cells.iter().enumerate() {
             section {

@@ -31,6 +31,10 @@ pub fn text(history: &History, width: usize, colour: bool) -> String {
     let mut out = String::new();
     push_wrapped(&mut out, READ, "", 0, width);
     out.push_str(&table.render(width, Paint::new(colour)));
+    if !history.boards.is_empty() {
+        let boards = words::clean(&history.boards.join("; ")).into_owned();
+        push_wrapped(&mut out, &format!("Measured on {boards}."), "", 0, width);
+    }
     for caveat in &history.caveats {
         push_wrapped(&mut out, &words::clean(caveat), "  ! ", 4, width);
     }

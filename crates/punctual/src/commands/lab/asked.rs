@@ -10,7 +10,7 @@ use punctual_core::preemption::Model;
 use punctual_lab::arch::Arch;
 use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
-use punctual_lab::emulator::Emulator;
+use punctual_lab::emulator::{Emulator, Version};
 use punctual_lab::experiment::Experiment;
 use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_lab::{program, warm};
@@ -18,13 +18,17 @@ use punctual_suite::probes;
 
 use crate::{output, request};
 
+/// The QEMU with which histories are measured unless another is named or it is not here: figures
+/// of two versions are not comparable.
+const QEMU_OF_HISTORIES: Version = (7, 2);
+
 /// Reads the options of `lab run` or `lab check`, and gets the kernels.
 ///
 /// # Errors
 /// What is wrong or missing, and the remedy.
 pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let plan = request::plan(matches, &request::LAB)?;
-    of_plan(matches, plan, kernels)
+    of_plan(matches, plan, None, kernels)
 }
 
 /// Reads the options of `lab history`, and gets the kernels.
@@ -33,12 +37,13 @@ pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
 /// As [`experiment`].
 pub fn history(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let plan = request::plan(matches, &request::HISTORY)?;
-    of_plan(matches, plan, |matches, _, arch| releases(matches, arch))
+    of_plan(matches, plan, Some(QEMU_OF_HISTORIES), |matches, _, arch| releases(matches, arch))
 }
 
 fn of_plan(
     matches: &ArgMatches,
     plan: Plan,
+    qemu: Option<Version>,
     kernels: impl Fn(&ArgMatches, &Plan, Arch) -> anyhow::Result<Vec<Kernel>>,
 ) -> anyhow::Result<Experiment> {
     let mut board = board(matches)?;
@@ -48,7 +53,7 @@ fn of_plan(
         warm::check(&board).map_err(|error| anyhow!(error))?;
     }
     // First, because it is cheap and the most likely to be missing.
-    let emulator = Emulator::find(board.arch, path(matches, "qemu"))?;
+    let emulator = Emulator::find(board.arch, path(matches, "qemu"), qemu)?;
     board.check_on(&emulator).map_err(|error| anyhow!(error))?;
     let program = program::find(board.arch, path(matches, "program"))?;
     let kernels = kernels(matches, &plan, board.arch)?;
