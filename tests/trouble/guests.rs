@@ -18,7 +18,7 @@ fn place(stream: &[u8], after: &str) -> Place {
     let mut image = vec![0_u8; 64];
     image[56..60].copy_from_slice(b"ARM\x64");
     image.extend_from_slice(b"Linux version 6.1.0 (x@y)\0");
-    fs::write(place.path.join("Image"), image).unwrap();
+    fs::write(place.path.join("image"), image).unwrap();
     // An ELF file for aarch64 without a dynamic linker.
     let mut program = [b"\x7fELF\x02\x01".to_vec(), vec![0; 58]].concat();
     program[18] = 183;
@@ -39,7 +39,7 @@ fn place(stream: &[u8], after: &str) -> Place {
 }
 
 fn lab(place: &Place, out: &str, more: &[&str]) -> Command {
-    let line = ["lab", "run", "--offline", "--board", "aarch64", "--kernel", "./Image"];
+    let line = ["lab", "run", "--offline", "--board", "aarch64", "--kernel", "./image"];
     let program = place.at("program");
     let rest = ["--program", &program, "--no-report", "--out", out, "sim", "-D", "1s"];
     let mut command = place.command(&[&line[..], more, &rest].concat());
@@ -63,7 +63,7 @@ fn ended(whole: bool) -> Vec<u8> {
 
 /// What a guest left in its run directory.
 fn left(place: &Place) -> Vec<String> {
-    let folder = place.path.join("r/Image-0");
+    let folder = place.path.join("r/image-0");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
     names.sort();
@@ -114,7 +114,7 @@ fn signals_and_patience_are_minded_whatever_arrives() {
     let place = place(&header.repeat(2_000_000), "exec sleep 1000");
     let mut command = lab(&place, "r", &["--patience", "1h"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begun = || place.path.join("r/Image-0/.channel").metadata().is_ok_and(|f| f.len() > 0);
+    let begun = || place.path.join("r/image-0/.channel").metadata().is_ok_and(|f| f.len() > 0);
     assert!(until(Duration::from_secs(30), begun));
     signal(&child, "INT");
     assert_eq!(wait_at_most(&mut child, Duration::from_secs(20), "SIGINT").code(), Some(130));
