@@ -80,7 +80,7 @@ pub fn init_main() {
 }
 
 /// Whether the kernel's command line has this word.
-pub(crate) fn is_asked(word: &str) -> bool {
+fn is_asked(word: &str) -> bool {
     let command_line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     command_line.split_whitespace().any(|asked| asked == word)
 }
@@ -103,7 +103,7 @@ fn attend(setup: &BoardSetup) {
     let prepared = load_modules(setup).and_then(|()| find_devices(setup));
     let ordered = prepared.and_then(|()| {
         if !Path::new(ORDER_PATH).exists() {
-            warm::pause_for_order(&mut way_out)?;
+            warm::pause_for_order(&mut way_out, is_asked(warm::PASS))?;
         }
         read::<Order>(ORDER_PATH)
     });

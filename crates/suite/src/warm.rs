@@ -8,11 +8,11 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::{boot, snapshot};
 
 use crate::remote::{Carrier, tell};
-use crate::{init, rest};
+use crate::rest;
 
 /// A word on the kernel's command line that makes the board pass 2^31 instructions before it
 /// pauses. Tests use it to see what becomes of a state that cannot be used.
-const PASS: &str = "punctual.pass_instructions";
+pub const PASS: &str = "punctual.pass_instructions";
 
 /// How often a board pauses again if its state cannot be used. Once is enough, unless the number
 /// of instructions was close to the next multiple of 2^32.
@@ -27,15 +27,16 @@ fn pause(way_out: &mut dyn Carrier) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 /// Pauses this board when its kernel has come to rest, or in 30 s if it does not: whoever measures
-/// waits again. Writes the order that is there when it goes on to [`ORDER_PATH`].
+/// waits again. Writes the order that is there when it goes on to [`ORDER_PATH`]. `passes`: whether
+/// [`PASS`] is asked for.
 ///
 /// # Errors
 /// The board cannot be paused, or there is no order when it goes on.
-pub fn pause_for_order(way_out: &mut dyn Carrier) -> anyhow::Result<()> {
+pub fn pause_for_order(way_out: &mut dyn Carrier, passes: bool) -> anyhow::Result<()> {
     let mut settling = || tell(way_out, Event::Settling { at_ns: monotonic_ns() });
     rest::wait(&mut settling).context("waiting for the kernel to come to rest")?;
     let pass = || snapshot::pass_instructions().context("cannot pass the time");
-    if init::is_asked(PASS) {
+    if passes {
         pass()?;
     }
     let mut order = pause(way_out)?;
