@@ -5,6 +5,7 @@
 //! and in the delay of the first release.
 
 mod contents;
+mod folder;
 mod kept;
 mod place;
 mod provisions;
@@ -12,7 +13,7 @@ mod record;
 
 use std::collections::VecDeque;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -22,8 +23,9 @@ use punctual_core::layout;
 use punctual_core::plan::Plan;
 use punctual_core::run::limits::MAX_RUN_JSON;
 use punctual_core::schema::{Lab, Run, RunState};
-use punctual_sys::{affinity, file, written};
+use punctual_sys::{affinity, file};
 
+pub use folder::{EXPERIMENT, make_folder, runs_listed, warning};
 pub use place::Place;
 
 use crate::board::BoardSpec;
@@ -36,20 +38,6 @@ use crate::warm::{self, Origin, Snapshot, Waiter};
 use kept::KeptBoards;
 use provisions::Provisions;
 use record::Record;
-
-/// The file in an experiment's folder that lists its runs, kernel by kernel.
-pub const EXPERIMENT: &str = "experiment.json";
-
-/// The names of the runs in the text of [`EXPERIMENT`], in the order of its kernels; none if it
-/// is damaged.
-#[must_use]
-pub fn runs_listed(text: &[u8]) -> Vec<String> {
-    #[derive(serde::Deserialize)]
-    struct Listed {
-        runs: Vec<String>,
-    }
-    serde_json::from_slice::<Listed>(text).map_or_else(|_| Vec::new(), |listed| listed.runs)
-}
 
 /// Seed of the boot whose state is kept.
 const KEPT_SEED: u64 = 1;
@@ -455,35 +443,6 @@ impl Waiter for OfKernel<'_> {
     fn pause(&mut self) -> bool {
         self.follow.pause()
     }
-}
-
-/// What is unsafe about the folder that an experiment's folder is in, in words.
-#[must_use]
-pub fn warning(out: &Path) -> Option<String> {
-    let who = written::who_can_replace(parent_of(out))?;
-    Some(format!("{who}; name a folder of your own with --out"))
-}
-
-fn parent_of(out: &Path) -> &Path {
-    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
-}
-
-/// Creates the folder of an experiment.
-///
-/// # Errors
-/// It exists or cannot be created.
-pub fn make_folder(out: &Path) -> Result<PathBuf> {
-    let parent = parent_of(out);
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    fs::create_dir(out).with_context(|| {
-        format!(
-            "cannot make {}; an experiment is never overwritten: name another folder with --out",
-            out.display()
-        )
-    })?;
-    // QEMU is given this path whatever its working directory.
-    out.canonicalize().with_context(|| out.display().to_string())
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The user's folder for what can be fetched or made again.
 
 use std::env;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -18,4 +20,58 @@ pub(crate) fn folder() -> Result<PathBuf> {
             Some(xdg.or_else(|| Some(set("HOME")?.join(".cache")))?.join("punctual"))
         })
         .context("no folder for the cache: set PUNCTUAL_CACHE to one (HOME is not set either)")
+}
+
+/// What the name of a folder begins with while it is written.
+const PARTIAL: &str = "partial-";
+
+/// Removes what writers that were killed have left incomplete in a folder of the cache. Only the
+/// process that has the folder's lock may.
+///
+/// # Errors
+/// The folder cannot be read, or something cannot be removed.
+pub(crate) fn clean(folder: &Path) -> Result<()> {
+    let cannot = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()) {
+            fs::remove_dir_all(&path).with_context(|| {
+                format!("cannot remove {}, which a punctual that was killed left", path.display())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The lock of a folder of the cache, which is held until it is dropped.
+pub(crate) struct Locked(pub(crate) File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that has not reached its exec yet still has the file
+        // open.
+        let _ = self.0.unlock();
+    }
+}
+
+/// A folder that is removed on drop, unless it has another name by then.
+pub(crate) struct Partial(pub(crate) PathBuf);
+
+impl Partial {
+    /// A new one in a folder of the cache.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn new(folder: &Path, name: &str) -> io::Result<Self> {
+        let path = folder.join(format!("{PARTIAL}{name}"));
+        fs::create_dir(&path).map(|()| Self(path))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // The next writer removes what cannot be removed now.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }

@@ -10,16 +10,15 @@
 //! Whatever has its final name is complete, because it gets that name by a rename. Readers
 //! need no lock.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use punctual_sys::folder::open_lock;
 
-use crate::{files, user_cache};
-
-const PARTIAL: &str = "partial-";
+use crate::files;
+use crate::user_cache::{self, Locked, Partial, clean};
 
 /// The cache; it is created on disk when it first keeps something.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Cache {
 /// The lock for adding to the cache, until it is dropped.
 pub(super) struct Writer<'a> {
     cache: &'a Cache,
-    lock: File,
+    _lock: Locked,
 }
 
 impl Cache {
@@ -87,8 +86,8 @@ impl Cache {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        let writer = Writer { cache: self, lock };
-        writer.clean()?;
+        let writer = Writer { cache: self, _lock: Locked(lock) };
+        clean(&self.folder)?;
         Ok(writer)
     }
 
@@ -105,9 +104,8 @@ impl Cache {
 impl Writer<'_> {
     /// A new empty folder for an incomplete download.
     pub(super) fn partial(&self, name: &str) -> Result<Partial> {
-        let folder = self.cache.folder.join(format!("{PARTIAL}{name}"));
-        fs::create_dir(&folder).map_err(|error| self.cache.explained(error, &folder))?;
-        Ok(Partial(folder))
+        let folder = &self.cache.folder;
+        Partial::new(folder, name).map_err(|error| self.cache.explained(error, folder))
     }
 
     /// Gives a file or folder its final name.
@@ -124,43 +122,6 @@ impl Writer<'_> {
         let path = partial.0.join(sha256);
         files::write(&path, bytes).map_err(|error| self.cache.explained(error, &path))?;
         self.keep(&path, &self.cache.vmlinux(sha256))
-    }
-
-    fn clean(&self) -> Result<()> {
-        let folder = &self.cache.folder;
-        for entry in
-            fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
-        {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default();
-            if name.as_encoded_bytes().starts_with(PARTIAL.as_bytes())
-                && let Err(error) = fs::remove_dir_all(&path)
-            {
-                bail!(
-                    "cannot remove {}, left over from a fetch that was killed: {error}",
-                    path.display()
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Writer<'_> {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that has not reached its exec yet still has the file
-        // open.
-        let _ = self.lock.unlock();
-    }
-}
-
-/// A folder that is removed on drop.
-pub(super) struct Partial(pub(super) PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // The next writer removes what cannot be removed now.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::available::{FetchProgress, State};
-use super::cache::Partial;
 use super::debian::{Local, Package, Packages, fetch_command, spec_of};
 use super::output::{Offer, last_error};
 use super::parts::Parts;
 use super::tools::not_run;
+use crate::user_cache::Partial;
 
 /// How often the progress of a download is checked.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(200);

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use punctual_core::channel::Event;
 
-use super::store::{STATE, Unfinished};
+use super::store::STATE;
 use crate::console::CONSOLE;
 use crate::qemu::{Boot, End, Guest, Start};
+use crate::user_cache::Partial;
 
 /// Longest time from the last byte that QEMU has written until the file is whole.
 const LAST_BYTES: Duration = Duration::from_secs(10);
@@ -20,7 +21,7 @@ const STATES: u32 = 3;
 /// How the boot of a board that is to be kept ended.
 pub(super) enum Saved {
     /// Its state is in the folder.
-    Whole(Unfinished),
+    Whole(Partial),
     /// It ended before. This is how, and its console.
     Failed(End, Vec<u8>),
     /// It is no longer wanted.
@@ -45,7 +46,7 @@ struct Save {
 pub(super) fn save(
     boot: &Boot<'_>,
     initramfs: &[u8],
-    partial: Unfinished,
+    partial: Partial,
     pause: &mut dyn FnMut() -> bool,
 ) -> Result<Saved> {
     // QEMU is given this path whatever its working directory.

@@ -22,15 +22,14 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::origin::Origin;
-use crate::{files, user_cache};
+use crate::files;
+use crate::user_cache::{self, Locked, Partial, clean};
 
 /// The state in a board's folder.
 pub(crate) const STATE: &str = "state";
 
 /// Its description.
 const SNAPSHOT: &str = "snapshot.json";
-
-const PARTIAL: &str = "partial-";
 
 /// All boards together may take so much, bytes: about 25 of the default size.
 const MOST: u64 = 2 << 30;
@@ -65,7 +64,7 @@ pub(crate) struct Boards {
 /// The right to add and remove, until it is dropped.
 pub(crate) struct Keeper<'a> {
     boards: &'a Boards,
-    lock: File,
+    _lock: Locked,
 }
 
 /// What there is of a board.
@@ -124,27 +123,23 @@ impl Boards {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error).with_context(cannot),
         }
-        let writer = Keeper { boards: self, lock };
-        for (path, _) in writer.entries()? {
-            if is_partial(&path) {
-                remove(&path)?;
-            }
-        }
+        let writer = Keeper { boards: self, _lock: Locked(lock) };
+        clean(&self.folder)?;
         Ok(Some(writer))
     }
 }
 
 impl Keeper<'_> {
     /// A new folder for the state of a board.
-    pub(crate) fn partial(&self, origin: &Origin) -> Result<Unfinished> {
-        let path = self.boards.folder.join(format!("{PARTIAL}{}", origin.key()));
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Unfinished(path))
+    pub(crate) fn partial(&self, origin: &Origin) -> Result<Partial> {
+        let folder = &self.boards.folder;
+        Partial::new(folder, &origin.key())
+            .with_context(|| format!("cannot write {}", folder.display()))
     }
 
     /// Keeps the state in a folder, and removes those that were used the longest ago if all
     /// together take too much.
-    pub(crate) fn keep(&self, partial: Unfinished, origin: &Origin) -> Result<Snapshot> {
+    pub(crate) fn keep(&self, partial: Partial, origin: &Origin) -> Result<Snapshot> {
         let (sha256, bytes) = hash(&open(&partial.0)?)?;
         let description = json!({ "origin": origin, "sha256": sha256, "bytes": bytes });
         let path = partial.0.join(SNAPSHOT);
@@ -191,28 +186,6 @@ impl Keeper<'_> {
         }
         Ok(found)
     }
-}
-
-impl Drop for Keeper<'_> {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that has not reached its exec yet still has the file
-        // open.
-        let _ = self.lock.unlock();
-    }
-}
-
-/// A folder that is removed on drop, unless it has another name by then.
-pub(crate) struct Unfinished(pub(crate) PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // The next writer removes what cannot be removed now.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn is_partial(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PARTIAL.as_bytes()))
 }
 
 fn remove(path: &Path) -> Result<()> {
