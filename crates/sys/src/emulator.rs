@@ -39,7 +39,7 @@ mod debugcon {
     use std::arch::asm;
     use std::io;
 
-    use crate::ports::permit;
+    use crate::ports::permitted;
 
     /// Default port of QEMU's `isa-debugcon`.
     const PORT: u16 = 0xE9;
@@ -48,33 +48,32 @@ mod debugcon {
     pub struct Handle;
 
     pub fn open() -> io::Result<Handle> {
-        permit(PORT, 1, true)?;
-        let found: u8;
-        // SAFETY: the port is permitted, and reading it has no effect.
-        unsafe {
-            asm!("in al, dx", in("dx") PORT, out("al") found, options(nomem, nostack, preserves_flags));
-        }
-        permit(PORT, 1, false)?;
+        let found = permitted(PORT, 1, || {
+            let found: u8;
+            // SAFETY: the port is permitted, and reading it has no effect.
+            unsafe {
+                asm!("in al, dx", in("dx") PORT, out("al") found, options(nomem, nostack, preserves_flags));
+            }
+            found
+        })?;
         // The device answers with its port number, so a guest can tell that it exists.
         if u16::from(found) == PORT { Ok(Handle) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
-    /// The permission is held only during the write: threads started while it is held would
-    /// inherit it, and the kernel would spend time on it at each of their context switches.
     pub fn write_all(_: &mut Handle, bytes: &[u8]) -> io::Result<()> {
-        permit(PORT, 1, true)?;
-        // SAFETY: the port is permitted; `rep outsb` only reads `bytes`, with the direction
-        // flag clear as the calling convention requires.
-        unsafe {
-            asm!(
-                "rep outsb",
-                in("dx") PORT,
-                inout("rsi") bytes.as_ptr() => _,
-                inout("rcx") bytes.len() => _,
-                options(readonly, nostack, preserves_flags),
-            );
-        }
-        permit(PORT, 1, false)
+        permitted(PORT, 1, || {
+            // SAFETY: the port is permitted; `rep outsb` only reads `bytes`, with the direction
+            // flag clear as the calling convention requires.
+            unsafe {
+                asm!(
+                    "rep outsb",
+                    in("dx") PORT,
+                    inout("rsi") bytes.as_ptr() => _,
+                    inout("rcx") bytes.len() => _,
+                    options(readonly, nostack, preserves_flags),
+                );
+            }
+        })
     }
 }
 

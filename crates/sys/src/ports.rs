@@ -4,11 +4,20 @@
 use std::arch::asm;
 use std::io;
 
-/// Grants or withdraws access to `count` ports from `first` on.
+/// Does some work with access to `count` ports from `first` on. The permission is held no longer:
+/// threads started while it is held would inherit it, and the kernel would spend time on it at each
+/// of their context switches.
 ///
 /// # Errors
 /// The errno of `ioperm(2)`: EPERM without `CAP_SYS_RAWIO`.
-pub(crate) fn permit(first: u16, count: u16, on: bool) -> io::Result<()> {
+pub(crate) fn permitted<T>(first: u16, count: u16, work: impl FnOnce() -> T) -> io::Result<T> {
+    permit(first, count, true)?;
+    let done = work();
+    permit(first, count, false)?;
+    Ok(done)
+}
+
+fn permit(first: u16, count: u16, on: bool) -> io::Result<()> {
     let (first, count) = (libc::c_ulong::from(first), libc::c_ulong::from(count));
     // SAFETY: ioperm(2) takes no memory of this process.
     if unsafe { libc::syscall(libc::SYS_ioperm, first, count, libc::c_int::from(on)) } != 0 {

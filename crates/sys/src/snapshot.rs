@@ -69,7 +69,7 @@ mod machine {
     use std::io;
 
     use super::directory::{self, ENTRY, MOST};
-    use crate::ports::{permit, read_into, write_u8, write_u16};
+    use crate::ports::{permitted, read_into, write_u8, write_u16};
 
     /// Default port of QEMU's `pvpanic`.
     const PVPANIC: u16 = 0x505;
@@ -86,10 +86,8 @@ mod machine {
     const DIRECTORY: u16 = 0x19;
 
     pub fn pause() -> io::Result<()> {
-        permit(PVPANIC, 1, true)?;
         // SAFETY: the port is permitted; the device touches no memory.
-        unsafe { write_u8(PVPANIC, PANICKED) };
-        permit(PVPANIC, 1, false)
+        permitted(PVPANIC, 1, || unsafe { write_u8(PVPANIC, PANICKED) })
     }
 
     pub fn pass_instructions() -> io::Result<()> {
@@ -110,10 +108,7 @@ mod machine {
     }
 
     pub fn emulator_file(name: &str) -> io::Result<Option<Vec<u8>>> {
-        permit(SELECTOR, 2, true)?;
-        let found = read_file(name);
-        permit(SELECTOR, 2, false)?;
-        found
+        permitted(SELECTOR, 2, || read_file(name))?
     }
 
     fn read_file(name: &str) -> io::Result<Option<Vec<u8>>> {
