@@ -1,6 +1,7 @@
 //! `wakeup`: how late a sleeping thread starts to run, measured as in cyclictest.
 
 use std::io;
+use std::sync::Arc;
 
 use punctual_core::schema::Condition;
 use punctual_sys::clock::monotonic_ns;
@@ -70,7 +71,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
     };
     let interval_ns = stage.interval_ns;
     let offsets = stage.dither.map(|dither| dither.offsets_ns(interval_ns));
-    let offsets = offsets.unwrap_or_default();
+    let offsets = offsets.map_or_else(|| Arc::new([]) as Arc<[u64]>, Arc::from);
     Ok(Box::new(Wakeups { timer, interval_ns, offsets, break_ns: stage.break_ns }))
 }
 
@@ -78,14 +79,14 @@ struct Wakeups {
     timer: Timer,
     interval_ns: u64,
     /// By how much releases are moved, ns; empty if they are not.
-    offsets: Box<[u64]>,
+    offsets: Arc<[u64]>,
     break_ns: i64,
 }
 
 impl Session for Wakeups {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
         let Self { timer, interval_ns, ref offsets, break_ns } = *self;
-        let offsets = offsets.clone();
+        let offsets = Arc::clone(offsets);
         Ok(Box::new(Wakeup { timer, interval_ns, offsets, break_ns, disagreement: None }))
     }
 
@@ -97,7 +98,7 @@ impl Session for Wakeups {
 struct Wakeup {
     timer: Timer,
     interval_ns: u64,
-    offsets: Box<[u64]>,
+    offsets: Arc<[u64]>,
     break_ns: i64,
     /// Releases by our count and expirations by the timerfd's, if they differ.
     disagreement: Option<(u64, u64)>,
