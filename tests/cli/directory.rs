@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -37,12 +38,17 @@ fn root_overwrites_nothing_through_a_folder_of_another_user() {
     command.current_dir(scratch.path("shared")).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let runs = scratch.path("shared/punctual-runs");
-    let name = || Some(fs::read_dir(&runs).ok()?.next()?.ok()?.file_name().into_string().unwrap());
-    let begun = || name().is_some_and(|name| runs.join(name).join("run.json").exists());
-    assert!(until(Duration::from_secs(60), begun), "no run.json");
-    let name = name().unwrap();
-    let cell = fs::read_dir(runs.join(&name).join("cells")).unwrap().next().unwrap().unwrap();
-    let cell = cell.file_name().into_string().unwrap();
+    let first = |folder: &Path| {
+        Some(fs::read_dir(folder).ok()?.next()?.ok()?.file_name().into_string().unwrap())
+    };
+    // The folder of a cell is made after run.json.
+    let begun = || {
+        let name = first(&runs)?;
+        let cell = first(&runs.join(&name).join("cells"))?;
+        Some((name, cell))
+    };
+    assert!(until(Duration::from_secs(60), || begun().is_some()), "no cell");
+    let (name, cell) = begun().unwrap();
     let target = victim.display();
     stranger(
         &scratch,
