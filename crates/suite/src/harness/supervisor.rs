@@ -148,7 +148,8 @@ impl Supervision {
         if self.containment.is_namespace() {
             return Ok(());
         }
-        let watched = process::fork_watcher(|| watcher::main(&self.order));
+        let supervisor = std::process::id();
+        let watched = process::fork_watcher(|| watcher::main(&self.order, supervisor));
         self.watcher = Some(watched?);
         Ok(())
     }
@@ -218,6 +219,8 @@ impl Supervision {
             // This process is in the cgroup too.
             kill_cgroup(cgroup);
         } else if self.containment == Containment::Subreaper {
+            // The watcher last: it ends the others if this process is killed meanwhile.
+            kill_descendants(self.watcher, KILL_LIMIT);
             kill_descendants(None, KILL_LIMIT);
         }
     }

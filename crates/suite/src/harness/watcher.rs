@@ -20,9 +20,9 @@ pub(super) const CANNOT_WATCH: i32 = 1;
 const KILL_LIMIT: Duration = Duration::from_secs(2);
 
 /// Waits for the end of the lifeline, which the supervisor has passed on, and ends the part.
+/// `supervisor` is the PID of the process that forked this one, which may have ended since.
 /// Returns the exit status.
-pub(super) fn main(order: &PartOrder) -> i32 {
-    let supervisor = parent_id();
+pub(super) fn main(order: &PartOrder, supervisor: u32) -> i32 {
     // Otherwise punctual would not see the end of the supervisor in the status pipe.
     if fd::replace_stdout(io::stdin().as_fd()).is_err() {
         return CANNOT_WATCH;

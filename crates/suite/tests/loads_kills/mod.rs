@@ -1,6 +1,5 @@
 //! SIGKILL at any moment, of punctual and of a supervisor: nothing lives on.
 
-use std::process::Command;
 use std::time::Duration;
 
 use punctual_harness::processes::{
@@ -8,6 +7,7 @@ use punctual_harness::processes::{
 };
 use punctual_suite::harness::Containment;
 use punctual_suite::loads::LOADS;
+use punctual_sys::process::kill_if;
 
 use crate::loads_support::*;
 use crate::{PRIVILEGED, ROOT, nobody};
@@ -73,20 +73,27 @@ pub fn kill_of_punctual_as_nobody() {
     kill_hosts(&nobody(), &escaping(|name| !PRIVILEGED.contains(&name)));
 }
 
-/// SIGKILLs a host and its supervisor at the same time, so that neither can end the rest.
+/// SIGKILLs a host and then its supervisor: at the same time, before it can end the rest, and in
+/// the midst of that.
 fn kill_both(containments: &[Containment]) {
-    for &containment in containments {
-        let name = containment.name();
+    const PAUSES_MAX_US: [u32; 5] = [0, 1_000, 2_000, 4_000, 8_000];
+    let rounds = containments.iter().flat_map(|one| PAUSES_MAX_US.map(|most| (*one, most)));
+    for (containment, most) in rounds {
+        let pause_us = rand() % (most + 1);
+        let what = format!("{} in {pause_us} us", containment.name());
         let scratch = Scratch::new("both");
-        let host = Host::start(&[], ESCAPING, containment, &scratch);
-        assert_eq!(host.ready, "ready\n", "{name}");
-        let all = load_processes(host.pid());
-        let supervisor = all.iter().find(|pid| parent_of(**pid) == Some(host.pid())).unwrap();
-        assert!(all.len() > 4, "{name}: {:?}", load_commands(host.pid()));
-        let pids = [host.pid(), *supervisor].map(|pid| pid.to_string());
-        let status = Command::new("kill").arg("-KILL").args(pids).status().unwrap();
-        assert!(status.success());
-        assert_no_load(host.pid(), SURVIVAL, name);
+        let mut host = Host::start(&[], ESCAPING, containment, &scratch);
+        assert_eq!(host.ready, "ready\n", "{what}");
+        let pid = host.pid();
+        let all = load_processes(pid);
+        let supervisor = all.iter().find(|load| parent_of(**load) == Some(pid)).copied().unwrap();
+        assert!(all.len() > 4, "{what}: {:?}", load_commands(pid));
+        host.kill();
+        std::thread::sleep(Duration::from_micros(pause_us.into()));
+        // It may have ended by now.
+        let _ =
+            kill_if(supervisor.try_into().unwrap(), || load_processes(pid).contains(&supervisor));
+        assert_no_load(pid, SURVIVAL, &what);
     }
 }
 
