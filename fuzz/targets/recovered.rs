@@ -31,7 +31,7 @@ pub fn target(bytes: &[u8]) {
         data
     };
     let cells = run.cells.iter().map(&mut read).collect();
-    let mut loaded = LoadedRun { run, cells, damage: Vec::new(), label: None };
+    let mut loaded = LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None };
     rebuild(&mut loaded);
     for cell in &loaded.run.cells {
         let Some(latency) = cell.latency() else { continue };

@@ -14,7 +14,7 @@ pub fn target(bytes: &[u8]) {
     let rule = Rule::of(&run.plan, &run.board);
     run.verdict = judge_run(run.state, &run.cells, &rule);
     let cells = run.cells.iter().map(|_| CellData::default()).collect();
-    let runs = [LoadedRun { run, cells, damage: Vec::new(), label: None }];
+    let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None }];
     let both = [runs[0].clone(), runs[0].clone()];
     let _ = text::summary(&runs[0], 80, false);
     let _ = text::details(&runs[0], 80, true);

@@ -60,9 +60,21 @@ impl Dither {
     /// By how much releases every `interval` ns are moved, ns: less than an interval each.
     #[must_use]
     pub fn offsets_ns(&self, interval: u64) -> Box<[u64]> {
-        let ns = |of: &u16| (u128::from(interval) * u128::from(*of)) >> 16;
-        self.offsets.iter().map(|of| u64::try_from(ns(of)).unwrap_or(0)).collect()
+        self.offsets.iter().map(|of| share(*of, interval)).collect()
     }
+
+    /// By how much the release with this index, from 0, is moved if they come every `interval` ns;
+    /// ns.
+    #[must_use]
+    pub fn offset_ns(&self, index: u64, interval: u64) -> u64 {
+        let place = usize::try_from(index % OFFSETS as u64).unwrap_or(0);
+        share(self.offsets[place], interval)
+    }
+}
+
+/// So many 65,536ths of an interval, ns.
+fn share(offset: u16, interval: u64) -> u64 {
+    u64::try_from((u128::from(interval) * u128::from(offset)) >> 16).unwrap_or(0)
 }
 
 /// Whether a release that is moved by `next` is at least a quarter of an interval after the one
@@ -124,6 +136,9 @@ mod tests {
         for seed in 1..=8 {
             let offsets = Dither::of_seed(seed).offsets_ns(1_000_000);
             assert!(offsets.iter().all(|ns| *ns < 1_000_000));
+            let dither = Dither::of_seed(seed);
+            let repeated = offsets.iter().cycle().zip(0..2_000);
+            assert!(repeated.clone().all(|(ns, at)| dither.offset_ns(at, 1_000_000) == *ns));
             for (before, next) in offsets.iter().zip(offsets.iter().cycle().skip(1)) {
                 assert!(next + 1_000_000 + 16 >= before + 250_000, "{before} {next}");
             }

@@ -8,6 +8,15 @@ pub const RUNS: &str = "punctual-runs";
 /// What a run records in addition to its samples.
 pub const RUN_JSON: &str = "run.json";
 
+/// The sections of a run that was watched.
+pub const SECTIONS_JSON: &str = "sections.json";
+
+/// The legs of all samples of a run that was repeated and watched.
+pub const LEGS_JSON: &str = "legs.json";
+
+/// The aimed releases of an experiment, in its folder.
+pub const AIMED_JSON: &str = "aimed.json";
+
 /// The folder that contains the cells' folders.
 pub const CELLS: &str = "cells";
 

@@ -6,10 +6,14 @@
 //! tomorrow.
 #![forbid(unsafe_code)]
 
+pub mod aim;
+pub mod aimed;
 pub mod block;
 pub mod channel;
 pub mod compare;
+pub mod coverage;
 pub mod dither;
+pub mod explanation;
 pub mod format;
 pub mod hash;
 pub mod histogram;
@@ -19,6 +23,7 @@ pub mod judge;
 pub mod kconfig;
 pub mod key;
 pub mod layout;
+pub mod legs;
 pub mod params;
 pub mod plan;
 pub mod preemption;
@@ -27,6 +32,7 @@ pub mod recover;
 pub mod release;
 pub mod run;
 pub mod schema;
+pub mod sections;
 pub mod stats;
 pub mod text;
 pub mod units;

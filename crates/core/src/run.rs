@@ -8,6 +8,7 @@ use crate::block::{Block, Late, Moments, Outlier};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{SignedSparse, Sparse};
 use crate::interval::Interval;
+use crate::legs::Legs;
 use crate::schema::Run;
 use limits::{MAX_SERIES, MAX_THREADS};
 
@@ -18,6 +19,8 @@ pub struct LoadedRun {
     pub run: Run,
     /// The recordings of `run.cells`, in the same order.
     pub cells: Vec<CellData>,
+    /// What its samples consist of, if it was repeated and watched for that.
+    pub legs: Option<Legs>,
     /// What was missing or damaged, one sentence each.
     pub damage: Vec<String>,
     /// What its reader calls it, if that tells it from the other runs: a path as it was given.

@@ -103,6 +103,7 @@ fn threads_of(cell: &CellPlan, order: &Order) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::aim::Aim;
     use punctual_core::plan::Plan;
     use punctual_core::schema::Run;
 
@@ -115,6 +116,7 @@ mod tests {
             replicate: None,
             phase_ns: 0,
             dither: None,
+            aim: Aim::NONE,
             limit_ns: 153 * SECOND_NS,
             tool_sha256: None,
         }

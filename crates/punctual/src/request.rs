@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{anyhow, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::params::{Named, split_list};
 use punctual_core::plan::{CellPlan, Plan, Subject};
@@ -135,6 +136,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
         dither: matches.get_one::<u64>("dither").map(|seed| Dither::of_seed(*seed)),
+        aim: Aim::NONE,
         force: matches.get_flag("force"),
         require_rt: matches.get_flag("require-rt"),
         continued: None,

@@ -5,6 +5,7 @@
 
 mod cell_files;
 mod find;
+mod legs;
 mod load;
 mod raw;
 mod run_json;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
+use punctual_core::schema::Marks;
 use punctual_core::stats::{Limits, Refused};
 use punctual_ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
@@ -147,12 +148,23 @@ impl Recorder {
         Arc::clone(&self.shared)
     }
 
+    /// Where this program can be seen at work from outside, as addresses of its code.
+    #[must_use]
+    pub fn marks() -> Marks {
+        let begin: fn(&mut Self, u64) -> Option<i64> = Self::begin;
+        let sample: fn(&mut Self, u64, i64) = Self::notable;
+        let end: fn(Self) -> Recording = Self::finish;
+        let [begin, sample, end] = [begin as usize, sample as usize, end as usize];
+        Marks { begin: begin as u64, sample: sample as u64, end: end as u64 }
+    }
+
     /// Ends the warm-up and returns its largest latency. Samples count from now on, in blocks
     /// of one second from `epoch` (ns of the probe's clock).
     ///
     /// Invariant: it does not allocate. A real-time thread that maps or unmaps memory waits
     /// for the lock on the address space, which a low-priority thread under load may be
     /// holding.
+    #[inline(never)]
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
         self.histogram.clear();
@@ -344,6 +356,7 @@ impl Recorder {
 
     /// Publishes the last block and returns the results.
     #[must_use]
+    #[inline(never)]
     pub fn finish(mut self) -> Recording {
         if self.block.count > 0 {
             let index = self.index();

@@ -56,9 +56,11 @@ pub fn measure(
         replicate: order.replicate,
         phase_ns: order.phase_ns,
         dither: order.dither.clone(),
+        aim: order.aim,
         dma_latency_us: Some(0),
         break_ns: None,
-        threshold_ns: None,
+        // All samples are kept where a repeat of the run can explain them.
+        threshold_ns: order.virtual_board.as_ref().and_then(|board| board.mips).map(|_| 0),
         force: false,
         require_rt: false,
         continued: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_core::aim::Aim;
 use punctual_core::stats::Limits;
 use punctual_harness::Folder;
 use punctual_suite::facts::FactsRoot;
@@ -52,7 +53,7 @@ fn allocations(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     for track in &mut tracks {
         track.begin(first);
     }
-    let window = Window { first, end: u64::MAX, samples };
+    let window = Window { first, end: u64::MAX, samples, aim: Aim::NONE };
     let stop = Arc::new(Stop::default());
     let helpers = session.helpers().into_iter().map(|(_, _, mut helper)| {
         let stop = Arc::clone(&stop);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::{fs, io};
 
+use punctual_core::aim::Aim;
 use punctual_core::channel::{Decoder, Event, Message, Order, VirtualBoard};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Condition, Outcome, Run};
@@ -68,6 +69,7 @@ fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
         replicate: Some(3),
         phase_ns: 7,
         dither: None,
+        aim: Aim::NONE,
         limit_ns: 10 * SECOND_NS,
         tool_sha256: Some("beef".to_owned()),
     };

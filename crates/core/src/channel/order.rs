@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::aim::Aim;
 use crate::dither::Dither;
 use crate::plan::Plan;
 
@@ -29,6 +30,10 @@ pub struct Order {
     /// By how much each release is moved.
     #[serde(default)]
     pub dither: Option<Dither>,
+    /// The release that is moved to a given instant and ends the run, or none. Its text always has
+    /// the same length.
+    #[serde(default)]
+    pub aim: Aim,
     /// Longest time that the plan may take, ns of the measuring side's time.
     pub limit_ns: u64,
     /// SHA-256 of the measuring program, hexadecimal, if the ordering side knows it: the other
@@ -60,5 +65,49 @@ impl VirtualBoard {
     #[must_use]
     pub fn takes_turns(&self) -> bool {
         self.mips.is_some() && self.cpus > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{from_str, to_string, to_value};
+
+    fn order(aim: Aim) -> Order {
+        Order {
+            plan: Plan::new("x"),
+            board: "virtual-x86_64".to_owned(),
+            virtual_board: Some(VirtualBoard::default()),
+            group: None,
+            replicate: Some(0),
+            phase_ns: 0,
+            dither: Some(Dither::of_seed(1)),
+            aim,
+            limit_ns: 1,
+            tool_sha256: None,
+        }
+    }
+
+    #[test]
+    fn an_order_is_as_long_whatever_it_is_aimed_at() {
+        let none = to_string(&order(Aim::NONE)).unwrap();
+        assert_eq!(from_str::<Order>(&none).unwrap(), order(Aim::NONE));
+        for (cell, release, at_ns) in
+            [(0, 1, 0), (2, 1_491, 1_493_810_000), (u32::MAX, u64::MAX, u64::MAX)]
+        {
+            let aimed = order(Aim { cell, release, at_ns });
+            let text = to_string(&aimed).unwrap();
+            assert_eq!((text.len(), from_str::<Order>(&text).unwrap()), (none.len(), aimed));
+        }
+    }
+
+    #[test]
+    fn an_order_of_before_is_one_without_an_aim_and_a_damaged_one_is_refused() {
+        let mut json = to_value(order(Aim::NONE)).unwrap();
+        json["aim"] = "00000000.0000000000000000.000000000000000x".into();
+        let error = from_str::<Order>(&json.to_string()).unwrap_err().to_string();
+        assert!(error.contains("aim: must be three numbers"), "{error}");
+        json.as_object_mut().unwrap().remove("aim");
+        assert_eq!(from_str::<Order>(&json.to_string()).unwrap(), order(Aim::NONE));
     }
 }

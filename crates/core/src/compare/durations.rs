@@ -93,7 +93,8 @@ mod tests {
     use crate::schema::Run;
 
     fn loaded(runs: Vec<Run>) -> Vec<LoadedRun> {
-        let load = |run| LoadedRun { run, cells: Vec::new(), damage: Vec::new(), label: None };
+        let load =
+            |run| LoadedRun { run, cells: Vec::new(), legs: None, damage: Vec::new(), label: None };
         runs.into_iter().map(load).collect()
     }
 

@@ -10,6 +10,7 @@ mod records;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::aim::Aim;
 use crate::dither::Dither;
 use crate::layout;
 use crate::schema::{Cell, Lab, Run, RunState};
@@ -214,6 +215,8 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     found.extend(unlike("phase_ns", &phase(a), &phase(b)));
     let dither = |side: Candidate<'_>| side.run.dither.as_ref().map(Dither::words);
     found.extend(unlike("dither", &dither(a).unwrap_or_default(), &dither(b).unwrap_or_default()));
+    let aim = |side: Candidate<'_>| side.run.aim.map(Aim::words).unwrap_or_default();
+    found.extend(unlike("aim", &aim(a), &aim(b)));
     found.extend([a, b].into_iter().filter_map(nothing_in));
     found
 }

@@ -99,7 +99,7 @@ fn is_repeated(a: &Run, b: &Run) -> bool {
         let lab = run.board.lab.as_ref().filter(|lab| lab.counted)?;
         let board = (&lab.qemu, &lab.options, &lab.firmware_sha256, &lab.snapshot_sha256);
         let guest = (&lab.kernel_sha256, &lab.initramfs_sha256);
-        Some((lab.seed, run.phase_ns, &run.dither, &run.plan_hash, board, guest))
+        Some((lab.seed, run.phase_ns, &run.dither, run.aim, &run.plan_hash, board, guest))
     }
     origin(a).is_some_and(|a| origin(b) == Some(a))
 }

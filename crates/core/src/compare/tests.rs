@@ -77,6 +77,7 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
         replicate: None,
         phase_ns: 0,
         dither: None,
+        aim: None,
         plan_hash: String::new(),
         plan: Plan::new("test"),
         tool: Tool {
@@ -94,6 +95,8 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
             cpus: 2,
             hypervisor: None,
             turn_wait_ns: None,
+            marks: None,
+            modules: Vec::new(),
             lab: None,
         },
         kernel: Kernel {
@@ -126,7 +129,13 @@ pub(super) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
 pub(super) fn compared(runs: Vec<Run>) -> Comparison {
     let loaded: Vec<_> = runs
         .into_iter()
-        .map(|run| LoadedRun { run, cells: Vec::new(), damage: Vec::new(), label: None })
+        .map(|run| LoadedRun {
+            run,
+            cells: Vec::new(),
+            legs: None,
+            damage: Vec::new(),
+            label: None,
+        })
         .collect();
     compare(&loaded)
 }
@@ -180,7 +189,7 @@ fn one_pair_proves_nothing() {
 #[test]
 fn every_confounder_is_found() {
     type Change = fn(&mut Run);
-    let changes: [(&str, Change); 12] = [
+    let changes: [(&str, Change); 13] = [
         ("board", |r| r.board.fingerprint = "g".to_owned()),
         ("kind of board", |r| r.board.kind = BoardKind::Wire),
         ("CPUs online", |r| r.board.cpus = 4),
@@ -196,6 +205,7 @@ fn every_confounder_is_found() {
         }),
         ("scheduling", |r| latency(&mut r.cells[0]).threads[0].placement.priority = 48),
         ("interval", |r| latency(&mut r.cells[0]).interval_ns = Some(250_000)),
+        ("interval", |r| latency(&mut r.cells[0]).dithered = true),
         ("load work", |r| r.cells[0].load_work[0].counters[0].per_second = 700.0),
     ];
     for (what, change) in changes {
@@ -304,6 +314,7 @@ fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
         let loaded = |run: &Run| LoadedRun {
             run: run.clone(),
             cells: Vec::new(),
+            legs: None,
             damage: Vec::new(),
             label: None,
         };

@@ -25,9 +25,41 @@ pub struct Board {
     /// whose CPUs run at the same time.
     #[serde(default)]
     pub turn_wait_ns: Option<u64>,
+    /// Where a virtual board's punctual can be seen at work from outside; `None` for other boards.
+    #[serde(default)]
+    pub marks: Option<Marks>,
+    /// Where a virtual board's kernel has put the code of its modules, in its own order; at most
+    /// [`MODULES_MAX`]. Empty for other boards.
+    #[serde(default)]
+    pub modules: Vec<ModuleAddress>,
     /// What determines the numbers of a virtual board; `None` for other boards.
     #[serde(default)]
     pub lab: Option<Lab>,
+}
+
+/// Addresses in the measuring program of a virtual board, by which an observer outside the board
+/// tells samples apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marks {
+    /// Executed by each recorder when its warm-up ends.
+    pub begin: u64,
+    /// Executed by a recorder for each sample, while all samples are kept.
+    pub sample: u64,
+    /// Executed by each recorder at the end of its cell.
+    #[serde(default)]
+    pub end: u64,
+}
+
+/// Modules whose addresses are recorded.
+pub const MODULES_MAX: usize = 512;
+
+/// A module that a virtual board's kernel has loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleAddress {
+    /// Its name as the kernel lists it.
+    pub name: String,
+    /// Address of its section `.text`.
+    pub text: u64,
 }
 
 impl Board {

@@ -9,6 +9,7 @@ use super::board::{Board, Kernel};
 use super::cell::{Cell, NOT_AT_REST};
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
+use crate::aim::Aim;
 use crate::dither::Dither;
 use crate::key::key_name;
 use crate::plan::Plan;
@@ -36,6 +37,9 @@ pub struct Run {
     /// By how much releases were moved, for the cells that say so; `None`: not at all.
     #[serde(default)]
     pub dither: Option<Dither>,
+    /// The release that was moved to a given instant and ended the run, once its cell has ended.
+    #[serde(default)]
+    pub aim: Option<Aim>,
     /// SHA-256 of the canonical plan, hexadecimal.
     pub plan_hash: String,
     /// The plan as it was executed.

@@ -23,6 +23,8 @@ fn board(lab: Option<Lab>) -> Board {
         cpus: 1,
         hypervisor: None,
         turn_wait_ns: None,
+        marks: None,
+        modules: Vec::new(),
         lab,
     }
 }

@@ -1,6 +1,7 @@
 //! What a guest starts with: its order, and the initramfs that contains it.
 
 use anyhow::Result;
+use punctual_core::aim::Aim;
 use punctual_core::channel::{MODULES_PATH, ORDER_PATH, Order, SETUP_PATH};
 use punctual_core::dither::Dither;
 use punctual_core::plan::Plan;
@@ -28,6 +29,7 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
         replicate: Some(place.replicate),
         phase_ns: place.phase_ns(),
         dither: Some(Dither::of_seed(place.seed())),
+        aim: Aim::NONE,
         limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
         tool_sha256: Some(program_sha256.to_owned()),
     }

@@ -1,6 +1,7 @@
 //! `punctual run --continue`: what a run that was cut short was asked to do.
 
 use anyhow::ensure;
+use punctual_core::aim::Aim;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{BoardKind, Origin, Run};
 use punctual_suite::engine::{Options, SyncPolicy};
@@ -39,6 +40,7 @@ fn options(run: Run) -> Options {
         replicate: run.replicate,
         phase_ns: run.phase_ns,
         dither: run.dither.clone(),
+        aim: run.aim.unwrap_or(Aim::NONE),
         // It was allowed when the run began.
         force: true,
         require_rt: engine.and_then(|e| e.get("require_rt")?.as_bool()).unwrap_or(false),

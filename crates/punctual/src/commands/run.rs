@@ -75,8 +75,13 @@ fn tell(run: &Run, json: bool) -> anyhow::Result<()> {
     if json {
         return output::print_json(run);
     }
-    let measured =
-        LoadedRun { run: run.clone(), cells: Vec::new(), damage: Vec::new(), label: None };
+    let measured = LoadedRun {
+        run: run.clone(),
+        cells: Vec::new(),
+        legs: None,
+        damage: Vec::new(),
+        label: None,
+    };
     output::print(&text::summary(&measured, output::width(), output::colour()))
 }
 

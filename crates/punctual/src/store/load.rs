@@ -7,6 +7,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::RunState;
 
 use super::cell_files::Files;
+use super::legs::read_legs;
 use super::writer::read_ended;
 
 /// Reads a run directory. A run whose process was killed is rebuilt from its blocks.
@@ -25,7 +26,8 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     }
     let mut files = Files::default();
     let cells = run.cells.iter().map(|cell| files.read_cell(dir, cell, &mut damage)).collect();
-    let mut loaded = LoadedRun { run, cells, damage, label: None };
+    let legs = read_legs(dir, &run, &mut damage);
+    let mut loaded = LoadedRun { run, cells, legs, damage, label: None };
     if loaded.run.state == RunState::Running {
         recover::rebuild(&mut loaded);
     }

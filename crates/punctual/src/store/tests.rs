@@ -70,6 +70,7 @@ fn running(what: What) -> Value {
         replicate: None,
         phase_ns: 0,
         dither: None,
+        aim: None,
         plan_hash: String::new(),
         plan,
         tool: Tool {
@@ -87,6 +88,8 @@ fn running(what: What) -> Value {
             cpus: 1,
             hypervisor: None,
             turn_wait_ns: None,
+            marks: None,
+            modules: Vec::new(),
             lab: None,
         },
         kernel: Kernel {

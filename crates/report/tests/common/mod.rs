@@ -289,6 +289,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
     plan.deadline_ns = deadline;
     let worst = cells.iter().map(|c| c.verdict.clone()).max_by_key(|v| v.outcome);
     LoadedRun {
+        legs: None,
         run: Run {
             schema: SCHEMA.to_owned(),
             run_id: format!("20261120T170003Z-ebx11-{kernel}-5f3a"),
@@ -298,6 +299,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             replicate: None,
             phase_ns: 0,
             dither: None,
+            aim: None,
             plan_hash: "4bf5122f344554c53bde2ebb8cd2b7e3".to_owned(),
             plan,
             tool: tool(),
@@ -309,6 +311,8 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
                 cpus: 2,
                 hypervisor: None,
                 turn_wait_ns: None,
+                marks: None,
+                modules: Vec::new(),
                 lab: None,
             },
             kernel: Kernel {

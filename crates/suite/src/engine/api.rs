@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use punctual_core::aim::Aim;
 use punctual_core::block::Moments;
 use punctual_core::channel::VirtualBoard;
 use punctual_core::dither::Dither;
@@ -33,6 +34,8 @@ pub struct Options {
     pub phase_ns: u64,
     /// By how much each release is moved within its interval; `None`: not at all.
     pub dither: Option<Dither>,
+    /// The release that is moved to a given instant and ends the run, or none.
+    pub aim: Aim,
     /// Allows priority 99.
     pub force: bool,
     /// Skips every cell if real-time scheduling or locked memory is refused.

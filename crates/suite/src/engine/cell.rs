@@ -1,5 +1,6 @@
 //! The frame of a cell, the same for all kinds: load, time base, CPU share, conditions.
 
+use punctual_core::aim::Aim;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{CellState, Run};
 use punctual_core::stats::Limits;
@@ -76,7 +77,8 @@ fn measure(
     let cpus = f64::from(run.board.cpus.max(1));
     let cell = &mut run.cells[number];
     let mut signal = None;
-    let mut body = match body(environment, plan, prepared, &mut signal) {
+    let aim = environment.aim.in_cell(number);
+    let mut body = match body(environment, plan, prepared, aim, &mut signal) {
         Ok(body) => body,
         Err(why) => {
             if let Some(signal) = signal.filter(|signal| signal.ends_at_once(false)) {
@@ -147,6 +149,7 @@ fn body<'a>(
     environment: &mut Environment<'_>,
     plan: &Plan,
     prepared: &'a Prepared,
+    aim: Aim,
     signal: &mut Option<Signal>,
 ) -> Result<Box<dyn Body + 'a>, NotStarted> {
     let nudge = environment.signals.nudge();
@@ -159,6 +162,7 @@ fn body<'a>(
                 samples: prepared.plan.samples,
                 phase_ns: environment.phase_ns,
                 dither: environment.dither,
+                aim,
                 limits: Limits {
                     threshold: environment.threshold_ns,
                     interval: probe.threads.interval_ns,

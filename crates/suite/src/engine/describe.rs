@@ -16,7 +16,8 @@ use super::api::Options;
 use super::prepared::Prepared;
 use super::privileges::Privileges;
 use super::time_base;
-use crate::facts::{self, Facts, Measurement};
+use crate::facts::{self, Facts, FactsRoot, Measurement};
+use crate::recorder::Recorder;
 
 pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &[Prepared]) -> Run {
     let mut board = facts.board();
@@ -26,6 +27,8 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if let Some(of) = &options.virtual_board {
         board.kind = BoardKind::Virtual;
         board.turn_wait_ns = of.turn_wait_ns;
+        board.marks = Some(Recorder::marks());
+        board.modules = facts::modules::addresses(&FactsRoot::live());
     }
     let cells: Vec<Cell> = checked
         .iter()
@@ -50,6 +53,8 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
         replicate: options.replicate,
         phase_ns: options.phase_ns,
         dither: options.dither.clone(),
+        // Recorded once its cell has ended.
+        aim: None,
         plan_hash,
         plan: plan.clone(),
         tool: facts::tool(options.tool_sha256.as_deref()),

@@ -1,5 +1,6 @@
 //! State shared by the cells of a run.
 
+use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::verdict::Rule;
 use punctual_sys::signal::{Signal, Signals, die_by_default};
@@ -24,6 +25,7 @@ pub(super) struct Environment<'a> {
     pub(super) threshold_ns: i64,
     pub(super) phase_ns: u64,
     pub(super) dither: Option<&'a Dither>,
+    pub(super) aim: Aim,
     pub(super) sync: SyncPolicy,
     pub(super) interrupts: Interrupts,
     /// The caller did not pass the executable's hash. Computing it takes too long to do before

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::format::Record;
 use punctual_core::interval::{Actor, Interval};
@@ -62,6 +63,7 @@ pub(super) struct Start<'a> {
     pub(super) samples: Option<u64>,
     pub(super) phase_ns: u64,
     pub(super) dither: Option<&'a Dither>,
+    pub(super) aim: Aim,
     /// Limits of the primary series.
     pub(super) limits: Limits,
     /// Why real-time scheduling is refused, if it is.
@@ -209,6 +211,7 @@ impl Start<'_> {
             epoch,
             end: epoch.saturating_add(self.duration_ns),
             samples: self.samples.unwrap_or(u64::MAX),
+            aim: self.aim,
         }
     }
 }

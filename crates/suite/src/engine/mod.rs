@@ -13,6 +13,7 @@ use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
 use punctual_sys::signal::Signals;
 
+mod aimed;
 mod api;
 mod beside;
 mod body;
@@ -82,6 +83,10 @@ pub fn run(
         .collect::<Result<_, _>>()
         .map_err(wrong)?;
 
+    if let Some(text) = aimed::refused(options.aim, &prepared, options.dither.as_ref()) {
+        return Err(wrong(text));
+    }
+
     let facts = Facts::read(&FactsRoot::live());
     let described = describe(plan, options, &facts, &prepared);
     // Before the run directory, which stays empty if any of this fails.
@@ -149,6 +154,7 @@ pub fn run(
         threshold_ns: limit(options.threshold_ns),
         phase_ns: options.phase_ns,
         dither: options.dither.as_ref(),
+        aim: options.aim,
         sync: options.sync,
         interrupts,
         hash_at_end: options.tool_sha256.is_none(),
@@ -208,7 +214,11 @@ fn run_cells(
         if state == CellState::Failed {
             run.state = RunState::Failed;
         }
-        let over = matches!(run.state, RunState::Interrupted | RunState::Failed);
+        let aimed = environment.aim.in_cell(number).is_some();
+        if aimed {
+            aimed::record(environment.aim, number, run, &environment.rule);
+        }
+        let over = aimed || matches!(run.state, RunState::Interrupted | RunState::Failed);
         if over || Some(number) == last {
             finish(run, environment);
         } else {

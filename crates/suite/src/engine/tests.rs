@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use punctual_core::aim::Aim;
+use punctual_core::dither::Dither;
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::CellData;
 use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState};
@@ -33,6 +35,7 @@ fn options(out: PathBuf) -> Options {
         replicate: None,
         phase_ns: 0,
         dither: None,
+        aim: Aim::NONE,
         force: false,
         require_rt: false,
         continued: None,
@@ -404,4 +407,128 @@ fn no_more_than_asked_for_is_read_back() {
     let (all, whole) = files.read_back(1 << 20).unwrap();
     assert!(all.len() > 10 && whole);
     assert_eq!(files.read_back(10).unwrap(), (all[..10].to_vec(), false));
+}
+
+/// Reads the record whenever a cell begins.
+struct Records(PathBuf, Vec<Run>);
+
+impl Observer for Records {
+    fn started(&mut self, _: &Run, _: &Path, _: u64) {}
+    fn cell_started(&mut self, _: &Cell, _: usize, _: u64) {
+        let text = fs::read(self.0.join("run.json")).unwrap();
+        self.1.push(serde_json::from_slice(&text).unwrap());
+    }
+    fn progress(&mut self, _: &Progress<'_>) {}
+    fn snapshot(&mut self) {}
+    fn cell_ended(&mut self, _: &Cell) {}
+}
+
+#[test]
+fn a_run_ends_with_its_aimed_release_and_says_so_only_then() {
+    let place = Place::new("aimed");
+    let mut plan = Plan::new("test");
+    plan.warmup_ns = 50_000_000;
+    plan.deadline_ns = Some(3_600_000_000_000);
+    let wakeup = |duration_ns| CellPlan {
+        duration_ns,
+        ..cell(Subject::Probe("wakeup".to_owned()), &[("policy", "other"), ("interval", "2ms")])
+    };
+    plan.cells = vec![wakeup(100_000_000), wakeup(3_600_000_000_000), wakeup(200_000_000)];
+    let aim = Aim { cell: 1, release: 40, at_ns: 79_123_456 };
+    let dither = Some(Dither::of_seed(1));
+    let options = Options { aim, dither, ..options(place.0.join("run")) };
+    let mut records = Records(place.0.join("run"), Vec::new());
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = run(&plan, &options, &mut records).unwrap().run;
+    drop(alone);
+    let written = fs::read(place.0.join("run/run.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Run>(&written).unwrap(), run);
+    assert_eq!((run.state, run.aim), (RunState::Complete, Some(aim)));
+    let said = |run: &Run| run.conditions.iter().find(|c| c.id == "aimed").map(|c| c.text.clone());
+    assert_eq!(
+        said(&run).as_deref(),
+        Some(
+            "aimed: release 40 at 0.079123456 s of wakeup:interval=2ms,policy=other @ idle @ 1h; \
+             the course after it is another one"
+        )
+    );
+    assert_eq!(records.1.len(), 2, "cells that began");
+    assert!(records.1.iter().all(|run| run.aim.is_none() && said(run).is_none()));
+
+    let [before, aimed, after] = &run.cells[..] else { panic!("three cells") };
+    assert_eq!(before.latency().unwrap().stats.scheduled, 50);
+    assert_eq!(aimed.state, CellState::Complete);
+    assert!(lasted_s(aimed) < 30, "it went on");
+    let stats = &aimed.latency().unwrap().stats;
+    assert_eq!((stats.scheduled, stats.samples + stats.missed), (40, 40));
+    let data = place.data(aimed);
+    assert_eq!((data.damaged, data.threads[0].primary().moments().count), (0, stats.samples));
+    let reason =
+        "the run ends with the aimed release of wakeup:interval=2ms,policy=other @ idle @ 1h";
+    assert_eq!((after.state, after.reason.as_deref()), (CellState::Skipped, Some(reason)));
+    assert_eq!(after.verdict.outcome, Outcome::Skipped);
+    assert_ne!(run.verdict.outcome, Outcome::Pass);
+}
+
+#[test]
+fn a_cell_that_has_its_samples_before_the_aimed_release_says_so() {
+    let place = Place::new("unreached");
+    let mut plan = Plan::new("test");
+    plan.warmup_ns = 0;
+    let wakeup = cell(Subject::Probe("wakeup".to_owned()), &[("policy", "other")]);
+    plan.cells = vec![CellPlan { samples: Some(3), ..wakeup }];
+    let aim = Aim { cell: 0, release: 1_100, at_ns: 1_199_000_000 };
+    let options = Options { aim, ..options(place.0.join("run")) };
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let run = run(&plan, &options, &mut Silent).unwrap().run;
+    assert_eq!((run.state, run.aim), (RunState::Complete, Some(aim)));
+    let said = run.conditions.iter().find(|condition| condition.id == "aimed").unwrap();
+    assert!(said.text.contains("ended before its release 1,100"), "{}", said.text);
+}
+
+#[test]
+fn what_cannot_be_aimed_at_is_a_usage_error() {
+    let place = Place::new("unaimed");
+    let mut plan = Plan::new("test");
+    let of = |probe: &str, params| cell(Subject::Probe(probe.to_owned()), params);
+    plan.cells = vec![
+        of("wakeup", &[("policy", "other")]),
+        of("wakeup", &[("timer", "posix")]),
+        of("wakeup", &[("threads", "2")]),
+        of("clock", &[]),
+        cell(Subject::Cost("lat.syscall".to_owned()), &[]),
+    ];
+    let dither = Dither::of_seed(1);
+    let ninth = 8_000_000 + dither.offset_ns(8, 1_000_000);
+    let by_itself = "does not wait for each release by itself";
+    let within = "must be within the 1200ms of wakeup";
+    for (cell, release, at_ns, why) in [
+        (5, 10, 9_000_000, "the plan has 5 cells"),
+        (1, 10, 9_000_000, by_itself),
+        (2, 10, 9_000_000, "has 2 threads"),
+        (3, 10, 9_000_000, by_itself),
+        (4, 10, 9_000_000, by_itself),
+        (0, 10, ninth, within),
+        (0, 10, 1_200_000_000, within),
+        (0, 1_201, 1_199_999_999, within),
+        (0, u64::MAX, u64::MAX, within),
+    ] {
+        let aim = Aim { cell, release, at_ns };
+        let options = Options { aim, dither: Some(dither.clone()), ..options(place.0.join("run")) };
+        let error = run(&plan, &options, &mut Silent).unwrap_err();
+        let text = &error.downcast_ref::<UsageError>().unwrap().0;
+        assert!(text.contains(why) && text.starts_with("it cannot be aimed at release"), "{text}");
+        assert!(!place.0.join("run").exists());
+    }
+    let reach = Reach {
+        cpus: affinity::CpuSet::parse("0").unwrap(),
+        inherited: affinity::CpuSet::parse("0").unwrap(),
+        clock_cost_ns: 30,
+        force: false,
+    };
+    let cells = [Prepared::new(&plan.cells[0], &reach, i64::MAX).unwrap()];
+    for (release, at_ns) in [(10, ninth + 1), (1, 0), (1_200, 1_199_999_999), (2, 1_100_000_000)] {
+        let aim = Aim { cell: 0, release, at_ns };
+        assert_eq!(aimed::refused(aim, &cells, Some(&dither)), None, "{}", aim.words());
+    }
 }

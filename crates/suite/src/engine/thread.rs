@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
+use punctual_core::aim::Aim;
 use punctual_core::schema::{self, Condition, Placement};
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::sched::{self, Policy};
@@ -35,6 +36,8 @@ pub struct Go {
     pub end: u64,
     /// Samples after which a thread ends.
     pub samples: u64,
+    /// The release of the measurement that is moved, and the last one.
+    pub aim: Aim,
 }
 
 /// Holds the threads back until all are prepared.
@@ -348,7 +351,8 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     let (duty, stop) = (&mut setup.duty, &*setup.stop);
     let mut error = None;
     if go.warmup_end > go.warmup {
-        let window = Window { first: go.warmup + offset, end: go.warmup_end, samples: u64::MAX };
+        let (first, end) = (go.warmup + offset, go.warmup_end);
+        let window = Window { first, end, samples: u64::MAX, aim: Aim::NONE };
         error = run_window(duty, &window, &mut tracks, stop).err();
     }
     let mut warmup_max_ns = None;
@@ -361,7 +365,8 @@ fn run(mut setup: ThreadSetup) -> Option<ThreadEnd> {
     setup.warm[setup.index].store(true, Ordering::Relaxed);
     let faults = memory::thread_faults();
     if error.is_none() {
-        let window = Window { first: go.epoch + offset, end: go.end, samples: go.samples };
+        let Go { end, samples, aim, .. } = go;
+        let window = Window { first: go.epoch + offset, end, samples, aim };
         error = run_window(duty, &window, &mut tracks, stop).err();
     }
     if error.is_some() {

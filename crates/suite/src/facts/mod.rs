@@ -11,6 +11,7 @@ pub mod fingerprint;
 pub mod interrupts;
 pub mod kernel_config;
 pub mod kernel_image;
+pub mod modules;
 pub mod power;
 pub mod preemption;
 pub mod root;

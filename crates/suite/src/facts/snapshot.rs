@@ -104,6 +104,8 @@ impl Facts {
             cpus: self.cpu.online_count(),
             hypervisor: self.virtualisation.name(),
             turn_wait_ns: None,
+            marks: None,
+            modules: Vec::new(),
             lab: None,
         }
     }

@@ -260,13 +260,14 @@ fn wake(event: &Event) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_core::aim::Aim;
     use punctual_core::stats::Limits;
     use std::sync::mpsc::channel;
     use std::thread::{sleep, spawn};
     use std::time::Duration;
 
     fn window(from_ns: u64, long_ns: u64, samples: u64) -> Window {
-        Window { first: from_ns, end: from_ns + long_ns, samples }
+        Window { first: from_ns, end: from_ns + long_ns, samples, aim: Aim::NONE }
     }
 
     fn waits(pair: &Arc<Pair>) -> Waits {

@@ -301,6 +301,7 @@ mod tests {
     use super::*;
     use crate::facts::FactsRoot;
     use crate::knobs::Journal;
+    use punctual_core::aim::Aim;
     use punctual_core::params::Named;
     use punctual_core::stats::Limits;
     use punctual_core::units::SECOND_NS;
@@ -323,7 +324,7 @@ mod tests {
         let mut probe = open(&values, &mut stage).unwrap().thread(0).unwrap();
         let mut recorder = Recorder::new(Limits { threshold: i64::MIN, ..Limits::NONE });
         recorder.begin(SECOND_NS);
-        let window = Window { first: SECOND_NS, end: u64::MAX, samples: count };
+        let window = Window { first: SECOND_NS, end: u64::MAX, samples: count, aim: Aim::NONE };
         probe.run(&window, std::slice::from_mut(&mut recorder), &Stop::default()).unwrap();
         recorder.finish().outliers.iter().map(|o| o.latency).collect()
     }

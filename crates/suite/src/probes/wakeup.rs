@@ -107,7 +107,9 @@ struct Wakeup {
 impl ProbeThread for Wakeup {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let interval = self.interval_ns;
-        let schedule = Schedule::dithered(window.first, interval, window.end, &self.offsets);
+        let aim = window.aim;
+        let schedule = Schedule::dithered(window.first, interval, window.end, &self.offsets)
+            .aimed(aim.release, window.first.saturating_add(aim.at_ns));
         let hot = Serve {
             schedule,
             recorder: &mut tracks[0],
@@ -167,6 +169,10 @@ impl Serve<'_> {
         let mut behind = 0;
         while left > 0 && !self.stop.is_set() {
             let Some(release) = self.schedule.next() else {
+                // Asked here, the releases before it have no step for it.
+                if self.schedule.turn_to_aimed() {
+                    continue;
+                }
                 break;
             };
             if wait.until(release)? == Waited::Interrupted {
@@ -281,6 +287,83 @@ mod tests {
         serve.run(&mut AbsoluteSleep).unwrap();
         assert!(stop.broken().is_some());
         assert_eq!(recorder.finish().moments.count, 1);
+    }
+
+    /// Waits as it should, and stalls after one of the releases; notes what it was asked for.
+    struct Noted {
+        asked: Vec<u64>,
+        stall: Option<(usize, u64)>,
+    }
+
+    impl Wait for Noted {
+        fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
+            self.asked.push(release_ns);
+            if let Some((place, until_ns)) = self.stall
+                && self.asked.len() == place
+            {
+                return AbsoluteSleep.until(until_ns);
+            }
+            // As after a signal that does not end the cell.
+            AbsoluteSleep.until(release_ns)?;
+            Ok(if self.asked.len() == 1 { Waited::Interrupted } else { Waited::Released })
+        }
+    }
+
+    /// What is recorded of releases every 20 ms whose sixth is aimed at `at_ns` after the first
+    /// one, if the release that is asked for as the third one stalls until `stall_ns` after the
+    /// first one; and what was asked for, ns after the first one.
+    fn aimed(
+        at_ns: u64,
+        stall_ns: Option<u64>,
+        samples: u64,
+    ) -> (crate::recorder::Recording, Vec<u64>) {
+        const INTERVAL: u64 = 20_000_000;
+        let (stop, mut recorder) = (Stop::default(), Recorder::new(Limits::NONE));
+        let first = monotonic_ns() + INTERVAL;
+        recorder.begin(first);
+        let serve = Serve {
+            schedule: Schedule::new(first, INTERVAL, first + 1_000 * INTERVAL)
+                .aimed(6, first + at_ns),
+            recorder: &mut recorder,
+            stop: &stop,
+            samples,
+            break_ns: i64::MAX,
+            broke: false,
+        };
+        let mut wait = Noted { asked: Vec::new(), stall: stall_ns.map(|ns| (3, first + ns)) };
+        serve.run(&mut wait).unwrap();
+        let asked = wait.asked.iter().map(|release| release - first).collect();
+        (recorder.finish(), asked)
+    }
+
+    #[test]
+    fn the_aimed_release_is_served_where_it_is_aimed_and_nothing_after_it() {
+        // Before and after its place, which is at 100 ms.
+        for at_ns in [85_000_000, 173_000_000] {
+            let (found, asked) = aimed(at_ns, None, u64::MAX);
+            assert_eq!(asked.last(), Some(&at_ns), "{asked:?}");
+            // A busy machine may miss some, but none behind it.
+            assert_eq!(found.moments.count + found.moments.missed, 6, "{found:?}");
+            let last = found.outliers.last().unwrap();
+            assert_eq!(last.at.checked_add_signed(-last.latency), Some(at_ns), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_aimed_release_that_has_passed_is_served_late() {
+        let (found, asked) = aimed(110_000_000, Some(250_000_000), u64::MAX);
+        assert_eq!(asked.last(), Some(&110_000_000));
+        assert_eq!(found.moments.count + found.moments.missed, 6, "{found:?}");
+        assert!(found.moments.missed >= 3, "{found:?}");
+        let last = found.outliers.last().unwrap();
+        assert_eq!(last.at.checked_add_signed(-last.latency), Some(110_000_000), "{found:?}");
+        assert!(last.at >= 250_000_000, "{found:?}");
+    }
+
+    #[test]
+    fn a_cell_with_all_its_samples_does_not_turn_to_an_aimed_release() {
+        let (found, asked) = aimed(900_000_000, None, 2);
+        assert!(found.moments.count == 2 && !asked.contains(&900_000_000), "{found:?}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::schema::{Condition, Role, Unit};
 
@@ -45,7 +46,7 @@ pub struct ProbeEntry {
     /// How its samples are paced.
     pub pace: Pace,
     /// Whether it waits, with these parameters, for each release by itself, so that each can be
-    /// moved within its interval.
+    /// moved within its interval, and one to where it is aimed ([`Window::aim`]).
     pub dithers: fn(&Values) -> bool,
     /// The series that it is judged by, always in nanoseconds.
     pub primary: Primary,
@@ -344,6 +345,9 @@ pub struct Window {
     pub end: u64,
     /// End after this many samples.
     pub samples: u64,
+    /// The release that is moved, counted from `first`, and the last one, if there is one; only
+    /// for the single thread of a probe that can move them.
+    pub aim: Aim,
 }
 
 /// The sample above the break value that ended a cell.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::aim::Aim;
 use crate::block::{Block, Late, Moments, Outlier};
 use crate::compare::tests::{cell, run};
 use crate::dither::Dither;
@@ -261,7 +262,7 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
 #[test]
 fn other_boards_are_refused_and_every_difference_is_listed() {
     type Change = fn(&mut Run, &mut Lab);
-    let changes: [(&str, Change); 18] = [
+    let changes: [(&str, Change); 19] = [
         ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
         ("options: none against -cpu max", |_, lab| {
             lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
@@ -284,6 +285,9 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
         ("plan_hash: none against h", |run, _| run.plan_hash = "h".to_owned()),
         ("phase_ns: 0 against 5", |run, _| run.phase_ns = 5),
         ("dither: none against seed 2", |run, _| run.dither = Some(Dither::of_seed(2))),
+        ("aim: none against release 5 of cell 0 at 0.0042 s", |run, _| {
+            run.aim = Some(Aim { cell: 0, release: 5, at_ns: 4_200_000 });
+        }),
     ];
     let mut all = Fixture::new();
     let mut expected = Vec::new();

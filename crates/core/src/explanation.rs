@@ -1,0 +1,138 @@
+//! Why samples of a run were late: what a board did between the release and the reading of the
+//! clock, to the last instruction. Found by repeating the run and watching it from outside.
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Model;
+
+/// What a repeat of a run shows of its samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// ID of the run.
+    pub run_id: String,
+    /// Name of its directory.
+    pub run: String,
+    /// `uname -r` of its kernel.
+    pub release: String,
+    /// Its preemption model.
+    pub model: Model,
+    /// Time of an instruction, ns.
+    pub instruction_ns: u64,
+    /// The samples of each cell, in the order of the plan.
+    pub cells: Vec<ExplainedCell>,
+    /// What may not be concluded.
+    pub caveats: Vec<String>,
+}
+
+/// The explained samples of one cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainedCell {
+    /// Key of the cell, such as `wakeup @ hackbench @ 2s`.
+    pub key: String,
+    /// Its load; `none` without.
+    pub load: String,
+    /// The typical sample first, if there is one, then the worst ones, the latest first.
+    pub samples: Vec<Explained>,
+}
+
+/// Why a sample was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Chosen {
+    /// The median of its cell.
+    Typical,
+    /// One of the latest.
+    Worst,
+}
+
+/// One sample.
+///
+/// All times are ns since its release. What was there before has negative times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Why it was chosen.
+    pub chosen: Chosen,
+    /// When its clock was read, ns since the start of the cell.
+    pub at_ns: u64,
+    /// Its latency, ns.
+    pub latency_ns: u64,
+    /// Releases that it missed.
+    pub missed: u64,
+    /// Whether the CPU was idle when the release came.
+    pub idle: bool,
+    /// Instructions executed between the release and the reading of the clock.
+    pub instructions: u64,
+    /// From the release to the reading of the clock, without a gap; their lengths add up to
+    /// the latency.
+    pub legs: Vec<Leg>,
+    /// Who kept the thread from running, if the release did not find the CPU able to react.
+    pub held: Vec<Held>,
+    /// What ran between the release and the reading of the clock, in order and without a gap: a
+    /// new span whenever the stack changes.
+    pub spans: Vec<StackSpan>,
+    /// The functions in `spans`. Code of processes is `[user]`, code of the kernel without a name
+    /// `[unnamed]`.
+    pub functions: Vec<String>,
+}
+
+/// A part of a latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leg {
+    /// What it lasts until.
+    pub until: Milestone,
+    /// Its end, ns since the release; it begins where the one before ends, the first at 0.
+    pub end_ns: u64,
+}
+
+/// What happens between a release and the start of the work, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Milestone {
+    /// The timer's interrupt is entered.
+    Interrupt,
+    /// The handler begins to wake the thread.
+    Wakeup,
+    /// The scheduler is entered that chooses the thread.
+    Schedule,
+    /// The CPU changes to the thread's stack.
+    Switch,
+    /// The thread's own code goes on.
+    User,
+    /// The thread reads the clock.
+    Clock,
+}
+
+/// A stretch in which the kernel could not react.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// How.
+    pub how: Hold,
+    /// When it began, ns since the release; `None`: earlier than what is known.
+    pub from_ns: Option<i64>,
+    /// When it ended.
+    pub to_ns: i64,
+    /// The function that began it, without its callers.
+    pub began_in: String,
+    /// The function that ended it.
+    pub ended_in: String,
+}
+
+/// How the kernel is kept from reacting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// Interrupts are off.
+    Interrupts,
+    /// The thread is awake, and nothing calls the scheduler.
+    Scheduler,
+}
+
+/// What ran for a while, with one stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackSpan {
+    /// Its end, ns since the release; it begins where the one before ends, the first at 0.
+    pub end_ns: u64,
+    /// Numbers of functions (in `functions`), callers first; the last one executed
+    /// instructions. Empty: the CPU was idle.
+    pub stack: Vec<u32>,
+}
