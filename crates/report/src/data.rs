@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use punctual_core::block::{CoarseBin, coarse_range};
 use punctual_core::histogram::{SignedBin, SignedHistogram, SignedSparse};
+use punctual_core::legs::CellLegs;
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::{Cell, Latency, Stats};
 use punctual_core::stats::behind_of;
@@ -71,7 +72,7 @@ impl Bins {
     /// The number of values.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.bins.iter().map(|bin| bin.count).sum()
+        self.bins.iter().fold(0, |sum, bin| sum.saturating_add(bin.count))
     }
 }
 
@@ -123,4 +124,9 @@ pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
         damaged: 0,
     };
     run.run.cells.iter().enumerate().map(|(i, cell)| (cell, run.cells.get(i).unwrap_or(NOTHING)))
+}
+
+/// The legs of a cell's samples, if somebody has looked for them.
+pub fn legs<'a>(run: &'a LoadedRun, cell: &Cell) -> Option<&'a CellLegs> {
+    run.legs.as_ref()?.cells.iter().find(|legs| legs.key == cell.key)
 }

@@ -9,13 +9,17 @@
 //! Architecture invariant: no I/O and no clock. The same runs give the same bytes.
 #![forbid(unsafe_code)]
 
+pub mod aimed;
 pub mod data;
 pub mod describe;
+pub mod explanation;
 pub mod export;
 pub mod figure;
 pub mod history;
 pub mod html;
+mod legs;
 mod replicates;
+pub mod sections;
 mod subject;
 pub mod text;
 pub mod words;

@@ -81,6 +81,7 @@ impl<'a> Kernels<'a> {
                 cell: &pooled.cell,
                 latency: pooled.cell.latency()?,
                 data: &pooled.data,
+                legs: None,
                 at: (pooled.group, pooled.at),
                 label: self.label(pooled.group, &pooled.cell),
                 note: Some(format!("{} pooled", words::runs(pooled.runs))),
@@ -105,6 +106,7 @@ impl<'a> Kernels<'a> {
                     cell,
                     latency,
                     data,
+                    legs: data::legs(&self.runs[worst], cell),
                     at: (spread.group, at),
                     label: self.label(spread.group, cell),
                     note: Some(format!(

@@ -2,6 +2,7 @@
 
 mod clean;
 mod costs;
+mod legs;
 mod names;
 mod notes;
 mod numbers;
@@ -11,13 +12,17 @@ pub use clean::ascii;
 pub use costs::{
     COSTS, against, cost, cost_end, cost_interval, cost_row, costs, repetitions, share,
 };
+pub use legs::{
+    ALL_LEGS, LEGS, LEGS_TITLE, hold_name, leg_meaning, leg_name, leg_title, section_clause,
+    section_meaning, section_name,
+};
 pub use names::{
-    cell_name, cpu_name, headline, kernel_names, key_name, letter, load_name, preemption_name,
-    probe_name, run_names, runs, series_name,
+    cell_name, cpu_name, headline, kernel_names, key_name, letter, load_name, model_names,
+    preemption_name, probe_name, run_names, runs, series_name, watched_kernel,
 };
 pub use notes::{
-    SPREAD, absence, cell_notes, containment, counter, counter_notes, load_note, parts, run_notes,
-    work,
+    SPREAD, absence, cell_notes, containment, counter, counter_notes, load_note, once, parts,
+    run_notes, work,
 };
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,

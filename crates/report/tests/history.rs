@@ -4,6 +4,7 @@ mod common;
 
 use punctual_core::history::History;
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Lab;
 use punctual_report::history::{csv, figure, page, text};
 use unicode_width::UnicodeWidthStr;
 
@@ -47,8 +48,13 @@ fn kernels_are_in_the_order_of_their_releases_with_the_spread_of_their_boots() {
 
 #[test]
 fn one_run_is_a_history() {
-    let run = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
+    let mut run = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
+    let (qemu, arch) = ("7.2.22".to_owned(), "x86_64".to_owned());
+    run.run.board.lab = Some(Lab { qemu, arch, cpus: 2, ..Lab::default() });
     let history = History::of(&[run]);
+    for shown in [text(&history, 80, false), page(&history)] {
+        assert!(shown.contains("Measured on QEMU 7.2.22, x86_64, 2 CPUs."), "{shown}");
+    }
     assert_eq!((history.kernels.len(), history.caveats.len()), (1, 0));
     assert_eq!(history.kernels[0].cells[0].as_ref().unwrap().runs, 1);
     assert!(text(&history, 80, false).contains("wakeup @ idle"));

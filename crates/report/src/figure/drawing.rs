@@ -187,6 +187,11 @@ impl Drawing {
         self.path(rects.iter().map(corners).collect(), true, paint, None);
     }
 
+    /// A rectangle, `left, top, right, bottom`, that says what it is.
+    pub fn rect(&mut self, [l, t, r, b]: [f64; 4], paint: Pen, note: Option<String>) {
+        self.path(vec![vec![(l, t), (r, t), (r, b), (l, b)]], true, paint, note);
+    }
+
     fn path(&mut self, lines: Vec<Vec<Point>>, closed: bool, paint: Pen, note: Option<String>) {
         let lines: Vec<_> = lines.into_iter().filter(|line| line.len() > 1).collect();
         if !lines.is_empty() {

@@ -18,6 +18,8 @@ pub(crate) struct Entry {
 pub(crate) enum Place {
     /// Over all cells.
     Overview,
+    /// What the latencies of every cell consist of.
+    Legs,
     /// One histogram for every cell.
     Histograms,
     /// The threads of every cell that has several.

@@ -53,24 +53,34 @@ impl Frame {
 
     /// Horizontal axis: grid lines, labels and the axis' name below.
     pub fn x_axis(&self, to: &mut Drawing, ticks: &Ticks, name: &str) {
+        self.x_ticks(to, ticks);
+        to.text(Label::new(name, self.right, self.bottom + 49.0).end().soft());
+    }
+
+    /// Grid lines and labels of the horizontal axis.
+    pub fn x_ticks(&self, to: &mut Drawing, ticks: &Ticks) {
         for (x, label) in ticks {
             to.line((*x, self.top), (*x, self.bottom), grid(label));
             if let Some(label) = label {
                 to.text(tick(label, *x, self.bottom));
             }
         }
-        to.text(Label::new(name, self.right, self.bottom + 49.0).end().soft());
     }
 
     /// Vertical axis: grid lines, labels and the axis' name above its upper end.
     pub fn y_axis(&self, to: &mut Drawing, ticks: &Ticks, name: &str) {
+        self.y_ticks(to, ticks);
+        to.text(Label::new(name, 4.0, 16.0).soft());
+    }
+
+    /// Grid lines and labels of the vertical axis.
+    pub fn y_ticks(&self, to: &mut Drawing, ticks: &Ticks) {
         for (y, label) in ticks {
             to.line((self.left, *y), (self.right, *y), grid(label));
             if let Some(label) = label {
                 to.text(Label::new(label, self.left - 6.0, *y).end().centred().soft());
             }
         }
-        to.text(Label::new(name, 4.0, 16.0).soft());
     }
 
     /// A remark above the right end, as far as the name of the vertical axis leaves it room.

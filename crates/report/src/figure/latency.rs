@@ -92,7 +92,7 @@ impl Range {
         }
     }
 
-    #[cfg(test)]
+    /// Of values from one to another.
     pub(super) fn spanning(low: i64, high: i64) -> Self {
         let mut range = Self::default();
         range.include(low);

@@ -3,24 +3,30 @@
 //!
 //! A figure is a file with an `Entry` and a line in `FIGURES`.
 
+pub(crate) mod aimed;
 mod bars;
 mod ccdf;
+mod curves;
 mod deadline;
 mod density;
 mod drawing;
 mod entry;
+pub(crate) mod flame;
 mod frame;
 mod histogram;
 pub(crate) mod history;
 mod latency;
 mod legend;
+mod legs;
 mod name;
 mod pdf;
 mod png;
 mod raster;
 mod scale;
+pub(crate) mod sections;
 mod sheet;
 mod spread;
+mod stacks;
 mod svg;
 mod theme;
 mod threads;
@@ -39,19 +45,25 @@ pub use sheet::{Figure, Text, WIDTH};
 pub(crate) use theme::style;
 
 use crate::replicates::Kernels;
-use crate::subject::Subject;
-use crate::{data, words};
+use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 6] =
-    [spread::ENTRY, bars::ENTRY, ccdf::ENTRY, histogram::ENTRY, threads::ENTRY, timeline::ENTRY];
+const FIGURES: [Entry; 7] = [
+    spread::ENTRY,
+    bars::ENTRY,
+    ccdf::ENTRY,
+    legs::ENTRY,
+    histogram::ENTRY,
+    threads::ENTRY,
+    timeline::ENTRY,
+];
 
 /// The figures of a report with their places, in the order in which it shows them.
 pub(crate) fn set(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> Vec<(Place, Figure)> {
     let ranges = Ranges::of(runs);
     let (subjects, single) = match kernels {
         Some(kernels) => (kernels.pooled(), kernels.worst()),
-        None => (subjects(runs), subjects(runs)),
+        None => (subject::of_runs(runs), subject::of_runs(runs)),
     };
     if single.is_empty() && subjects.is_empty() {
         return Vec::new();
@@ -61,31 +73,6 @@ pub(crate) fn set(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> Vec<(Pla
         .iter()
         .flat_map(|entry| (entry.draw)(&material).into_iter().map(|figure| (entry.place, figure)));
     drawn.collect()
-}
-
-/// The cells of latencies that have samples: those of equal keys side by side.
-fn subjects(runs: &[LoadedRun]) -> Vec<Subject<'_>> {
-    let names = words::run_names(runs);
-    let mut keys: Vec<&str> = Vec::new();
-    let mut list = Vec::new();
-    for (r, run) in runs.iter().enumerate() {
-        for (c, (cell, data)) in data::cells(run).enumerate() {
-            let Some(latency) = cell.latency().filter(|latency| latency.stats.samples > 0) else {
-                continue;
-            };
-            if !keys.contains(&cell.key.as_str()) {
-                keys.push(&cell.key);
-            }
-            let label = match names.get(r) {
-                Some(name) if runs.len() > 1 => format!("{} · {name}", words::cell_name(cell)),
-                _ => words::cell_name(cell),
-            };
-            let (run, at) = (&run.run, (r, c));
-            list.push(Subject { run, cell, latency, data, at, label, note: None });
-        }
-    }
-    list.sort_by_key(|s| keys.iter().position(|key| *key == s.cell.key));
-    list
 }
 
 /// Which figures a reader may miss, and why they are left out.

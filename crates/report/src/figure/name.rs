@@ -15,6 +15,12 @@ pub fn of_probe(kind: &str, probe: &str) -> String {
     format!("{kind}-{}", plain(probe))
 }
 
+/// A file name for a figure of all runs of one cell, by its number and its load.
+pub fn of_load(kind: &str, cell: usize, load: &str) -> String {
+    let name = format!("{kind}-{cell:02}-{}", plain(load));
+    name.trim_end_matches('-').to_owned()
+}
+
 fn plain(words: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let name: String = words.chars().map(letter).take(40).collect();

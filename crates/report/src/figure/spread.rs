@@ -28,9 +28,9 @@ pub const ENTRY: Entry = Entry { place: Place::Overview, draw };
 
 const MEAN: Pen = Pen::line("mean", Colour::Data, 1.2).filled(Colour::Paper);
 const MEDIAN: Pen = Pen::line("median", Colour::Text, 2.0);
-const REACH: Pen = Pen::line("reach", Colour::Data, 1.0);
+pub(super) const REACH: Pen = Pen::line("reach", Colour::Data, 1.0);
 
-fn dot(colour: Colour) -> Pen {
+pub(super) fn dot(colour: Colour) -> Pen {
     Pen { stroke: Some(Colour::Paper), width: 0.6, ..Pen::area("dot", colour) }
 }
 

@@ -26,6 +26,8 @@ pub enum Colour {
     Deadline,
     /// One of several curves.
     Curve(usize),
+    /// One of several areas that text is written on.
+    Tint(usize),
     /// A step of the ramp of counts.
     Ramp([u8; 3]),
 }
@@ -61,6 +63,11 @@ pub const CURVES: [(u32, u32); 8] = [
     (0x30_1192, 0xd9_f9f4),
 ];
 
+/// Light and dark colours of areas that text is written on: as far from each other and from the
+/// grey of ordinary areas as [`CURVES`] are, with a contrast of at least 5 to the text.
+pub const TINTS: [(u32, u32); 3] =
+    [(0xf7_dc5f, 0x6e_6200), (0x8f_b4f5, 0x2c_4cc0), (0xdb_a254, 0x5c_2306)];
+
 impl Colour {
     fn property(self) -> usize {
         match self {
@@ -73,7 +80,7 @@ impl Colour {
             Self::Data => 6,
             Self::Minor => 7,
             Self::Deadline => 8,
-            Self::Curve(_) | Self::Ramp(_) => 0,
+            Self::Curve(_) | Self::Tint(_) | Self::Ramp(_) => 0,
         }
     }
 
@@ -82,6 +89,7 @@ impl Colour {
         match self {
             Self::Ramp(rgb) => rgb,
             Self::Curve(number) => rgb(CURVES[number % CURVES.len()].0),
+            Self::Tint(number) => rgb(TINTS[number % TINTS.len()].0),
             _ => rgb(COLOURS[self.property()].1),
         }
     }
@@ -97,6 +105,7 @@ impl Colour {
         match self {
             Self::Ramp(_) => None,
             Self::Curve(number) => Some(format!("s{}", number % CURVES.len())),
+            Self::Tint(number) => Some(format!("t{}", number % TINTS.len())),
             _ => Some(COLOURS[self.property()].0.to_owned()),
         }
     }
@@ -111,10 +120,12 @@ fn rgb(value: u32) -> [u8; 3] {
 /// each, `f-NAME` to fill and `s-NAME` to stroke.
 pub fn style() -> String {
     let curves = CURVES.iter().enumerate();
+    let tints = TINTS.iter().enumerate();
     let all: Vec<(String, u32, u32)> = COLOURS
         .iter()
         .map(|(name, light, dark)| ((*name).to_owned(), *light, *dark))
         .chain(curves.map(|(i, (light, dark))| (format!("s{i}"), *light, *dark)))
+        .chain(tints.map(|(i, (light, dark))| (format!("t{i}"), *light, *dark)))
         .collect();
     let (mut light, mut dark, mut classes) = (String::new(), String::new(), String::new());
     for (name, on_light, on_dark) in &all {
@@ -215,6 +226,25 @@ mod tests {
                     for other in colours[..i].iter().chain([&rgb(late)]) {
                         let apart = distance(*colour, *other, eye);
                         assert!(apart >= 20.0, "{colour:?} and {other:?}: {apart}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tints_can_be_told_apart_by_any_eye_and_read_on() {
+        let [ink, grid] = [2, 4].map(|i| COLOURS[i]);
+        let light = TINTS.map(|(light, _)| light);
+        let dark = TINTS.map(|(_, dark)| dark);
+        for (tints, text, area) in [(light, ink.1, grid.1), (dark, ink.2, grid.2)] {
+            for (i, tint) in tints.iter().enumerate() {
+                let on = contrast(rgb(*tint), rgb(text));
+                assert!(on >= 5.0, "{tint:06x}: {on}");
+                for eye in &EYES {
+                    for other in tints[..i].iter().chain([&area]) {
+                        let apart = distance(rgb(*tint), rgb(*other), eye);
+                        assert!(apart >= 20.0, "{tint:06x} and {other:06x}: {apart}");
                     }
                 }
             }

@@ -27,7 +27,7 @@ use crate::words;
 const COLUMNS: u64 = 600;
 const ROWS: usize = 200;
 /// How many of the worst samples are drawn as points.
-const POINTS: usize = 32;
+pub(super) const POINTS: usize = 32;
 
 /// A figure of fewer columns shows no course of time.
 const LEAST_COLUMNS: u64 = 10;
@@ -37,7 +37,7 @@ pub const TOO_SHORT: &str = "Cells of less than 10 s have no timeline: each of i
 
 pub const ENTRY: Entry = Entry { place: Place::Timelines, draw };
 
-const MAXIMA: Pen = Pen::line("maxline", Colour::Text, 1.3);
+pub(super) const MAXIMA: Pen = Pen::line("maxline", Colour::Text, 1.3);
 
 fn draw(material: &Material<'_>) -> Vec<Figure> {
     material.single.iter().filter_map(|one| figure(one, &material.range(one))).collect()
@@ -119,7 +119,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     })
 }
 
-fn point(colour: Colour) -> Pen {
+pub(super) fn point(colour: Colour) -> Pen {
     Pen::line("point", colour, 1.3).filled(Colour::Paper)
 }
 
@@ -146,7 +146,7 @@ fn maxima(columns: &TimeColumns, axis: &Axis, time: &Scale) -> Vec<Vec<Point>> {
 }
 
 /// Ticks of a time axis: round numbers of seconds, minutes, hours or days.
-fn time_ticks(time: &Scale) -> Ticks {
+pub(super) fn time_ticks(time: &Scale) -> Ticks {
     const STEPS: [f64; 22] = [
         0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_200.0,
         1_800.0, 3_600.0, 7_200.0, 10_800.0, 21_600.0, 43_200.0, 86_400.0, 172_800.0,

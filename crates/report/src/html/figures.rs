@@ -14,6 +14,9 @@ pub struct Captions {
 const THREADS: &str = "A line is the histogram of one thread; the box has their maxima, the worst \
     one bold.";
 
+const LEGS: &str = "Each leg has the time from the end of the one before; together they are the \
+    latency of a sample. The interrupt latency is the t1 of the papers, and the whole is their t2.";
+
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
@@ -42,6 +45,7 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
                 h2 { "Figures" }
                 p class="about" { "One latency axis for all cells and kernels of a probe; it covers every sample, and begins where all but 0.1 % of them are. The few below are in a band at its start." }
                 (group(Place::Overview, "All cells", captions.overview, "stack"))
+                (group(Place::Legs, "Legs", LEGS, "grid"))
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
                 (group(Place::Threads, "Threads", THREADS, "grid"))
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))

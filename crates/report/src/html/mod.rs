@@ -8,6 +8,7 @@ mod facts;
 mod figures;
 mod guide;
 mod interrupts;
+mod legs;
 mod opening;
 mod papers;
 mod parts;
@@ -16,14 +17,15 @@ mod spread;
 mod summary;
 mod verdict;
 
+pub(crate) use parts::{heads, number, verdict};
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use punctual_core::compare::{Comparison, compare, compare_any_duration};
 use punctual_core::run::LoadedRun;
 
 use crate::describe::made;
-use crate::figure;
 use crate::replicates::Kernels;
-use crate::words;
+use crate::{figure, subject, words};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -103,6 +105,7 @@ fn main(runs: &[LoadedRun], comparison: &Comparison) -> Markup {
         (summary::section(runs, &names))
         (cost::section(runs, &names))
         (compare::section(comparison, &names))
+        (legs::section(&subject::of_runs(runs), &names))
         (figures::section(&figure::set(runs, None), figure::left_out(runs), &figures::CAPTIONS))
         (papers::section(runs, &names))
         (cells::section("Cells", &cells::of_runs(runs, &names)))

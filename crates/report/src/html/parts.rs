@@ -15,6 +15,17 @@ pub fn class(outcome: Outcome) -> &'static str {
     }
 }
 
+/// What a page says first of one run; `named` is its short name and its directory, if there are others.
+pub fn verdict(named: Option<(&str, &str)>, sentence: &str, more: &Markup) -> Markup {
+    html! {
+        div class="verdict" {
+            @if let Some((name, run)) = named { p { b { (name) } " · " (words::clean(run)) } }
+            p { b { (sentence) "." } }
+            (more)
+        }
+    }
+}
+
 /// A number cell of a table.
 pub fn number(text: String) -> Markup {
     html! { td class="n" { (text) } }

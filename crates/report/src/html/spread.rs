@@ -9,7 +9,7 @@ use punctual_core::units::grouped;
 
 use super::figures::Captions;
 use super::parts::{class, number};
-use super::{cells, compare, cost, facts, figures, guide, opening, papers};
+use super::{cells, compare, cost, facts, figures, guide, legs, opening, papers};
 use crate::figure;
 use crate::replicates::Kernels;
 use crate::subject::Subject;
@@ -55,6 +55,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison, &names))
         }
+        (legs::section(&worst, &kernels.names))
         (figures::section(&figures, figure::left_out(kernels.runs), &CAPTIONS))
         section {
             h2 { "Every run" }

@@ -3,6 +3,7 @@
 mod compare;
 mod cost;
 mod detail;
+mod legs;
 mod spread;
 mod style;
 mod summary;
@@ -12,7 +13,8 @@ mod wrap;
 pub use compare::comparison;
 pub(crate) use compare::{difference_text, estimate_texts, estimates_title, unmatched_text};
 pub use detail::details;
+pub use legs::legs;
 pub use style::{Paint, Style};
 pub use summary::summary;
 pub use table::{Align, Table};
-pub use wrap::{cut, fitted, push_pairs, push_parts, push_wrapped, wrap};
+pub use wrap::{cut, fitted, push_pairs, push_parts, push_styled, push_wrapped, wrap};

@@ -6,6 +6,7 @@ use punctual_core::units::{grouped, human_ns};
 use unicode_width::UnicodeWidthStr;
 
 use super::cost;
+use super::legs::legs;
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table};
 use super::wrap::{push_parts, push_wrapped, wrap};
@@ -23,6 +24,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
         out.push_str(&table(&run.run).render(width, paint));
     }
     out.push_str(&cost::of_run(&run.run, width, paint));
+    out.push_str(&legs(std::slice::from_ref(run), width, colour));
     if let Some(warmup) = warmup(&run.run) {
         for line in wrap(&warmup, width.saturating_sub(2)) {
             out.push_str(&format!("  {}\n", paint.apply(&line, Style::Faint)));

@@ -116,6 +116,41 @@ pub fn push_wrapped(out: &mut String, text: &str, first: &str, indent: usize, wi
     }
 }
 
+/// Appends a text, its first line after `first` and the others after so many columns. No line ends
+/// between a number and its unit.
+pub fn push_styled(
+    out: &mut String,
+    text: &str,
+    style: Style,
+    (first, indent, width): (&str, usize, usize),
+    paint: Paint,
+) {
+    let lines = wrap(&glued(text), width.saturating_sub(indent).max(20));
+    for (number, line) in lines.iter().enumerate() {
+        let before = if number == 0 { first.to_owned() } else { " ".repeat(indent) };
+        let line = line.replace(GLUE, " ");
+        out.push_str(&format!("{before}{}\n", paint.apply(&line, style)));
+    }
+}
+
+/// Stands for a space that no line ends at, of the private use area.
+const GLUE: char = '\u{e000}';
+
+fn glued(text: &str) -> String {
+    let is_unit = |word: &str| {
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '%');
+        ["%", "ns", "us", "ms", "s"].contains(&&word[..end.unwrap_or(word.len())])
+    };
+    let mut words = text.split(' ');
+    let mut out = words.next().unwrap_or("").to_owned();
+    for word in words {
+        let counts = out.ends_with(|c: char| c.is_ascii_digit());
+        out.push(if counts && is_unit(word) { GLUE } else { ' ' });
+        out.push_str(word);
+    }
+    out
+}
+
 /// A text of several lines, those that are too long wrapped below their own beginning. It ends
 /// with a line feed.
 #[must_use]

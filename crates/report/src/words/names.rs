@@ -1,6 +1,7 @@
 //! How runs, kernels, cells and threads are called in every output.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use punctual_core::compare::KernelRuns;
 use punctual_core::key;
@@ -9,6 +10,7 @@ use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Origin, Placement, Role, Run, Series, Thread};
 
 use super::clean;
+use super::numbers::instant;
 
 /// The probe or metric of a cell with the parameters that are not its defaults.
 #[must_use]
@@ -127,18 +129,35 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
 /// model, and a number for those that share both.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
-    let model = |group: &KernelRuns| group.preemption.option().unwrap_or("unknown").to_owned();
-    let both = |group: &KernelRuns| format!("{} {}", model(group), clean(&group.kernel));
-    let shared = |name: &str, of: &dyn Fn(&KernelRuns) -> String| {
-        groups.iter().filter(|group| of(group) == name).count() > 1
+    let kernels: Vec<_> = groups.iter().map(|group| (group.preemption, &*group.kernel)).collect();
+    model_names(&kernels)
+}
+
+/// [`kernel_names`] of models and releases.
+#[must_use]
+pub fn model_names(kernels: &[(Model, &str)]) -> Vec<String> {
+    let model = |(model, _): &(Model, &str)| model.option().unwrap_or("unknown").to_owned();
+    let both = |kernel: &(Model, &str)| format!("{} {}", model(kernel), clean(kernel.1));
+    let count = |of: &dyn Fn(&(Model, &str)) -> String| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        kernels.iter().for_each(|kernel| *counts.entry(of(kernel)).or_default() += 1);
+        counts
     };
-    let models_tell = !groups.iter().any(|group| shared(&model(group), &model));
-    let name = |(i, group): (usize, &KernelRuns)| match both(group) {
-        _ if models_tell => model(group),
-        with_release if !shared(&with_release, &both) => with_release,
+    let shared = count(&both);
+    let models_tell = count(&model).into_values().all(|count| count == 1);
+    let name = |(i, kernel): (usize, &(Model, &str))| match both(kernel) {
+        _ if models_tell => model(kernel),
+        with_release if shared.get(&with_release) == Some(&1) => with_release,
         with_release => format!("{with_release} ({})", i + 1),
     };
-    groups.iter().enumerate().map(name).collect()
+    kernels.iter().enumerate().map(name).collect()
+}
+
+/// `Linux 6.1.0 PREEMPT_RT · an instruction takes 1 ns`, of a kernel that was watched.
+#[must_use]
+pub fn watched_kernel(release: &str, model: Model, instruction_ns: u64) -> String {
+    let (release, model) = (clean(release), preemption_name(model));
+    format!("Linux {release} {model} · an instruction takes {}", instant(instruction_ns))
 }
 
 /// `8 runs`.

@@ -181,3 +181,14 @@ pub fn work(part: &LoadWork) -> String {
     }
     text
 }
+
+/// Texts of several runs, each once, in their order.
+pub fn once<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut known: Vec<&str> = Vec::new();
+    for text in texts {
+        if !known.contains(&text.as_str()) {
+            known.push(text);
+        }
+    }
+    known
+}

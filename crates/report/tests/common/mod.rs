@@ -8,8 +8,13 @@
     reason = "made-up values fit, and each test uses its part"
 )]
 
+pub mod aims;
+pub mod explained;
 mod kinds;
+mod legged;
+mod outputs;
 mod runs;
+pub mod sectioned;
 
 use std::collections::BTreeMap;
 
@@ -19,11 +24,30 @@ use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use punctual_core::schema::*;
 use punctual_core::stats::{Behind, Limits, Measured, Recorded, assemble};
+use punctual_report::figure::{Figure, WIDTH};
 
 pub use kinds::all_kinds;
+pub use legged::legs_of_all;
+pub use outputs::*;
 pub use runs::*;
 
 pub const MS: u64 = 1_000_000;
+
+/// No two texts of a figure collide, and none is cut off.
+pub fn check_texts(what: &str, figure: &Figure) {
+    let (name, texts) = (&figure.name, figure.texts());
+    assert!(texts.len() > 3, "{what}, {name}");
+    for (number, one) in texts.iter().enumerate() {
+        let [left, top, right, bottom] = one.area;
+        let inside = left >= -0.5 && right <= WIDTH + 0.5 && top >= -0.5;
+        assert!(inside && bottom <= figure.height() + 0.5, "{what}, {name}: {one:?}");
+        for other in &texts[..number] {
+            let [l, t, r, b] = other.area;
+            let apart = right <= l || r <= left || bottom <= t || b <= top;
+            assert!(apart, "{what}, {name}: {one:?} on {other:?}");
+        }
+    }
+}
 
 /// SplitMix64 (Steele, Lea, Flood 2014): the same run on every machine.
 pub struct Random(u64);
