@@ -43,6 +43,7 @@ targets! {
     records_large
     recovered
     run_json
+    symbols
 }
 
 static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {

@@ -8,6 +8,28 @@ pub(crate) const AARCH64: u16 = 183;
 
 const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
+const SHT_SYMTAB: u32 = 2;
+const STT_FUNC: u8 = 2;
+
+/// Bytes of a symbol (gABI, chapter 4).
+const SYMBOL: usize = 24;
+
+/// Functions of a section that are read; those of the largest modules are some 10 000.
+const MOST_FUNCTIONS: usize = 1 << 16;
+
+/// Longest name of a function, bytes. Kernels allow 512 (`KSYM_NAME_LEN`).
+const LONGEST_NAME: usize = 512;
+
+/// A function of an object file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FunctionSymbol {
+    /// Where it begins in its section.
+    pub(crate) at: u64,
+    /// Its length, bytes; not 0.
+    pub(crate) size: u64,
+    /// Its name: ASCII without spaces.
+    pub(crate) name: String,
+}
 
 /// An ELF file.
 #[derive(Debug, Clone, Copy)]
@@ -36,16 +58,57 @@ impl<'a> Elf<'a> {
 
     /// The content of the first section of this name.
     pub(crate) fn section(&self, name: &[u8]) -> Option<&'a [u8]> {
-        let names_header = self.section_header(usize::from(u16_at(self.bytes, 62)?))?;
-        let names = part(self.bytes, u64_at(names_header, 24)?, u64_at(names_header, 32)?)?;
-        let count = usize::from(u16_at(self.bytes, 60)?);
-        (0..count).filter_map(|index| self.section_header(index)).find_map(|header| {
-            let start = usize::try_from(u32_at(header, 0)?).ok()?;
-            if text_at(names.get(start..)?) != name {
+        self.named_section(name).and_then(|(_, header)| self.content(header))
+    }
+
+    /// The functions in the first section of this name of an object file, in the order of its
+    /// table of symbols. What is out of bounds, too long or more than a module can have is absent.
+    pub(crate) fn functions(&self, section: &[u8]) -> Vec<FunctionSymbol> {
+        self.function_symbols(section).unwrap_or_default()
+    }
+
+    fn function_symbols(&self, section: &[u8]) -> Option<Vec<FunctionSymbol>> {
+        let (number, header) = self.named_section(section)?;
+        let length = u64_at(header, 32)?;
+        let is_table = |header: &&[u8]| u32_at(header, 4) == Some(SHT_SYMTAB);
+        let table = self.section_headers().map(|(_, header)| header).find(is_table)?;
+        let names = self.section_header(usize::try_from(u32_at(table, 40)?).ok()?)?;
+        let names = self.content(names)?;
+        let symbols = self.content(table)?.chunks_exact(SYMBOL);
+        let function = |symbol: &[u8]| {
+            let is_inside = u16_at(symbol, 6).map(usize::from) == Some(number);
+            if symbol.get(4)? & 0xf != STT_FUNC || !is_inside {
                 return None;
             }
-            part(self.bytes, u64_at(header, 24)?, u64_at(header, 32)?)
+            let (at, size) = (u64_at(symbol, 8)?, u64_at(symbol, 16)?);
+            let fits = size > 0 && at.checked_add(size)? <= length;
+            let name = names.get(usize::try_from(u32_at(symbol, 0)?).ok()?..)?;
+            // A name without an end would be read once for each symbol.
+            let name = text_at(name.get(..LONGEST_NAME).unwrap_or(name));
+            let is_name =
+                (1..LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
+            let name = std::str::from_utf8(name).ok()?;
+            (fits && is_name).then(|| FunctionSymbol { at, size, name: name.to_owned() })
+        };
+        Some(symbols.filter_map(function).take(MOST_FUNCTIONS).collect())
+    }
+
+    /// Number and header of the first section of this name.
+    fn named_section(&self, name: &[u8]) -> Option<(usize, &'a [u8])> {
+        let names = self.content(self.section_header(usize::from(u16_at(self.bytes, 62)?))?)?;
+        self.section_headers().find(|(_, header)| {
+            let start = u32_at(header, 0).and_then(|start| usize::try_from(start).ok());
+            start.and_then(|start| names.get(start..)).is_some_and(|text| text_at(text) == name)
         })
+    }
+
+    fn section_headers(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let count = u16_at(self.bytes, 60).map_or(0, usize::from);
+        (0..count).filter_map(|index| Some((index, self.section_header(index)?)))
+    }
+
+    fn content(&self, header: &[u8]) -> Option<&'a [u8]> {
+        part(self.bytes, u64_at(header, 24)?, u64_at(header, 32)?)
     }
 
     /// Whether a `PT_NOTE` segment has a note of this owner and type.
@@ -195,6 +258,92 @@ pub(crate) mod tests {
         assert_eq!(Elf::read(&bytes[..40]).unwrap().is_dynamic(), None);
         bytes[64..68].copy_from_slice(&PT_INTERP.to_le_bytes());
         assert_eq!(Elf::read(&bytes).unwrap().is_dynamic(), Some(true));
+    }
+
+    /// An object file with a section `.text` of 256 bytes and these symbols: name, type, section,
+    /// offset, size.
+    pub(crate) fn object(symbols: &[(&str, u8, u16, u64, u64)]) -> Vec<u8> {
+        let (mut table, mut names) = (vec![0_u8; SYMBOL], vec![0_u8]);
+        for (name, kind, section, at, size) in symbols {
+            table.extend(u32::try_from(names.len()).unwrap().to_le_bytes());
+            table.extend([0x10 | kind, 0]);
+            table.extend(section.to_le_bytes());
+            table.extend(at.to_le_bytes());
+            table.extend(size.to_le_bytes());
+            names.extend(name.bytes().chain([0]));
+        }
+        let section_names = b"\0.text\0.symtab\0.strtab\0";
+        let contents = [&[0x90; 256][..], &table, &names, section_names];
+        let mut bytes = vec![0_u8; 64];
+        let mut headers = vec![0_u8; 64];
+        for ((content, name), kind) in contents.iter().zip([1_u32, 7, 15, 15]).zip([1, 2, 3, 3_u32])
+        {
+            let mut header = [0_u8; 64];
+            header[..4].copy_from_slice(&name.to_le_bytes());
+            header[4..8].copy_from_slice(&kind.to_le_bytes());
+            header[24..32].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+            header[32..40].copy_from_slice(&(content.len() as u64).to_le_bytes());
+            // The names of symbols.
+            header[40] = if kind == SHT_SYMTAB { 3 } else { 0 };
+            bytes.extend_from_slice(content);
+            headers.extend_from_slice(&header);
+        }
+        let headers_at = bytes.len() as u64;
+        bytes.extend_from_slice(&headers);
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        bytes[18..20].copy_from_slice(&X86_64.to_le_bytes());
+        bytes[40..48].copy_from_slice(&headers_at.to_le_bytes());
+        for (at, value) in [(58, 64_u16), (60, 5), (62, 4)] {
+            bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn functions(bytes: &[u8]) -> Vec<FunctionSymbol> {
+        Elf::read(bytes).map_or_else(Vec::new, |elf| elf.functions(b".text"))
+    }
+
+    #[test]
+    fn functions_of_a_section_are_read() {
+        let long = "x".repeat(LONGEST_NAME);
+        let bytes = object(&[
+            ("first", 2, 1, 0, 0x20),
+            ("table", 1, 1, 0x20, 8),
+            ("init", 2, 2, 0, 0x10),
+            ("label", 2, 1, 0x30, 0),
+            ("last", 2, 1, 0xc0, 0x40),
+            ("outside", 2, 1, 0xc1, 0x40),
+            ("endless", 2, 1, 0x10, u64::MAX),
+            ("a b", 2, 1, 0, 1),
+            ("\u{e9}", 2, 1, 0, 1),
+            ("", 2, 1, 0, 1),
+            (&long, 2, 1, 0, 1),
+        ]);
+        let of = |name: &str, at, size| FunctionSymbol { at, size, name: name.to_owned() };
+        assert_eq!(functions(&bytes), [of("first", 0, 0x20), of("last", 0xc0, 0x40)]);
+        assert_eq!(Elf::read(&bytes).unwrap().functions(b".init.text"), []);
+        assert_eq!(functions(&file(X86_64, ".text", b"")), []);
+    }
+
+    #[test]
+    fn damaged_symbols_are_absent() {
+        let bytes = object(&[("first", 2, 1, 0, 0x20), ("last", 2, 1, 0xc0, 0x40)]);
+        for length in 0..bytes.len() {
+            assert_eq!(functions(&bytes[..length]), [], "{length}");
+        }
+        for place in 0..bytes.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut broken = bytes.clone();
+                broken[place] = byte;
+                assert!(functions(&broken).len() <= 2, "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_are_bounded() {
+        let many = vec![("f", 2, 1, 0, 1); MOST_FUNCTIONS + 1];
+        assert_eq!(functions(&object(&many)).len(), MOST_FUNCTIONS);
     }
 
     #[test]

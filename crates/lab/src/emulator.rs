@@ -104,7 +104,9 @@ fn program_and_package(arch: Arch) -> (&'static str, &'static str) {
 /// Major and minor number.
 pub type Version = (u32, u32);
 
-fn number(version: &str) -> Version {
+/// The number in a version of QEMU; 0 for what is none.
+#[must_use]
+pub fn number(version: &str) -> Version {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }

@@ -7,23 +7,21 @@
 mod contents;
 mod folder;
 mod kept;
+mod known;
 mod place;
 mod provisions;
 mod record;
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use punctual_core::channel::{Event, Order};
 use punctual_core::hash::sha256;
-use punctual_core::layout;
 use punctual_core::plan::Plan;
-use punctual_core::run::limits::MAX_RUN_JSON;
-use punctual_core::schema::{Lab, Run, RunState};
-use punctual_sys::{affinity, file};
+use punctual_core::schema::Lab;
+use punctual_sys::affinity;
 
 pub use folder::{EXPERIMENT, make_folder, runs_listed, warning};
 pub use place::Place;
@@ -33,6 +31,8 @@ use crate::bounds::Bounds;
 use crate::emulator::Emulator;
 use crate::files;
 use crate::kernel::Kernel;
+use crate::modules::Module;
+use crate::observer::Observer;
 use crate::qemu::{Boot, End, Guest, Start};
 use crate::warm::{self, Origin, Snapshot, Waiter};
 use kept::KeptBoards;
@@ -128,6 +128,13 @@ pub struct Ready {
     provisions: Vec<Provisions>,
 }
 
+impl Ready {
+    /// The modules that a guest is given.
+    pub(crate) fn modules(&self, place: &Place) -> &[Module] {
+        self.provisions.get(place.kernel).map_or(&[], |given| &given.modules)
+    }
+}
+
 impl Experiment {
     /// Reads what the guests are given. Writes nothing, and does not look at signals.
     ///
@@ -153,64 +160,6 @@ impl Experiment {
         self.boot_all(self.places(), host, out, follow)
     }
 
-    /// Sorts the guests: those whose run is in the folder already, measured on the same kernel,
-    /// board and QEMU by the same order, down to the last byte of what their guest started
-    /// with, and all others.
-    ///
-    /// # Errors
-    /// A guest's start cannot be put together.
-    pub fn sorted(&self, host: &Ready, out: &Path) -> Result<Sorted> {
-        let mut sorted = Sorted { kept: Vec::new(), missing: Vec::new() };
-        for place in self.places() {
-            let done = self.is_done(&place, host, out)?;
-            if done { &mut sorted.kept } else { &mut sorted.missing }.push(place);
-        }
-        Ok(sorted)
-    }
-
-    /// [`Experiment::run`] with only those guests whose run is missing. Other runs of their
-    /// names are removed; what is kept counts as done.
-    ///
-    /// # Errors
-    /// `out` cannot be written.
-    pub fn run_missing(
-        &self,
-        sorted: Sorted,
-        host: &Ready,
-        out: &Path,
-        follow: &mut dyn Follow,
-    ) -> Result<Boots> {
-        self.list(out)?;
-        for place in &sorted.missing {
-            let dir = out.join(&place.name);
-            match fs::remove_dir_all(&dir) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot remove {}", dir.display()));
-                }
-                _ => {}
-            }
-        }
-        let mut boots = self.boot_all(sorted.missing, host, out, follow)?;
-        let whole = || End { troubles: Vec::new(), last_lines: Vec::new() };
-        boots.done.extend(sorted.kept.into_iter().map(|place| Done { place, end: whole() }));
-        boots.done.sort_by_key(|done| (done.place.kernel, done.place.replicate));
-        Ok(boots)
-    }
-
-    /// Whether a folder has the run of a guest that would start alike.
-    fn is_done(&self, place: &Place, host: &Ready, out: &Path) -> Result<bool> {
-        let path = out.join(&place.name).join(layout::RUN_JSON);
-        let text = file::read(&path, MAX_RUN_JSON).unwrap_or_default();
-        let Ok(run) = serde_json::from_slice::<Run>(&text) else { return Ok(false) };
-        if run.state != RunState::Complete {
-            return Ok(false);
-        }
-        let (_, initramfs) = self.start(place, host)?;
-        let parameters = self.board.parameters(&self.parameters_of(place));
-        let alike = run.board.lab == Some(self.lab(place, host, &initramfs));
-        Ok(alike && run.kernel.command_line.trim() == parameters)
-    }
-
     /// The order of a guest, and the initramfs with it.
     fn start(&self, place: &Place, host: &Ready) -> Result<(Order, Vec<u8>)> {
         let kernel = &self.kernels[place.kernel];
@@ -227,7 +176,11 @@ impl Experiment {
         own.iter().chain(&self.parameters).cloned().collect()
     }
 
-    fn boot_all(
+    /// Boots these guests as [`Experiment::run`] does all.
+    ///
+    /// # Errors
+    /// The start of one cannot be put together.
+    pub fn boot_all(
         &self,
         places: Vec<Place>,
         host: &Ready,
@@ -249,7 +202,8 @@ impl Experiment {
                     done.push(Done { place, end });
                     continue;
                 }
-                match self.boot(&place, out, host, &running, kept.snapshot(&place)) {
+                let snapshot = kept.snapshot(&place);
+                match self.boot(&place, out, host, &running, snapshot, None) {
                     Ok(guest) => {
                         follow.booted(&place);
                         running.push((place, guest));
@@ -312,6 +266,7 @@ impl Experiment {
                 cpu: None,
                 patience: self.patience,
                 bounds: &Bounds::of(&order, self.patience),
+                observer: None,
             };
             let emulator = &self.emulator;
             let origin =
@@ -344,7 +299,11 @@ impl Experiment {
         format!("{}-{}", self.plan.name, &sha256(what.as_bytes())[..8])
     }
 
-    fn list(&self, out: &Path) -> Result<()> {
+    /// Writes a list of the runs that there will be to `out`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn list(&self, out: &Path) -> Result<()> {
         let mut places = self.places();
         places.sort_by_key(|place| (place.kernel, place.replicate));
         let runs: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
@@ -363,6 +322,7 @@ impl Experiment {
         host: &Ready,
         running: &[(Place, Guest)],
         snapshot: Option<&Snapshot>,
+        observer: Option<&Observer>,
     ) -> Result<Guest> {
         let kernel = &self.kernels[place.kernel];
         let (order, initramfs) = self.start(place, host)?;
@@ -394,8 +354,20 @@ impl Experiment {
             cpu: free.filter(|_| self.board.is_pinned()),
             patience: self.patience,
             bounds: &Bounds::of(&order, self.patience),
+            observer,
         };
         Guest::boot(&boot, record.completes())
+    }
+
+    /// Boots a guest that is watched.
+    pub(crate) fn watched(
+        &self,
+        place: &Place,
+        out: &Path,
+        host: &Ready,
+        observer: &Observer,
+    ) -> Result<Guest> {
+        self.boot(place, out, host, &[], None, Some(observer))
     }
 
     /// The board as it is booted.
@@ -450,9 +422,10 @@ mod tests {
     use super::*;
     use crate::kernel::testing::kernel;
     use crate::testing::emulator;
+    use punctual_core::aim::Aim;
 
     /// The initramfs and the record of the last kernel's second boot.
-    fn last(kernels: &[&str], group: &str, qemu: &str) -> (Vec<u8>, Lab) {
+    fn last(kernels: &[&str], group: &str, qemu: &str, aim: Option<Aim>) -> (Vec<u8>, Lab) {
         let emulator = emulator(qemu);
         let experiment = Experiment {
             emulator,
@@ -469,7 +442,7 @@ mod tests {
             jobs: 1,
             patience: Duration::MAX,
         };
-        let place = experiment.places().pop().unwrap();
+        let place = Place { aim, ..experiment.places().pop().unwrap() };
         let host = Ready {
             program_sha256: sha256(b"punctual"),
             cpus: vec![0],
@@ -485,12 +458,23 @@ mod tests {
 
     #[test]
     fn a_guest_is_told_nothing_of_the_experiment_around_it() {
-        let (alone, lab) = last(&["debian:rt"], "a", "7.2.22");
-        let (among, other) = last(&["debian:none", "/home/me/vmlinux"], "longer name", "9.0.0");
+        let (alone, lab) = last(&["debian:rt"], "a", "7.2.22", None);
+        let kernels = ["debian:none", "/home/me/vmlinux"];
+        let (among, other) = last(&kernels, "longer name", "9.0.0", None);
         assert!(alone == among, "the same board, plan and replicate");
         // The record of it says what was booted all the same.
         assert_eq!((lab.kernel.as_str(), lab.qemu.as_str()), ("debian:rt", "7.2.22"));
         assert_eq!((other.kernel.as_str(), other.qemu.as_str()), ("/home/me/vmlinux", "9.0.0"));
         assert_eq!(lab.initramfs_sha256, sha256(&among));
+    }
+
+    #[test]
+    fn a_guest_with_an_aimed_release_starts_with_as_much_as_without() {
+        let of = |aim| last(&["debian:rt"], "a", "7.2.22", aim).0;
+        let plain = of(None);
+        for (release, at_ns) in [(1, 0), (1_491, 1_493_810_000), (u64::MAX, u64::MAX)] {
+            let aimed = of(Some(Aim { cell: 2, release, at_ns }));
+            assert!(aimed.len() == plain.len() && aimed != plain, "release {release}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -16,10 +16,14 @@ use punctual_sys::storage::room;
 
 use crate::bounds::{Bounds, LOG};
 use crate::console::{CONSOLE, Console};
+use crate::observer::Observer;
 use crate::patience::{Passed, Patience};
 use crate::qmp::{self, Control};
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
+
+/// The plugin that watches the guest; removed at the end.
+const OBSERVER: &str = ".observer.so";
 
 /// The guest's messages as they arrived; removed at the end.
 pub const CHANNEL: &str = ".channel";
@@ -62,6 +66,8 @@ pub struct Boot<'a> {
     pub patience: Duration,
     /// What the guest may do.
     pub bounds: &'a Bounds,
+    /// What watches it; its events come out of `Guest::events`.
+    pub observer: Option<&'a Observer>,
 }
 
 /// What a guest starts from.
@@ -156,6 +162,15 @@ impl Guest {
             command.args(qmp::OPTIONS).stdin(Stdio::piped()).stdout(Stdio::piped());
             command.env(qmp::STATE, state);
         }
+        if let Some(observer) = boot.observer {
+            write(OBSERVER, observer.program)?;
+            let mut option = file_option("file=,", &dir.join(OBSERVER)).replacen("=,", "=", 1);
+            observer.arguments.iter().for_each(|argument| {
+                option.push(',');
+                option.push_str(argument);
+            });
+            command.arg("-plugin").arg(option).stdout(Stdio::piped());
+        }
         bind_to_this(&mut command);
         let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
         let child = spawn(&mut command, boot.cpu)
@@ -181,6 +196,11 @@ impl Guest {
             Start::Kept { .. } => Some(Control::go_on(&mut guest.child)?),
         };
         Ok(guest)
+    }
+
+    /// What its observer writes; at most once, and `None` if it has none.
+    pub(crate) fn events(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// The monitor of one that started from a kept state or is to be kept.
@@ -365,7 +385,7 @@ fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
 
 /// Removes files that only a running guest needs.
 fn remove_hidden(dir: &Path) {
-    for name in [INITRAMFS, ORDER, CHANNEL] {
+    for name in [INITRAMFS, ORDER, OBSERVER, CHANNEL] {
         let _ = fs::remove_file(dir.join(name));
     }
 }

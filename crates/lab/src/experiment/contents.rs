@@ -29,7 +29,7 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
         replicate: Some(place.replicate),
         phase_ns: place.phase_ns(),
         dither: Some(Dither::of_seed(place.seed())),
-        aim: Aim::NONE,
+        aim: place.aim.unwrap_or(Aim::NONE),
         limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
         tool_sha256: Some(program_sha256.to_owned()),
     }

@@ -1,5 +1,7 @@
 //! The guests of an experiment, and what differs between them.
 
+use punctual_core::aim::Aim;
+
 use crate::kernel::Kernel;
 
 /// One guest of an experiment.
@@ -11,6 +13,8 @@ pub struct Place {
     pub replicate: u32,
     /// Name of its run directory.
     pub name: String,
+    /// The release of its run that is moved to a given instant and ends it.
+    pub aim: Option<Aim>,
 }
 
 impl Place {
@@ -22,9 +26,16 @@ impl Place {
                 kernel,
                 replicate,
                 name: format!("{name}-{replicate}"),
+                aim: None,
             })
         };
         (0..replicates).flat_map(place).collect()
+    }
+
+    /// The same guest with an aimed release: the one with this number.
+    #[must_use]
+    pub fn aimed(&self, aim: Aim, number: usize) -> Self {
+        Self { name: format!("{}-aim{number}", self.name), aim: Some(aim), ..self.clone() }
     }
 
     /// Seed of the board's random numbers.

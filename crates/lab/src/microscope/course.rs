@@ -1,0 +1,178 @@
+//! The way from a release to the reading of the clock: where the release lies among events, and
+//! the legs of the latency.
+
+use anyhow::{Context, Result, bail};
+use punctual_core::explanation::{Leg, Milestone};
+use punctual_observer::event::{Event, Kind};
+
+use super::functions::{Function, Functions, Role};
+
+/// What the observer counts, as the board's time: an instruction that faults takes no time, and
+/// the observer has counted it once for each try.
+#[derive(Default)]
+pub(super) struct BoardTime {
+    /// Instructions that faulted.
+    faults: u64,
+}
+
+impl BoardTime {
+    /// The next event, at its instruction of the board's time.
+    pub(super) fn correct(&mut self, event: Event, functions: &Functions) -> Event {
+        let is_entry = event.kind() == Some(Kind::Interrupt);
+        if is_entry && functions.role(functions.at(event.address()).0) == Role::FaultEntry {
+            self.faults += 1;
+        }
+        Event { at: event.at.saturating_sub(self.faults), word: event.word }
+    }
+}
+
+/// The axis of time of one sample.
+#[derive(Clone, Copy)]
+pub(super) struct Time {
+    /// Instructions executed when the clock was read.
+    pub(super) end: u64,
+    latency_ns: u64,
+    pub(super) instruction_ns: u64,
+}
+
+impl Time {
+    /// Time since the release, ns, if the CPU was not idle between there and the clock reading.
+    pub(super) fn of(self, at: u64) -> i64 {
+        let before = self.end.saturating_sub(at).saturating_mul(self.instruction_ns);
+        let length = i64::try_from(self.latency_ns).unwrap_or(i64::MAX);
+        length.saturating_sub(i64::try_from(before).unwrap_or(i64::MAX))
+    }
+
+    /// The same, but never before the release.
+    pub(super) fn since(self, at: u64) -> u64 {
+        self.of(at).max(0).unsigned_abs()
+    }
+}
+
+/// Where the release lies.
+pub(super) struct Due {
+    /// The first event that begins at or after it.
+    pub(super) first: usize,
+    pub(super) is_idle: bool,
+    /// Executed since then.
+    pub(super) instructions: u64,
+}
+
+impl Due {
+    fn of(events: &[Event], time: Time) -> Result<Self> {
+        // Before an idle stretch the count says nothing about the time.
+        let resumed = events.iter().rposition(|event| event.kind() == Some(Kind::Resume));
+        let begin = resumed.map_or(0, |place| place + 1);
+        let is_idle = resumed.is_some_and(|place| time.of(events[place].at) > 0);
+        let is_after = |event: &Event| time.of(event.at) >= 0;
+        let offset = events[begin..].partition_point(|event| !is_after(event));
+        if resumed.is_none() && offset == 0 {
+            bail!("what is known begins after the release");
+        }
+        let executed = match resumed {
+            Some(place) if is_idle => time.end - events[place].at,
+            _ => time.latency_ns / time.instruction_ns.max(1),
+        };
+        Ok(Self { first: begin + offset, is_idle, instructions: executed })
+    }
+}
+
+/// What was executed, up to the clock reading. Legs need no more of the kernel's blocks than those
+/// at which [`is_milestone`] functions begin, and the first of user space after such.
+pub(super) struct Course<'a> {
+    pub(super) events: &'a [Event],
+    pub(super) time: Time,
+    pub(super) functions: &'a Functions,
+    pub(super) release: Due,
+    /// The function of each event that is a block, and how far inside it begins.
+    at: Vec<Option<(Function, u64)>>,
+}
+
+/// Whether legs begin or end where functions of this role are entered.
+pub(super) fn is_milestone(role: Role) -> bool {
+    use Role::{Scheduler, Switch, TimerEntry, TimerWakes, Wakeup};
+    matches!(role, TimerEntry | TimerWakes | Wakeup | Scheduler | Switch)
+}
+
+impl<'a> Course<'a> {
+    /// Of a sample with this latency, by the events before it, in the order of time.
+    ///
+    /// # Errors
+    /// The events do not reach back to the release, or no clock was read.
+    pub(super) fn of(
+        events: &'a [Event],
+        latency_ns: u64,
+        instruction_ns: u64,
+        functions: &'a Functions,
+    ) -> Result<Self> {
+        let clock = events.iter().rposition(|event| event.kind() == Some(Kind::Clock));
+        let clock = clock.context("the clock was not read before this sample")?;
+        let (events, time) =
+            (&events[..=clock], Time { end: events[clock].at, latency_ns, instruction_ns });
+        let release = Due::of(events, time)?;
+        let place = |event: &Event| {
+            (event.kind() == Some(Kind::Block)).then(|| functions.at(event.address()))
+        };
+        let at = events.iter().map(place).collect();
+        Ok(Self { events, time, functions, release, at })
+    }
+
+    /// The first event in this range at which a function of this role is entered.
+    fn entered(&self, role: Role, mut range: std::ops::Range<usize>) -> Option<usize> {
+        range.find(|event| self.enters(*event, role))
+    }
+
+    fn entered_last(&self, role: Role, range: std::ops::Range<usize>) -> Option<usize> {
+        range.rev().find(|event| self.enters(*event, role))
+    }
+
+    fn enters(&self, event: usize, role: Role) -> bool {
+        self.at[event].is_some_and(|(f, offset)| offset == 0 && self.functions.role(f) == role)
+    }
+
+    fn is_user(&self, event: usize) -> bool {
+        self.at[event].is_some_and(|(f, _)| self.functions.role(f) == Role::User)
+    }
+
+    /// The legs. If the thread was not asleep when the release came, there is only the last one.
+    pub(super) fn legs(&self) -> Vec<Leg> {
+        let (from, to) = (self.release.first, self.events.len());
+        let mut legs = Vec::new();
+        let mut begin = 0;
+        let mut add = |until: Milestone, at: u64| {
+            let end_ns = self.time.since(at).clamp(begin, self.time.latency_ns);
+            begin = end_ns;
+            legs.push(Leg { until, end_ns });
+        };
+        let woken = self.entered(Role::TimerWakes, from..to);
+        let switched = self.entered_last(Role::Switch, from..to);
+        if let (Some(timer), Some(switch)) = (woken, switched)
+            && timer < switch
+        {
+            // One that was entered before the release may serve it too: then nothing was waited for.
+            let entry = self.entered_last(Role::TimerEntry, 0..timer).unwrap_or(from);
+            let wakeup = self.entered(Role::Wakeup, timer..switch).unwrap_or(timer);
+            let switch = self.entered_first_of_last_switch(switch);
+            let schedule = self.entered_last(Role::Scheduler, wakeup..switch).unwrap_or(switch);
+            let user = (switch..to).find(|event| self.is_user(*event)).unwrap_or(to - 1);
+            add(Milestone::Interrupt, self.events[entry].at);
+            add(Milestone::Wakeup, self.events[wakeup].at);
+            add(Milestone::Schedule, self.events[schedule].at);
+            add(Milestone::Switch, self.events[switch].at);
+            add(Milestone::User, self.events[user].at);
+        }
+        add(Milestone::Clock, self.time.end);
+        legs
+    }
+
+    /// `__switch_to_asm` jumps to `__switch_to`: both are one switch.
+    fn entered_first_of_last_switch(&self, last: usize) -> usize {
+        let function = |event: usize| self.at[event].map(|(function, _)| function);
+        let is_switch = |event: &usize| {
+            function(*event).is_some_and(|f| self.functions.role(f) == Role::Switch)
+        };
+        let before = (0..last).rev().filter(|event| self.at[*event].is_some());
+        let entered = before.take_while(is_switch).find(|event| self.enters(*event, Role::Switch));
+        entered.filter(|event| function(*event) != function(last)).unwrap_or(last)
+    }
+}

@@ -1,0 +1,374 @@
+//! The functions of a kernel, by address, and what some of them mean.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::kallsyms::Symbols;
+
+/// A number of a function; what has no name has one too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Function(u32);
+
+/// The edges of the kernel's code (include/asm-generic/sections.h).
+pub(super) const TEXT: [&str; 2] = ["_stext", "_etext"];
+
+/// What a function is for those who follow the kernel from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing in particular.
+    Plain,
+    /// Code of a process.
+    User,
+    /// Leads to another function without being one: thunks of indirect calls and returns, and
+    /// the jumps behind static calls.
+    Thunk,
+    /// Changes to another thread's stack (arch/x86/entry/entry_64.S, arch/arm64/kernel/entry.S).
+    Switch,
+    /// Where a new thread begins.
+    Fork,
+    /// Where a system call arrives.
+    Syscall,
+    /// Where an interrupt or an exception arrives.
+    Entry,
+    /// The interrupt of the CPU's own timer.
+    TimerEntry,
+    /// An exception after which the instruction is tried again (Intel SDM volume 3, 6.5).
+    FaultEntry,
+    /// Returns from an interrupt or an exception.
+    Return,
+    /// What a timer calls that a thread waits for (kernel/time/hrtimer.c, posix-timers.c,
+    /// fs/timerfd.c).
+    TimerWakes,
+    /// Wakes a thread (kernel/sched/core.c).
+    Wakeup,
+    /// Chooses the next thread (kernel/sched/core.c).
+    Scheduler,
+}
+
+impl Role {
+    /// Whether what was interrupted goes on after it.
+    pub(super) fn is_entry(self) -> bool {
+        matches!(self, Self::Entry | Self::TimerEntry | Self::FaultEntry)
+    }
+
+    /// Whether it has no caller in the kernel.
+    pub(super) fn is_outermost(self) -> bool {
+        self.is_entry() || matches!(self, Self::Syscall | Self::Fork | Self::User)
+    }
+}
+
+/// Prefixes of what only leads to other code (arch/x86/lib/retpoline.S, kernel/static_call.c).
+const THUNKS: [&str; 6] =
+    ["__x86_indirect_", "__x86_return_thunk", "srso_", "retbleed_", "__SCT__", "zen_untrain_ret"];
+
+/// Functions of a meaning, by the name that they have in every version so far.
+const ROLES: [(&str, Role); 17] = [
+    ("__switch_to_asm", Role::Switch),
+    ("__switch_to", Role::Switch),
+    ("cpu_switch_to", Role::Switch),
+    ("ret_from_fork", Role::Fork),
+    ("ret_from_fork_asm", Role::Fork),
+    ("asm_sysvec_apic_timer_interrupt", Role::TimerEntry),
+    ("asm_exc_page_fault", Role::FaultEntry),
+    ("asm_exc_general_protection", Role::FaultEntry),
+    ("asm_exc_device_not_available", Role::FaultEntry),
+    ("asm_exc_invalid_op", Role::FaultEntry),
+    ("native_irq_return_iret", Role::Return),
+    ("hrtimer_wakeup", Role::TimerWakes),
+    ("posix_timer_fn", Role::TimerWakes),
+    ("timerfd_tmrproc", Role::TimerWakes),
+    ("timerfd_triggered", Role::TimerWakes),
+    ("try_to_wake_up", Role::Wakeup),
+    ("__schedule", Role::Scheduler),
+];
+
+/// Where system calls arrive. The labels that follow it begin with its name.
+const SYSCALL: &str = "entry_SYSCALL_64";
+
+/// The functions of one kernel.
+#[derive(Clone)]
+pub(super) struct Functions {
+    symbols: Symbols,
+    /// The kernel's code that stays after the boot.
+    text: Range<u64>,
+    /// Address, size in bytes and function of each of its modules' functions, by address.
+    of_modules: Vec<(u64, u64, Function)>,
+    /// By number of the symbol; parts of a function that the compiler moved elsewhere have the
+    /// number of the function.
+    of_symbol: Vec<Function>,
+    names: Vec<String>,
+    roles: Vec<Role>,
+}
+
+/// Code of processes.
+const USER: Function = Function(0);
+/// Code of the kernel that no symbol names, such as what is made while it runs.
+const UNNAMED: Function = Function(1);
+
+impl Functions {
+    pub(super) fn of(symbols: Symbols) -> Self {
+        let mut names = vec!["[user]".to_owned(), "[unnamed]".to_owned()];
+        let mut roles = vec![Role::User, Role::Plain];
+        let mut known: HashMap<String, Function> = HashMap::new();
+        let entry_text = entry_text(&symbols);
+        let of_symbol = symbols.iter().map(|(address, _, symbol)| {
+            let name = plain(symbol);
+            let is_label = entry_text.contains(&address);
+            let name = if is_label && name.starts_with(SYSCALL) { SYSCALL } else { name };
+            *known.entry(name.to_owned()).or_insert_with(|| {
+                names.push(name.to_owned());
+                roles.push(if is_label { entry_role(name) } else { role(name) });
+                Function(u32::try_from(names.len() - 1).unwrap_or(1))
+            })
+        });
+        let of_symbol = of_symbol.collect();
+        let text = between(&symbols, TEXT).unwrap_or(0..u64::MAX);
+        Self { symbols, text, of_modules: Vec::new(), of_symbol, names, roles }
+    }
+
+    /// Adds functions of modules: address, size in bytes, and name. Of several at one address the
+    /// first is taken.
+    pub(super) fn add_modules(&mut self, all: Vec<(u64, u64, String)>) {
+        for (address, size, name) in all.into_iter().filter(|(address, ..)| is_kernel(*address)) {
+            self.names.push(name);
+            self.roles.push(Role::Plain);
+            let function = u32::try_from(self.names.len() - 1).map_or(UNNAMED, Function);
+            self.of_modules.push((address, size, function));
+        }
+        self.of_modules.sort_by_key(|(address, ..)| *address);
+        self.of_modules.dedup_by_key(|(address, ..)| *address);
+    }
+
+    /// The function at an address, and how far inside it is.
+    pub(super) fn at(&self, address: u64) -> (Function, u64) {
+        if !is_kernel(address) {
+            return (USER, 1);
+        }
+        let Some((symbol, offset)) = self.symbols.function(address) else {
+            return self.of_module(address).unwrap_or((UNNAMED, 1));
+        };
+        let function = self.of_symbol.get(symbol as usize).copied().unwrap_or(UNNAMED);
+        // Nobody calls a part that was moved: it is jumped to from inside the function.
+        let moved = self.symbols.name(symbol).contains(".cold");
+        (function, if moved { offset.max(1) } else { offset })
+    }
+
+    /// Where the function begins that an address is in, and its name. `None` for processes, for what
+    /// has no name, for the padding before a function, for what only runs at boot, and for parts
+    /// that the compiler moved elsewhere.
+    pub(super) fn whole(&self, address: u64) -> Option<(u64, &str)> {
+        let Some((symbol, offset)) = self.symbols.function(address) else {
+            let (function, offset) = self.of_module(address)?;
+            return Some((address - offset, self.name(function)));
+        };
+        let name = self.symbols.name(symbol);
+        let is_one =
+            self.text.contains(&address) && !name.starts_with("__pfx_") && !name.contains(".cold");
+        is_one.then(|| (address - offset, plain(name)))
+    }
+
+    /// How many functions [`Functions::whole`] knows.
+    pub(super) fn count(&self) -> usize {
+        let mut starts: Vec<u64> = self.symbols.iter().map(|(address, ..)| address).collect();
+        starts.dedup();
+        starts.retain(|start| self.whole(*start).is_some_and(|(whole, _)| whole == *start));
+        starts.len() + self.of_modules.len()
+    }
+
+    /// What the kernel names, without its modules.
+    pub(super) fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Where functions of these roles begin.
+    pub(super) fn entries(&self, chosen: impl Fn(Role) -> bool) -> Vec<u64> {
+        let addresses = self.symbols.iter().map(|(address, ..)| address);
+        let begins = |address: &u64| {
+            let (function, offset) = self.at(*address);
+            offset == 0 && chosen(self.role(function))
+        };
+        addresses.filter(begins).collect()
+    }
+
+    fn of_module(&self, address: u64) -> Option<(Function, u64)> {
+        let next = self.of_modules.partition_point(|(start, ..)| *start <= address);
+        let (start, size, function) = *self.of_modules.get(next.checked_sub(1)?)?;
+        let offset = address - start;
+        (offset < size).then_some((function, offset))
+    }
+
+    pub(super) fn role(&self, function: Function) -> Role {
+        self.roles.get(function.0 as usize).copied().unwrap_or(Role::Plain)
+    }
+
+    pub(super) fn name(&self, function: Function) -> &str {
+        self.names.get(function.0 as usize).map_or("", String::as_str)
+    }
+}
+
+/// Whether it is in the kernel's half.
+fn is_kernel(address: u64) -> bool {
+    address >> 63 == 1
+}
+
+/// The name in the kernel's source. A compiler adds `.isra.0`, `.constprop.0`, `.part.0`, `.cold`
+/// and, with clang, `.llvm.` and a number.
+pub(super) fn plain(symbol: &str) -> &str {
+    match symbol.find('.') {
+        Some(dot) if dot > 0 => &symbol[..dot],
+        _ => symbol,
+    }
+}
+
+/// The code between processes and the kernel (arch/x86/entry/entry_64.S). Many of its names are
+/// labels on the way in or out, not functions.
+fn entry_text(symbols: &Symbols) -> Range<u64> {
+    between(symbols, ["__entry_text_start", "__entry_text_end"]).unwrap_or(0..0)
+}
+
+fn between(symbols: &Symbols, edges: [&str; 2]) -> Option<Range<u64>> {
+    let address = |wanted: &str| symbols.iter().find(|(.., name)| *name == wanted).map(|s| s.0);
+    let [start, end] = edges.map(address);
+    Some(start?..end?)
+}
+
+fn entry_role(name: &str) -> Role {
+    match role(name) {
+        Role::Plain if name.starts_with("asm_") => Role::Entry,
+        Role::Plain if name == SYSCALL => Role::Syscall,
+        Role::Plain => Role::Thunk,
+        role => role,
+    }
+}
+
+pub(super) fn role(name: &str) -> Role {
+    // Since 6.16 code that runs before the kernel is mapped has this prefix.
+    let plain = name.trim_start_matches("__pi_");
+    if THUNKS.iter().any(|prefix| plain.starts_with(prefix)) {
+        return Role::Thunk;
+    }
+    ROLES.iter().find(|(known, _)| *known == name).map_or(Role::Plain, |(_, role)| *role)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Bytes of each made-up function.
+    const LENGTH: u64 = 0x100;
+
+    const FIRST: u64 = 0xffff_ffff_8100_0000;
+
+    const NAMES: [&str; 26] = [
+        "entry",
+        "read",
+        "read.cold",
+        "copy",
+        "fault",
+        "__schedule",
+        "__switch_to_asm",
+        "__switch_to",
+        "ret_from_fork",
+        "__x86_indirect_thunk_rax",
+        "__entry_text_start",
+        "entry_SYSCALL_64",
+        "entry_SYSCALL_64_after_hwframe",
+        "asm_sysvec_apic_timer_interrupt",
+        "asm_exc_page_fault",
+        "error_return",
+        "native_irq_return_iret",
+        "__entry_text_end",
+        "hrtimer_interrupt",
+        "hrtimer_wakeup",
+        "try_to_wake_up",
+        "exit_to_user_mode_prepare",
+        "_raw_spin_lock_irqsave",
+        "_raw_spin_unlock_irqrestore",
+        "do_nanosleep.isra.0",
+        "last",
+    ];
+
+    pub(in super::super) fn functions() -> Functions {
+        let symbols = NAMES.iter().zip(0..).map(|(name, n)| (FIRST + n * LENGTH, 'T', *name));
+        Functions::of(Symbols::made_up(symbols))
+    }
+
+    /// The address of a place such as `read+4`; `user` is one of a process.
+    pub(in super::super) fn address(functions: &Functions, place: &str) -> u64 {
+        let Some((name, offset)) = place.split_once('+') else { return 0x40_1000 };
+        let start = functions.symbols.address(name).unwrap_or_else(|| panic!("no {name}"));
+        start + offset.parse::<u64>().unwrap()
+    }
+
+    #[test]
+    fn functions_of_modules_have_names_where_the_kernel_has_none() {
+        const MODULE: u64 = 0xffff_ffff_c0a0_0000;
+        let mut functions = functions();
+        let read = address(&functions, "read+0");
+        let of = |address: u64, size, name: &str| (address, size, format!("{name} [hold]"));
+        functions.add_modules(vec![
+            of(MODULE + 0x40, 0x20, "second"),
+            of(MODULE, 0x40, "first"),
+            of(MODULE, 0x10, "alias"),
+            of(0x40_1000, 0x10, "user"),
+            of(read, 0x10, "false"),
+            of(u64::MAX - 0xf, u64::MAX, "last"),
+        ]);
+        let at = |address| {
+            let (function, offset) = functions.at(address);
+            (functions.name(function).to_owned(), offset)
+        };
+        let named = |name: &str, offset| (format!("{name} [hold]"), offset);
+        assert_eq!(at(MODULE), named("first", 0), "a call");
+        assert_eq!(at(MODULE + 0x3f), named("first", 0x3f));
+        assert_eq!(at(MODULE + 0x40), named("second", 0));
+        assert_eq!(at(u64::MAX), named("last", 0xf));
+        for address in [MODULE - 1, MODULE + 0x60] {
+            assert_eq!(at(address), ("[unnamed]".to_owned(), 1));
+        }
+        assert_eq!(at(read), ("read".to_owned(), 0));
+        assert_eq!(at(0x40_1000).0, "[user]");
+    }
+
+    #[test]
+    fn whole_functions_are_those_that_can_run_after_the_boot() {
+        let all = [
+            (0x0, 'T', "_stext"),
+            (0x0, 't', "__pfx_read"),
+            (0x10, 'T', "read.isra.0"),
+            (0x10, 't', "alias"),
+            (0x40, 't', "read.cold"),
+            (0x80, 'd', "data"),
+            (0x90, 'T', "_etext"),
+            (0x90, 'T', "start_kernel"),
+            (0xa0, 'T', "last"),
+        ];
+        let symbols = all.into_iter().map(|(at, kind, name)| (FIRST + at, kind, name));
+        let mut functions = Functions::of(Symbols::made_up(symbols));
+        assert_eq!(functions.count(), 1);
+        assert_eq!(functions.whole(FIRST + 0x11), Some((FIRST + 0x10, "read")));
+        for at in [0x0, 0x40, 0x41, 0x80, 0x90, 0x91, 0xa0] {
+            assert_eq!(functions.whole(FIRST + at), None, "{at:#x}");
+        }
+        assert_eq!(functions.whole(0x40_1000), None);
+        let module = FIRST + 0x4000_0000;
+        functions.add_modules(vec![(module, 0x10, "held_get [hold]".to_owned())]);
+        assert_eq!(functions.count(), 2);
+        assert_eq!(functions.whole(module + 0xf), Some((module, "held_get [hold]")));
+    }
+
+    #[test]
+    fn parts_of_a_function_have_its_number() {
+        let functions = functions();
+        let at = |place: &str| functions.at(address(&functions, place));
+        assert_eq!(at("read+0"), (at("read+7").0, 0));
+        assert_eq!(at("read.cold+0"), (at("read+7").0, 1), "not a call");
+        assert_eq!(functions.name(at("do_nanosleep.isra.0+0").0), "do_nanosleep");
+        assert_eq!(functions.role(at("user").0), Role::User);
+        assert_eq!(at("entry_SYSCALL_64_after_hwframe+8").0, at("entry_SYSCALL_64+0").0);
+        assert_eq!(functions.role(at("error_return+0").0), Role::Thunk);
+        assert_eq!(functions.role(at("asm_exc_page_fault+0").0), Role::FaultEntry);
+        assert_eq!(functions.role(at("read+0").0), Role::Plain);
+        assert_eq!(functions.name(functions.at(u64::MAX - 5).0), "[unnamed]");
+    }
+}

@@ -1,0 +1,429 @@
+//! The latency microscope: repeats a run of a virtual board and watches it from outside, which
+//! changes nothing in the guest, and explains samples to the last instruction.
+//!
+//! The observer, a plugin of QEMU (crate `observer`), keeps the last blocks that the guest
+//! executed, and writes them out when a wanted sample is taken. Everything else is done here.
+
+mod aim;
+mod course;
+mod coverage;
+mod functions;
+mod kallsyms;
+mod legs;
+mod loaded;
+mod locking;
+mod preempt;
+mod sample;
+mod sections;
+mod stacks;
+mod stream;
+mod tally;
+mod wanted;
+
+use std::fs;
+use std::path::Path;
+use std::process::ChildStdout;
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use punctual_core::coverage::Coverage;
+use punctual_core::explanation::Explained;
+use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Board, Marks};
+use punctual_core::sections::CellSections;
+
+pub use aim::{Target, Targets};
+pub use legs::{LegWatches, RepeatLegs, legs};
+pub use wanted::{Wanted, wanted};
+
+use crate::arch::Arch;
+use crate::board::BoardSpec;
+use crate::experiment::{Experiment, Follow, Place, Ready};
+use crate::observer::Observer;
+use crate::qemu::End;
+use functions::Functions;
+use kallsyms::{Image, Symbols};
+
+/// Addresses, as the observer's lists are written.
+fn joined(addresses: impl Iterator<Item = u64>) -> String {
+    let texts: Vec<String> = addresses.map(|address| format!("{address:#x}")).collect();
+    texts.join(":")
+}
+
+/// The addresses of these symbols, written so.
+fn list(symbols: &Symbols, chosen: impl Fn(&str) -> bool) -> String {
+    joined(symbols.iter().filter(|(_, _, name)| chosen(name)).map(|(address, ..)| address))
+}
+
+/// What tells every observer what to look for.
+fn arguments(marks: Marks, symbols: &Symbols) -> Vec<String> {
+    let is_entry = |name: &str| {
+        ["asm_exc_", "asm_sysvec_", "asm_common_interrupt"].iter().any(|of| name.starts_with(of))
+    };
+    vec![
+        format!("begin={:#x}", marks.begin),
+        format!("sample={:#x}", marks.sample),
+        format!("finish={:#x}", marks.end),
+        format!("entries={}", list(symbols, is_entry)),
+        format!("syscalls={}", list(symbols, |name| name == "entry_SYSCALL_64")),
+    ]
+}
+
+/// Checks that the guests of a board can be watched.
+///
+/// # Errors
+/// They cannot, and which can.
+pub fn watchable(board: &BoardSpec) -> Result<()> {
+    ensure!(
+        board.arch == Arch::X86_64 && board.cpus == 1,
+        "only boards x86_64 with one CPU can be watched"
+    );
+    Ok(())
+}
+
+/// What is watched of a guest, and what is known before it is booted.
+struct Watch {
+    observer: Observer,
+    functions: Functions,
+    instruction_ns: u64,
+    /// Where the kernel takes locks; empty if its sections are not watched.
+    locking: Vec<u64>,
+}
+
+impl Watch {
+    /// `more` are further arguments of the observer, for this kernel.
+    fn of(
+        experiment: &Experiment,
+        kernel: usize,
+        marks: Marks,
+        more: impl FnOnce(&Image, &Functions) -> Result<Vec<String>>,
+    ) -> Result<Self> {
+        let kernel = &experiment.kernels[kernel];
+        let mips = experiment.board.mips.context("time was not counted")?;
+        watchable(&experiment.board)?;
+        let image = fs::read(&kernel.image)
+            .with_context(|| format!("cannot read {}", kernel.image.display()))?;
+        let symbols = Symbols::of_image(&image, Arch::X86_64)
+            .with_context(|| format!("the functions of {}", kernel.name))?;
+        let mut arguments = arguments(marks, &symbols);
+        let functions = Functions::of(symbols);
+        let more = more(&Image::read(&image, Arch::X86_64)?, &functions);
+        arguments.extend(more.with_context(|| kernel.name.clone())?);
+        Ok(Self {
+            observer: Observer::of(&experiment.emulator, arguments)?,
+            functions,
+            instruction_ns: u64::from(1_000 / mips),
+            locking: Vec::new(),
+        })
+    }
+
+    fn of_sections(
+        experiment: &Experiment,
+        number: usize,
+        marks: Marks,
+        longest: usize,
+    ) -> Result<Self> {
+        let kernel = &experiment.kernels[number];
+        let model = kernel.model.with_context(|| {
+            format!(
+                "{}: no configuration tells its preemption model: name it, as in debian:rt",
+                kernel.name
+            )
+        })?;
+        let mut locking = Vec::new();
+        let watch = Self::of(experiment, number, marks, |image, functions| {
+            let mut more = preempt::arguments(image, functions.symbols(), model, &kernel.release)?;
+            more.extend([format!("longest={longest}"), "cover=1".to_owned()]);
+            locking = locking::places(image, functions.symbols());
+            Ok(more)
+        })?;
+        Ok(Self { locking, ..watch })
+    }
+
+    /// Boots the guest and follows it to its end, while `read` reads what the observer writes.
+    /// `None` if [`Follow::pause`] ended it.
+    fn boot<T: Send>(
+        &self,
+        experiment: &Experiment,
+        host: &Ready,
+        place: &Place,
+        out: &Path,
+        follow: &mut dyn Follow,
+        read: impl FnOnce(ChildStdout, &Functions) -> T + Send,
+    ) -> Result<Option<(End, T)>> {
+        let mut guest = experiment.watched(place, out, host, &self.observer)?;
+        let events = guest.events().context("QEMU was started without a pipe")?;
+        follow.booted(place);
+        // A thread of its own, because QEMU waits while nobody reads.
+        thread::scope(|scope| {
+            let reader = scope.spawn(move || read(events, &self.functions));
+            let end = loop {
+                if follow.pause() {
+                    guest.abandon();
+                    let _ = reader.join();
+                    return Ok(None);
+                }
+                let wall = guest.wall();
+                if let Some(end) = guest.poll(|event| follow.event(place, event, wall)) {
+                    follow.ended(place, &end, wall);
+                    break end;
+                }
+            };
+            let read = reader.join().map_err(|_| anyhow!("the reader of events failed"))?;
+            Ok(Some((end, read)))
+        })
+    }
+}
+
+/// A repeat that ended.
+#[derive(Debug)]
+pub struct Repeat {
+    /// How its guest ended.
+    pub end: End,
+    /// What was found of each wanted sample, in their order.
+    pub found: Vec<Result<Explained>>,
+}
+
+/// Boots a guest of an experiment again, into a run directory in `out`, and explains samples of it.
+/// `board` is that of the record of its run. `None` if [`Follow::pause`] ended it.
+///
+/// # Errors
+/// It cannot be watched, or not be booted.
+pub fn explain(
+    experiment: &Experiment,
+    host: &Ready,
+    place: &Place,
+    out: &Path,
+    board: &Board,
+    wanted: &[Wanted],
+    follow: &mut dyn Follow,
+) -> Result<Option<Repeat>> {
+    let marks = board.marks.context(
+        "its record has no marks, by which samples are told apart: it was measured by an older \
+         punctual; measure again",
+    )?;
+    let dumps: Vec<String> =
+        wanted.iter().map(|sample| format!("{}.{}", sample.begin, sample.ordinal)).collect();
+    let dumps = format!("dump={}", dumps.join(":"));
+    let mut watch = Watch::of(experiment, place.kernel, marks, |_, _| Ok(vec![dumps]))?;
+    watch.functions.add_modules(loaded::functions(board, host.modules(place)));
+    let instruction_ns = watch.instruction_ns;
+    let (to, from) = mpsc::channel();
+    let read = |events, functions: &Functions| {
+        stream::read(events, |dump| {
+            let sample = wanted.iter().position(|sample| sample.is(&dump));
+            if let Some(number) = sample {
+                let recorded = wanted[number].recorded;
+                let found = sample::explain(&dump.events, recorded, instruction_ns, functions);
+                let _ = to.send((number, found));
+            }
+        })
+    };
+    let Some((end, read)) = watch.boot(experiment, host, place, out, follow, read)? else {
+        return Ok(None);
+    };
+    let missing = || match &read {
+        Ok(()) => anyhow!("the repeat has no such sample"),
+        Err(error) => anyhow!("{error:#}"),
+    };
+    let mut found: Vec<Result<Explained>> = wanted.iter().map(|_| Err(missing())).collect();
+    for (number, explained) in from.try_iter() {
+        found[number] = explained;
+    }
+    Ok(Some(Repeat { end, found }))
+}
+
+/// A guest whose sections were watched.
+pub struct WatchedGuest {
+    /// How it ended.
+    pub end: End,
+    watched: Result<sections::Watched>,
+    functions: Functions,
+    instruction_ns: u64,
+    /// Where its kernel takes locks.
+    locking: Vec<u64>,
+}
+
+/// What is watched of the guests of an experiment to find their sections.
+pub struct Watches {
+    /// By kernel.
+    all: Vec<Watch>,
+    longest: usize,
+}
+
+impl Watches {
+    /// So many of the longest sections of each cell are written with what was executed.
+    ///
+    /// # Errors
+    /// Why the sections of a kernel cannot be watched.
+    pub fn of(experiment: &Experiment, marks: Marks, longest: usize) -> Result<Self> {
+        let kernels = 0..experiment.kernels.len();
+        let all = kernels.map(|kernel| Watch::of_sections(experiment, kernel, marks, longest));
+        Ok(Self { all: all.collect::<Result<_>>()?, longest })
+    }
+}
+
+/// Boots a guest of an experiment into a run directory in `out` and watches its sections. `None` if
+/// [`Follow::pause`] ended it.
+///
+/// # Errors
+/// It cannot be booted.
+pub fn sections(
+    experiment: &Experiment,
+    host: &Ready,
+    place: &Place,
+    out: &Path,
+    watches: &Watches,
+    follow: &mut dyn Follow,
+) -> Result<Option<WatchedGuest>> {
+    let watch = watches.all.get(place.kernel).context("its kernel is not watched")?;
+    let (instruction_ns, longest) = (watch.instruction_ns, watches.longest);
+    let read =
+        |events, functions: &Functions| sections::read(events, functions, longest, instruction_ns);
+    let Some((end, watched)) = watch.boot(experiment, host, place, out, follow, read)? else {
+        return Ok(None);
+    };
+    // Each guest has modules of its own.
+    let functions = watch.functions.clone();
+    let locking = watch.locking.clone();
+    Ok(Some(WatchedGuest { end, watched, functions, instruction_ns, locking }))
+}
+
+impl WatchedGuest {
+    /// Names the functions of the modules that it had loaded, by the board of its record.
+    pub fn name_modules(&mut self, host: &Ready, place: &Place, board: &Board) {
+        self.functions.add_modules(loaded::functions(board, host.modules(place)));
+    }
+
+    /// The sections of each cell of the run that was recorded meanwhile.
+    ///
+    /// # Errors
+    /// What was watched is incomplete, or is not what was recorded.
+    pub fn cells(&self, run: &LoadedRun) -> Result<Vec<CellSections>> {
+        let watched = self.watched.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        if watched.strays > 0 {
+            bail!(
+                "what forbids preemption was followed wrongly in this kernel: {} times it was not \
+                 over in user space",
+                watched.strays
+            );
+        }
+        let mut begun = watched.cells.iter();
+        let mut cells = Vec::new();
+        for (number, cell) in run.run.cells.iter().enumerate() {
+            let read_ns = wanted::read_ns(run, number).with_context(|| cell.key.clone())?;
+            let course = begun.next().with_context(|| format!("{} was not watched", cell.key))?;
+            cells.push(CellSections {
+                key: cell.key.clone(),
+                load: cell.load.clone(),
+                watched_ns: course.watched_ns(&read_ns, self.instruction_ns),
+                samples: read_ns.len() as u64,
+                sampled_max_ns: cell.max_ns().and_then(|max| u64::try_from(max).ok()),
+                kinds: course.kinds(&read_ns, self.instruction_ns, &self.functions)?,
+            });
+        }
+        Ok(cells)
+    }
+
+    /// What the cells of the run executed.
+    ///
+    /// # Errors
+    /// What was watched is incomplete.
+    pub fn coverage(&self, run: &LoadedRun) -> Result<Coverage> {
+        let watched = self.watched.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        let mut courses = watched.cells.iter();
+        let mut cells = Vec::new();
+        for cell in &run.run.cells {
+            let blocks = courses.next().map(|course| &course.blocks[..]).unwrap_or_default();
+            ensure!(!blocks.is_empty(), "what {} executed was not watched", cell.key);
+            cells.push(coverage::Cell { key: &cell.key, load: &cell.load, blocks });
+        }
+        Ok(coverage::coverage(&cells, &self.functions, &self.locking))
+    }
+
+    /// So many releases of a cell, by its index, that would be the latest.
+    ///
+    /// # Errors
+    /// As [`WatchedGuest::cells`].
+    pub fn targets(&self, run: &LoadedRun, cell: usize, count: usize) -> Result<Targets> {
+        let aimed = self.aimed(run, cell)?;
+        Ok(aimed.targets(count, &aimed.costs(&self.functions), &self.functions))
+    }
+
+    /// The same of a cell whose only release was aimed. What wake-ups take is known from a cell of
+    /// another guest, which was watched with all its releases.
+    ///
+    /// # Errors
+    /// As [`WatchedGuest::cells`].
+    pub fn targets_alone(
+        &self,
+        (run, cell): (&LoadedRun, usize),
+        count: usize,
+        (other, its_run, its_cell): (&Self, &LoadedRun, usize),
+    ) -> Result<Targets> {
+        let costs = other.aimed(its_run, its_cell)?.costs(&self.functions);
+        Ok(self.aimed(run, cell)?.targets(count, &costs, &self.functions))
+    }
+
+    fn aimed<'a>(&'a self, run: &'a LoadedRun, cell: usize) -> Result<aim::Aimed<'a>> {
+        aim::Aimed::of(run, cell, self.course(cell)?, self.instruction_ns)
+    }
+
+    fn course(&self, cell: usize) -> Result<&sections::CellCourse> {
+        let watched = self.watched.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+        watched.cells.get(cell).context("it was not watched")
+    }
+
+    /// Checks that another guest did the same in a cell up to a target of this one: the longer
+    /// sections, to the instruction.
+    ///
+    /// # Errors
+    /// It did not, or was not watched.
+    pub fn same_until(&self, other: &Self, cell: usize, target: &Target) -> Result<()> {
+        let (own, others) = (self.course(cell)?, other.course(cell)?);
+        match own.differs(others, target.begin) {
+            None => Ok(()),
+            Some(at) => bail!("a section before it differs, {at} instructions after the start"),
+        }
+    }
+
+    /// Time of an instruction, ns.
+    #[must_use]
+    pub fn instruction_ns(&self) -> u64 {
+        self.instruction_ns
+    }
+}
+
+impl Wanted {
+    fn is(&self, dump: &stream::Dump) -> bool {
+        (self.begin, self.ordinal) == (dump.begin, dump.ordinal)
+    }
+}
+
+/// Reads bytes as the kernels of both architectures, for those who damage them on purpose.
+#[cfg(fuzzing)]
+pub fn read_symbols(bytes: &[u8]) {
+    for arch in [Arch::X86_64, Arch::Aarch64] {
+        if let Ok(symbols) = Symbols::of_image(bytes, arch) {
+            for (address, ..) in symbols.iter().step_by(64) {
+                let _ = symbols.function(address).map(|(number, _)| symbols.name(number));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cpu_of_one_architecture_is_watched() {
+        let board = |arch, cpus| BoardSpec { arch, cpus, ..BoardSpec::default() };
+        assert!(watchable(&board(Arch::X86_64, 1)).is_ok());
+        for (arch, cpus) in [(Arch::X86_64, 2), (Arch::Aarch64, 1), (Arch::Aarch64, 4)] {
+            let error = watchable(&board(arch, cpus)).unwrap_err().to_string();
+            assert_eq!(error, "only boards x86_64 with one CPU can be watched");
+        }
+    }
+}
