@@ -141,7 +141,9 @@ fn no_system_call_but_the_wait() {
         let longest: Vec<usize> = rows.map(<[String]>::len).filter(|&row| row > 1).collect();
         println!("{timer}: rows of {wait} without another system call: {longest:?}");
         let measured = *longest.last().unwrap_or(&0);
-        assert!(measured >= SAMPLES, "{timer}: {measured} waits in a row, then {calls:?}");
+        // Who computes the time left and finds none does not wait, as on a machine that is busy.
+        let least = if timer == "relative" { SAMPLES * 9 / 10 } else { SAMPLES };
+        assert!(measured >= least, "{timer}: {measured} waits in a row, then {calls:?}");
         assert_eq!(longest.len(), 2, "{timer}: {calls:?}");
     }
 }

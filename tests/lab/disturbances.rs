@@ -3,11 +3,10 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::boards::x86_64;
-use punctual_harness::{Place, count, keep, need, programs, run_json, sources, text};
+use crate::modules::{Module, module};
+use punctual_harness::{Place, count, keep, need, run_json};
 
 /// Boots of each row for `make disturbances`; in `make test` there is one, and no averages.
 fn boots() -> Option<usize> {
@@ -17,56 +16,6 @@ fn boots() -> Option<usize> {
 /// What a wake-up on an idle board takes at most without any delay, us, and so what a delay
 /// comes on top of.
 const USUAL: (f64, f64) = (14.0, 26.0);
-
-/// A module built for a kernel of Debian, and the name of that kernel.
-struct Module {
-    folder: PathBuf,
-    kernel: String,
-}
-
-/// The folders of kernel headers that are installed.
-fn headers() -> Result<PathBuf, String> {
-    let folders = fs::read_dir("/usr/src").map_err(|error| format!("/usr/src: {error}"))?;
-    let names = folders.flatten().map(|entry| entry.path());
-    let found = names.filter(|path| release_of(path).is_some());
-    let newest = found.max_by_key(|path| numbers(&path.display().to_string()));
-    newest.ok_or_else(|| "no kernel headers (Debian's linux-headers-amd64)".to_owned())
-}
-
-fn release_of(headers: &Path) -> Option<&str> {
-    let release = headers.file_name()?.to_str()?.strip_prefix("linux-headers-")?;
-    let flavoured = |release: &&str| ["-rt", "-cloud"].iter().any(|of| release.ends_with(of));
-    release.strip_suffix("-amd64").filter(|release| !flavoured(release))
-}
-
-/// The numbers in a name, by which releases are ordered.
-fn numbers(name: &str) -> Vec<u64> {
-    name.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
-}
-
-fn module(place: &Place) -> Result<Module, String> {
-    programs(&["make", "cc"])?;
-    let headers = headers()?;
-    let build = place.open_folder("late");
-    for file in ["late.c", "Makefile"] {
-        fs::copy(sources().join("tests/lab/late").join(file), build.join(file)).unwrap();
-    }
-    let made = Command::new("make")
-        .arg("-s")
-        .arg(format!("M={}", build.display()))
-        .arg("-C")
-        .arg(&headers)
-        .arg("modules")
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    let folder = place.open_folder("modules");
-    fs::create_dir(folder.join("kernel")).unwrap();
-    fs::copy(build.join("late.ko"), folder.join("kernel/late.ko")).unwrap();
-    fs::write(folder.join("modules.order"), "kernel/late.ko\n").unwrap();
-    let release = release_of(&headers).unwrap();
-    Ok(Module { folder, kernel: format!("debian:{release}-none") })
-}
 
 /// One row: a delay, and how it is measured.
 struct Row {
@@ -83,10 +32,11 @@ impl Row {
         let out = format!("{us}-{period_ms}{}", options.replace("-i ", "-"));
         let parameters = format!("late us={us} period_us={period_ms}000");
         let modules = module.folder.display().to_string();
+        let kernel = module.kernel("none");
         let line =
             format!("lab run -q --no-report --jobs 2 --replicates {boots} -D 4s --out {out}");
         let mut words: Vec<&str> = line.split(' ').collect();
-        words.extend(["--kernel", &module.kernel, "--modules", &modules, "--module", &parameters]);
+        words.extend(["--kernel", &kernel, "--modules", &modules, "--module", &parameters]);
         words.push("wakeup");
         words.extend(options.split_whitespace());
         place.words(&words).with(0);
@@ -114,7 +64,7 @@ impl Row {
 fn a_delay_of_a_known_length_is_found_in_every_boot() {
     need!(x86_64());
     let place = Place::of_build();
-    let module = need!(module(&place));
+    let module = need!(module(&place, "late"));
     let mut table = "delay, interval; maximum (average) of each boot, us".to_owned();
     for (us, period_ms, options) in
         [(300, 97, "-i 100us"), (150, 97, "-i 100us"), (300, 1_000, "-i 50us")]

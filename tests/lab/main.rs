@@ -1,15 +1,21 @@
 //! The virtual lab: kernels booted on virtual boards, end to end, with what
 //! SPECIFICATION.md promises of them. One after the other: they measure, two guests at a time.
 
+mod aim;
 mod boards;
 mod check;
+mod coverage;
 mod cyclictest;
 mod devices;
 mod disturbances;
 mod exact;
+mod explain;
 mod history;
+mod legs;
 mod models;
+mod modules;
 mod newer;
+mod sections;
 mod start;
 mod timers;
 mod trouble;

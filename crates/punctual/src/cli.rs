@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 use crate::output;
 
 mod args;
+mod boards;
 mod export;
 mod foreign;
 mod lab;

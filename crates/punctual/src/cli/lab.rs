@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::builder::ArgPredicate;
+use clap::{Arg, Command, ValueHint};
 use punctual_core::units::BareNumber;
-use punctual_lab::board::{DEFAULT_MEMORY_MIB, DEFAULT_MIPS, RATES};
-use punctual_lab::device::DEVICES;
 
-use super::args::{duration, judgement, positive_seconds};
-use super::run::{flag, probe_options, value, what};
+use super::args::{duration, judgement};
+use super::boards::{
+    aims, board, board_name, folder, group, kernel, measured, quiet, replicates, warm,
+};
+use super::run::{flag, value};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -18,7 +20,7 @@ Exit status:
     3  inconclusive: not enough evidence either way
     4  something was SKIPPED because a prerequisite is missing
    69  a guest failed (panic, hang, module that does not load): its console is in
-       its run directory, and the other guests went on
+       its run directory, and the other guests went on; or it has no --legs
   130  interrupted; what was measured is kept
 The worst run counts.";
 
@@ -31,7 +33,10 @@ const RUN_EXAMPLES: &str = r"Examples:
   punctual lab run --board aarch64 --cpus 2 --kernel debian:rt \
       wakeup -t per-cpu -D 1s
   punctual lab run --kernel ~/linux --plan koolwal-geode
-      a kernel build tree, measured by the plan of a paper";
+      a kernel build tree, measured by the plan of a paper
+  punctual lab run --kernel debian:none,debian:rt --legs \
+      wakeup --load none,hackbench -D 2s
+      interrupt latency, wake-up, scheduling and the rest of every sample";
 
 const HISTORY_EXAMPLES: &str = r"Examples:
   punctual lab history
@@ -46,6 +51,9 @@ what was measured is kept and the same command goes on.";
 const CHECK_EXAMPLES: &str = r#"Examples:
   punctual lab check --kernel debian:rt wakeup --load hackbench \
       -D 2s --max 100us
+  punctual lab check --kernel ~/linux wakeup --load process \
+      -D 6s --max 1ms --aim 1
+      one boot, and one more with a release at the longest section
   git bisect run sh -c '
       make olddefconfig >/dev/null && make -j"$(nproc)" vmlinux || exit 125
       punctual lab check --kernel . wakeup --load hackbench \
@@ -54,12 +62,41 @@ const CHECK_EXAMPLES: &str = r#"Examples:
       in a kernel tree, after `git bisect start BAD GOOD`: see docs/bisect.md
 
 Exit status, as `git bisect run` expects it:
-    0  good: every sample of every boot was at most --max
-    1  bad: at least one sample was above it
+    0  good: every sample of every boot was at most --max, and every aimed release
+    1  bad: at least one was above it
   125  skip: no judgement, because the kernel was not found or does not boot, a
        guest failed, a cell was SKIPPED, the command line is wrong, or samples were
        above --max, but perhaps only because several CPUs take turns (docs/lab.md)
   130  interrupted, which ends the bisection"#;
+
+const EXPLAIN_EXAMPLES: &str = r"Examples:
+  punctual lab run --kernel debian:none,debian:rt wakeup --load hackbench \
+      -D 2s --out a
+  punctual lab explain a/debian-none-0 --worst 3 -o why.html
+      the three latest samples and a typical one, in words and pictures
+  punctual lab explain a/debian-none-0 --against a/debian-rt-0
+      the same samples of two kernels side by side
+
+Exit status: 0; 2 error: the run cannot be repeated or the repeat differs;
+130 interrupted.";
+
+const SECTIONS_EXAMPLES: &str = r"Examples:
+  punctual lab sections --kernel debian:full,debian:rt \
+      --load hackbench,process -D 2s --out s
+      s/sections.html compares the kernels; each run has its sections.json
+  punctual lab sections --kernel ./bzImage --load hackbench -D 10s --longest 10
+
+Exit status: 0; 2 error: a kernel cannot be watched, or a guest failed;
+130 interrupted.";
+
+const AIM_EXAMPLES: &str = r"Examples:
+  punctual lab aim --kernel debian:none,debian:full,debian:rt \
+      --load hackbench,process -D 2s --aim 5 --out aimed
+      aimed/aimed.html has the table; each release is a run of its own
+  punctual lab aim --kernel ./bzImage --load process -D 10s --replicates 4
+
+Exit status: 0; 2 error: a kernel cannot be watched; 69 a guest failed;
+130 interrupted.";
 
 /// The command `lab`.
 pub fn command() -> Command {
@@ -78,6 +115,9 @@ pub fn command() -> Command {
         .subcommand(run())
         .subcommand(check())
         .subcommand(history())
+        .subcommand(explain())
+        .subcommand(sections())
+        .subcommand(aim())
         .subcommand(kernels())
         .subcommand(fetch())
 }
@@ -97,17 +137,26 @@ fn run() -> Command {
         .arg(warm())
         .arg(replicates("1"));
     measured(boots)
+        .arg(
+            aims(
+                "Watch each guest, and boot it again with one release moved to the beginning of a \
+                 long section, for the N latest of each cell: see `punctual lab aim`",
+            )
+            .conflicts_with_all(["warm", "legs"]),
+        )
         .next_help_heading("Judgement")
         .args(judgement())
         .next_help_heading("Output")
-        .arg(
-            value("out", "DIR", "Folder for the experiment, which must not exist yet; each guest's run becomes a folder in it [default: punctual-runs/<UTC time>-lab]")
-                .value_parser(clap::value_parser!(PathBuf))
-                .value_hint(ValueHint::DirPath),
-        )
-        .arg(value("group", "NAME", "Name of the experiment, recorded in its runs [default: derived from what it boots and measures]"))
+        .arg(folder("Folder for the experiment, which must not exist yet; each guest's run becomes a folder in it [default: punctual-runs/<UTC time>-lab]"))
+        .arg(group())
+        .arg(flag(
+            "legs",
+            "Find what every latency consists of, and report it: each guest boots twice, the second \
+             time watched and one after the other, and must come out identical. Only the probe \
+             wakeup with one thread, boards x86_64 with one CPU",
+        ).conflicts_with("warm"))
         .arg(flag("json", "Print only the comparison, as JSON"))
-        .arg(flag("quiet", "Show no progress").short('q'))
+        .arg(quiet())
         .arg(flag("no-report", "Do not write report.html"))
 }
 
@@ -122,24 +171,26 @@ fn check() -> Command {
                 .required(true)
                 .value_parser(duration(BareNumber::Refused)),
         )
+        .arg(
+            aims(
+                "Judge by the latest releases that there can be too: aim N of each cell at the \
+                 longest sections, as `punctual lab aim` does. One boot and N of each cell are \
+                 enough, so --replicates is 1 then unless you say otherwise",
+            )
+            .conflicts_with("warm"),
+        )
         .next_help_heading("What to boot")
         .arg(kernel().required(true).help("The kernel, as for `punctual lab run`"))
         .args(board())
         .arg(warm())
-        .arg(replicates("4"));
+        .arg(replicates("4").default_value_if("aim", ArgPredicate::IsPresent, "1"));
     measured(boots)
         .next_help_heading("Output")
-        .arg(
-            value(
-                "out",
-                "DIR",
-                "Keep the runs in this folder, which must not exist yet [default: they are not kept]",
-            )
-            .value_parser(clap::value_parser!(PathBuf))
-            .value_hint(ValueHint::DirPath),
-        )
+        .arg(folder(
+            "Keep the runs in this folder, which must not exist yet [default: they are not kept]",
+        ))
         .arg(flag("json", "Print the judgement as JSON"))
-        .arg(flag("quiet", "Show no progress").short('q'))
+        .arg(quiet())
 }
 
 fn history() -> Command {
@@ -162,13 +213,161 @@ fn history() -> Command {
         .arg(replicates("4"));
     measured(boots)
         .next_help_heading("Output")
+        .arg(folder("Folder of the history; it gets history.html, .txt, .csv, .json and .svg [default: punctual-history]"))
+        .arg(flag("json", "Print only the history, as JSON"))
+        .arg(quiet())
+}
+
+fn explain() -> Command {
+    Command::new("explain")
+        .about("Explain why samples were late: repeat a run, watched, and see what ran")
+        .long_about(
+            "Repeats the guest of a run and watches it from outside, which changes no nanosecond, \
+             and says of the worst samples what ran between the release and the start of the work: \
+             the legs of the latency, who kept interrupts off or the scheduler from being called, \
+             and every function. The repeat must come out identical, else nothing is explained.",
+        )
+        .after_help(EXPLAIN_EXAMPLES)
         .arg(
-            value("out", "DIR", "Folder of the history; it gets history.html, .txt, .csv, .json and .svg [default: punctual-history]")
+            Arg::new("runs")
+                .value_name("RUN")
+                .help("Runs of virtual boards, measured by `punctual lab run` with this punctual")
+                .required(true)
+                .num_args(1..)
+                .value_hint(ValueHint::DirPath),
+        )
+        .arg(value(
+            "cell",
+            "KEY",
+            "Only this cell, by its key, such as \"wakeup @ hackbench @ 2s\"",
+        ))
+        .arg(
+            value("worst", "N", "How many of the latest samples of each cell")
+                .value_parser(clap::value_parser!(u32).range(1..=64))
+                .default_value("3"),
+        )
+        .arg(
+            value("above", "TIME", "Only samples above this latency, with a unit (e.g. 200us)")
+                .value_parser(duration(BareNumber::Refused)),
+        )
+        .arg(
+            value("against", "RUN", "Put the samples of another run beside those of this one")
+                .value_hint(ValueHint::DirPath),
+        )
+        .next_help_heading("What to boot")
+        .arg(
+            value(
+                "kernel",
+                "KERNEL",
+                "The kernel of the run [default: found by its name and release]",
+            )
+            .short('k')
+            .value_hint(ValueHint::AnyPath),
+        )
+        .args(board().into_iter().filter(|arg| {
+            ["module", "modules", "program", "qemu", "offline", "patience"]
+                .contains(&arg.get_id().as_str())
+        }))
+        .mut_arg("qemu", |arg| {
+            arg.help("The QEMU of the run [default: one of its version, if it is in PATH]")
+        })
+        .next_help_heading("Output")
+        .arg(
+            value(
+                "output",
+                "FILE",
+                "Write a page with the legs, a timeline and a flame graph of each sample",
+            )
+            .short('o')
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath),
+        )
+        .arg(
+            value(
+                "figures",
+                "DIR",
+                "Write the timelines and flame graphs to a folder, as SVG, PDF and PNG",
+            )
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::DirPath),
+        )
+        .arg(
+            value(
+                "perfetto",
+                "FILE",
+                "Write what ran as a trace for ui.perfetto.dev or chrome://tracing",
+            )
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::FilePath),
+        )
+        .arg(flag("json", "Print only the explanation, as JSON"))
+        .arg(quiet())
+}
+
+fn sections() -> Command {
+    let boots = Command::new("sections")
+        .about("Find every stretch in which a kernel could not have reacted")
+        .long_about(
+            "Boots kernels, measures as `punctual lab run` does, and watches each guest from \
+             outside, which changes no nanosecond: every stretch with interrupts off, and every \
+             stretch in which a thread that was woken could not have run (interrupts or preemption \
+             off; with the models none and voluntary, until the next scheduling point). What \
+             samples find by chance is complete here: by length, by the functions that begin and \
+             end them, and the longest with their stacks. It says as well what was tested: which \
+             functions of the kernel each cell executed, and which that take a spin lock or forbid \
+             preemption none did. Only the probe wakeup with one thread, boards x86_64 with one \
+             CPU, Linux 5.12 or later.",
+        )
+        .after_help(SECTIONS_EXAMPLES)
+        .arg(
+            value("longest", "N", "How many of the longest are shown with their stacks")
+                .value_parser(clap::value_parser!(u32).range(1..=64))
+                .default_value("5"),
+        )
+        .next_help_heading("What to boot")
+        .arg(kernel().help("Kernels, separated by commas, as for `punctual lab run`"))
+        .args(board())
+        .arg(replicates("1"));
+    measured(boots)
+        .next_help_heading("Output")
+        .arg(folder("Folder for the runs, as for `punctual lab run`; it gets sections.html too [default: punctual-runs/<UTC time>-lab]"))
+        .arg(group())
+        .arg(
+            value("figures", "DIR", "Write the figures to a folder, as SVG, PDF and PNG")
                 .value_parser(clap::value_parser!(PathBuf))
                 .value_hint(ValueHint::DirPath),
         )
-        .arg(flag("json", "Print only the history, as JSON"))
-        .arg(flag("quiet", "Show no progress").short('q'))
+        .arg(flag("json", "Print only the sections, as JSON"))
+        .arg(quiet())
+}
+
+fn aim() -> Command {
+    let boots = Command::new("aim")
+        .about("Aim releases at the longest sections: the worst case of a course, measured")
+        .long_about(
+            "Watches guests as `punctual lab sections` does, then boots each again for the releases \
+             that would be latest: all before it stay where they are, to the nanosecond, and one is \
+             moved to the beginning of a long section. So the latest release that there can be in \
+             this course of the load is found, and proven by measurement, where samples find it by \
+             chance. Each aimed release is an ordinary run, which `punctual lab explain` explains.",
+        )
+        .after_help(AIM_EXAMPLES)
+        .arg(aims("How many releases of each cell").default_value("3"))
+        .arg(flag(
+            "alone",
+            "Aim as many more with no other release before them: another course of the same load, \
+             in which the measurement does nothing until then",
+        ))
+        .next_help_heading("What to boot")
+        .arg(kernel().help("Kernels, separated by commas, as for `punctual lab run`"))
+        .args(board())
+        .arg(replicates("1"));
+    measured(boots)
+        .next_help_heading("Output")
+        .arg(folder("Folder for the runs, as for `punctual lab run`; it gets aimed.html too [default: punctual-runs/<UTC time>-lab]"))
+        .arg(group())
+        .arg(flag("json", "Print only the aimed releases, as JSON"))
+        .arg(quiet())
 }
 
 fn kernels() -> Command {
@@ -199,105 +398,4 @@ fn fetch() -> Command {
         .arg(board_name())
         .arg(flag("json", "Print only what was fetched, as JSON"))
         .arg(flag("quiet", "Print nothing on success").short('q'))
-}
-
-/// A command that boots, with the arguments that say what to measure.
-fn measured(boots: Command) -> Command {
-    boots
-        .next_help_heading("What to measure")
-        .args(what())
-        .args(warmup())
-        .next_help_heading("Threads and releases (parameters of the probes given)")
-        .args(probe_options())
-}
-
-fn kernel() -> Arg {
-    Arg::new("kernel")
-        .long("kernel")
-        .short('k')
-        .value_name("KERNEL")
-        .value_delimiter(',')
-        .action(ArgAction::Append)
-        .value_hint(ValueHint::AnyPath)
-}
-
-fn board_name() -> Arg {
-    value("board", "BOARD", "The virtual board: x86_64 or aarch64")
-        .value_parser(["x86_64", "aarch64"])
-        .hide_possible_values(true)
-        .default_value("x86_64")
-}
-
-fn board() -> Vec<Arg> {
-    let rates: Vec<_> = RATES.iter().map(|(mips, _)| mips.to_string()).collect();
-    let devices: Vec<_> = DEVICES.iter().map(|device| device.name).collect();
-    let count = clap::value_parser!(u32);
-    vec![
-        board_name(),
-        value("cpus", "N", "CPUs, 1 to 4; several take turns (docs/lab.md), and on x86_64 need QEMU 10. With --free-running up to 8 on x86_64")
-            .value_parser(count)
-            .default_value("1"),
-        value("memory", "MIB", "Memory")
-            .help(format!("Memory in MiB [default: {DEFAULT_MEMORY_MIB}]"))
-            .value_parser(count),
-        value("mips", "N", "")
-            .help(format!(
-                "Instructions per microsecond of the board's time: {} [default: {DEFAULT_MIPS}]",
-                rates.join(", ")
-            ))
-            .value_parser(count),
-        value("device", "NAME", "")
-            .help(format!("Devices besides the board's own: {}; runs with virtio-disk may not repeat exactly", devices.join(", ")))
-            .value_delimiter(',')
-            .action(ArgAction::Append),
-        value("module", "NAME", "Load this kernel module and its dependencies; parameters follow the name, such as \"loop max_loop=1\"")
-            .action(ArgAction::Append),
-        value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
-            .value_parser(clap::value_parser!(PathBuf))
-            .value_hint(ValueHint::DirPath),
-        value("append", "TEXT", "Parameters to append to the kernel's command line")
-            .allow_hyphen_values(true)
-            .action(ArgAction::Append),
-        flag("free-running", "Do not count instructions: fast, on all CPUs, and labelled \"not a measurement\""),
-        value("program", "FILE", "The punctual that the board runs: a static executable [default: this one, or punctual-BOARD next to it]")
-            .value_parser(clap::value_parser!(PathBuf))
-            .value_hint(ValueHint::FilePath),
-        value("qemu", "FILE", "The QEMU to use, version 7.2 or newer [default: the newest in PATH]")
-            .value_parser(clap::value_parser!(PathBuf))
-            .value_hint(ValueHint::FilePath),
-        flag("offline", "Use only kernels that are in the cache; download nothing"),
-        value("jobs", "N", "Guests to run at the same time [default: one per CPU of this host]")
-            .value_parser(clap::value_parser!(u32).range(1..)),
-        value("patience", "TIME", "Terminate a guest that shows no sign of life for this long: CPU time of QEMU, or the host's time while QEMU uses none")
-            .value_parser(positive_seconds)
-            .default_value("2min"),
-    ]
-}
-
-fn warm() -> Arg {
-    flag(
-        "warm",
-        "Boot each board once, keep its state in the cache, and start every guest from there: saves \
-         the boots, but all replicates are of one boot, and another cache gives other figures. Not \
-         comparable with guests that boot (x86_64 only)",
-    )
-}
-
-fn replicates(default: &'static str) -> Arg {
-    value(
-        "replicates",
-        "N",
-        "Boots of each kernel, each with its own seed and phase; conclusions about kernels rest on \
-         them",
-    )
-    .value_parser(clap::value_parser!(u32).range(1..=1000))
-    .default_value(default)
-}
-
-fn warmup() -> [Arg; 2] {
-    [
-        value("warmup", "TIME", "Warm-up before each cell, excluded from all results; a bare number is in seconds [default: that of the plan; 200ms for probes]")
-            .value_parser(duration(BareNumber::Seconds)),
-        flag("no-warmup", "Skip the warm-up").conflicts_with("warmup"),
-    ]
 }

@@ -14,6 +14,8 @@ use crate::output;
 
 mod exact;
 
+pub use exact::compared;
+
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     if matches.get_flag("exact") {
         return exact::execute(matches);
@@ -40,7 +42,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     if json {
         output::print_json(&comparison)?;
     } else {
-        output::print(&text::comparison(&comparison, output::width(), output::colour()))?;
+        let (width, colour) = (output::width(), output::colour());
+        output::print(&text::comparison(&comparison, width, colour))?;
+        output::print(&text::legs(&runs, width, colour))?;
     }
     Ok(Ending::Done)
 }

@@ -4,12 +4,21 @@ use clap::ArgMatches;
 
 use crate::ending::Ending;
 
+mod again;
+mod aim;
+mod alone;
 mod asked;
 mod check;
+mod explain;
+mod folder;
 mod history;
 mod kernels;
+mod legs;
 mod progress;
 mod run;
+mod sections;
+mod shots;
+mod watchable;
 
 /// Executes the requested subcommand.
 ///
@@ -20,10 +29,13 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         return Ok(Ending::Done);
     };
     match name {
+        "aim" => aim::execute(matches),
         "run" => run::execute(matches),
         "check" => check::execute(matches),
+        "explain" => explain::execute(matches),
         "history" => history::execute(matches),
         "kernels" => kernels::list(matches),
+        "sections" => sections::execute(matches),
         "fetch" => kernels::fetch(matches),
         other => anyhow::bail!("the command lab {other} is not connected"),
     }

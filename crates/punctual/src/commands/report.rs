@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::ArgMatches;
 use punctual_core::compare::warm_against_cold;
 use punctual_core::run::LoadedRun;
-use punctual_report::figure::left_out;
+use punctual_report::figure::{Figure, left_out};
 use punctual_report::{Options, figures, html};
 
 use super::address::open;
@@ -28,7 +28,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
     }
     let figures = match matches.get_one::<PathBuf>("figures") {
-        Some(folder) => write_figures(&runs, folder)?,
+        Some(folder) => write_figures(&figures(&runs), folder)?,
         None => Vec::new(),
     };
     let left_out = figures.first().and_then(|_| left_out(&runs));
@@ -45,13 +45,19 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Reads the named runs; for a set, all runs in it.
+/// Reads the named runs; for a set, all runs in it but those of aimed releases, which are not
+/// samples like others.
 pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     let (mut runs, mut dirs) = (Vec::new(), Vec::new());
     for name in matches.get_many::<String>("runs").into_iter().flatten() {
-        for dir in store::find_all(name)? {
-            runs.push(store::load(&dir)?);
-            dirs.push(dir);
+        let found = store::find_all(name)?;
+        let is_set = found.len() > 1;
+        for dir in found {
+            let run = store::load(&dir)?;
+            if !is_set || run.run.aim.is_none() {
+                runs.push(run);
+                dirs.push(dir);
+            }
         }
     }
     for (run, label) in runs.iter_mut().zip(labels(&dirs)) {
@@ -87,10 +93,13 @@ pub fn write(runs: &[LoadedRun], path: &Path, options: &Options) -> anyhow::Resu
 }
 
 /// Writes every figure as SVG, PDF and PNG, and returns the paths.
-fn write_figures(runs: &[LoadedRun], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// One of them cannot be written.
+pub fn write_figures(figures: &[Figure], folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(folder).with_context(|| cannot_write(folder))?;
     let mut written = Vec::new();
-    for figure in figures(runs) {
+    for figure in figures {
         let forms =
             [("svg", figure.svg().into_bytes()), ("pdf", figure.pdf()?), ("png", figure.png()?)];
         for (form, bytes) in forms {

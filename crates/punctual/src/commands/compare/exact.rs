@@ -143,7 +143,11 @@ impl Pair {
     }
 }
 
-fn compared(a: &Path, b: &Path) -> anyhow::Result<Exact> {
+/// Compares two runs.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn compared(a: &Path, b: &Path) -> anyhow::Result<Exact> {
     if let (Ok(real_a), Ok(real_b)) = (a.canonicalize(), b.canonicalize())
         && real_a == real_b
     {

@@ -72,9 +72,7 @@ fn of_plan(
         group: matches.try_get_one("group").ok().flatten().cloned(),
         command: std::env::args().collect(),
         jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
-        patience: matches
-            .get_one::<u64>("patience")
-            .map_or(Duration::MAX, |ns| Duration::from_nanos(*ns)),
+        patience: patience(matches),
     })
 }
 
@@ -112,7 +110,7 @@ fn board(matches: &ArgMatches) -> anyhow::Result<BoardSpec> {
 }
 
 /// The devices that the plan's probes measure and that the board can have.
-fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
+pub fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
     let mut devices: Vec<&'static Device> = Vec::new();
     for name in plan.cells.iter().filter_map(|cell| probes::find(cell.subject.name()).ok()?.device)
     {
@@ -189,7 +187,7 @@ fn releases(matches: &ArgMatches, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
 }
 
 /// Modules, each with the parameters that follow its name.
-fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
+pub fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
     let texts = matches.get_many::<String>("module").into_iter().flatten();
     texts
         .map(|text| match text.trim().split_once(' ') {
@@ -205,7 +203,14 @@ fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
     texts.flat_map(|text| text.split_whitespace()).map(str::to_owned).collect()
 }
 
-fn path<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a Path> {
+/// How long a guest may show no sign of life.
+pub fn patience(matches: &ArgMatches) -> Duration {
+    let given = matches.get_one::<u64>("patience");
+    given.map_or(Duration::MAX, |ns| Duration::from_nanos(*ns))
+}
+
+/// A path among the options.
+pub fn path<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a Path> {
     matches.get_one::<PathBuf>(id).map(PathBuf::as_path)
 }
 

@@ -1,20 +1,23 @@
 //! `punctual lab check`: one kernel, one limit, and an exit status for `git bisect run`.
 
-use std::fs;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ArgMatches;
+use punctual_core::aimed::{AimedRun, Shot};
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{CellState, Outcome};
-use punctual_core::units::human_ns;
-use punctual_lab::experiment::{Boots, make_folder};
+use punctual_core::sections::Section;
+use punctual_core::units::{grouped, human_ns};
+use punctual_lab::experiment::{Boots, Experiment, make_folder};
 use punctual_report::text::push_wrapped;
 use punctual_report::words;
+use serde::Serialize;
 use serde_json::json;
 
-use super::asked;
+use super::folder::{Folder, temporary_folder};
 use super::run::{boot, load};
+use super::sections::Watching;
+use super::{aim, asked};
 use crate::ending::Ending;
 use crate::output;
 
@@ -40,6 +43,49 @@ struct WorstCell {
     run: String,
     max_ns: Option<i64>,
     cell: String,
+    /// The latest release that was aimed.
+    aimed: Option<WorstAimed>,
+}
+
+/// The latest of the releases that were aimed in the course of one boot.
+#[derive(Serialize)]
+struct WorstAimed {
+    cell: String,
+    latency_ns: u64,
+    section: Section,
+}
+
+/// What is judged.
+struct Measured {
+    boots: Boots,
+    runs: Vec<LoadedRun>,
+    /// What was aimed at in each of the runs, with `--aim`.
+    aimed: Vec<AimedRun>,
+    noun: Noun,
+}
+
+/// Boots a kernel, and aims releases if that is wanted. `None` if it was interrupted.
+fn measure(
+    experiment: Experiment,
+    folder: &mut Folder,
+    aim: Option<usize>,
+    quiet: bool,
+) -> anyhow::Result<Option<Measured>> {
+    let noun = if experiment.warm { STARTS } else { BOOTS };
+    if let Some(count) = aim {
+        let watching = Watching::new(experiment, folder.path.clone(), aim::LONGEST, quiet)?;
+        folder.path.clone_from(&watching.folder);
+        let Some(found) = aim::shoot(&watching, aim::Wish { count, alone: false })? else {
+            return Ok(None);
+        };
+        let (boots, runs, aimed) = (found.boots, found.sampled, found.runs);
+        return Ok(Some(Measured { boots, runs, aimed, noun }));
+    }
+    let ready = experiment.prepare()?;
+    folder.path = make_folder(&folder.path)?;
+    let boots = boot(&experiment, &ready, &folder.path, quiet)?;
+    let runs = load(&boots.done, &folder.path);
+    Ok((!boots.interrupted).then_some(Measured { boots, runs, aimed: Vec::new(), noun }))
 }
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -65,34 +111,30 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     experiment.plan.tolerate = None;
     experiment.plan.check()?;
     let kept = matches.get_one::<PathBuf>("out");
-    let out = kept.cloned().unwrap_or_else(temporary_folder);
-    let ready = experiment.prepare()?;
-    let folder = Folder { path: make_folder(&out)?, kept: kept.is_some() };
+    let path = kept.cloned().unwrap_or_else(|| temporary_folder("check"));
     let json = matches.get_flag("json");
     let quiet = matches.get_flag("quiet") || json;
-    let boots = boot(&experiment, &ready, &folder.path, quiet)?;
-    if boots.interrupted {
+    let (kernel, warm) = (experiment.kernels[0].name.clone(), experiment.warm);
+    let mut folder = Folder { path, kept: kept.is_some() };
+    let Some(measured) = measure(experiment, &mut folder, aim::asked(matches), quiet)? else {
         return Ok(Ending::Interrupted);
-    }
-    let runs = load(&boots.done, &folder.path);
-    let noun = if experiment.warm { STARTS } else { BOOTS };
-    let judgement = judge(noun, &boots, &runs);
+    };
+    let judgement = judge(&measured, max_ns);
     if json {
-        let boots = judgement
-            .worst
-            .iter()
-            .map(|worst| json!({"run": worst.run, "max_ns": worst.max_ns, "cell": worst.cell}));
+        let boots = judgement.worst.iter().map(|worst| {
+            let WorstCell { run, max_ns, cell, aimed } = worst;
+            json!({"run": run, "max_ns": max_ns, "cell": cell, "aimed": aimed})
+        });
         output::print_json(&json!({
-            "kernel": experiment.kernels[0].name,
+            "kernel": kernel,
             "max_ns": max_ns,
-            "warm": experiment.warm,
+            "warm": warm,
             "outcome": judgement.outcome,
             "because": judgement.because,
             "boots": boots.collect::<Vec<_>>(),
         }))?;
     } else {
-        let kernel = &experiment.kernels[0].name;
-        output::print(&sentences(&judgement, kernel, max_ns, output::line_width()))?;
+        output::print(&sentences(&judgement, &kernel, max_ns, output::line_width()))?;
     }
     Ok(match judgement.outcome {
         Outcome::Pass => Ending::Judged(Outcome::Pass),
@@ -103,8 +145,12 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
 
 /// A sample above the limit is bad whatever else happened, unless something ran that was not
 /// meant to, or the turns of several CPUs explain it. A kernel is good only if everything was measured completely.
-fn judge(noun: Noun, boots: &Boots, runs: &[LoadedRun]) -> Judgement {
-    let worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
+fn judge(measured: &Measured, limit_ns: u64) -> Judgement {
+    let Measured { boots, runs, aimed, noun } = measured;
+    let mut worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
+    for ((worst, run), aimed) in worst.iter_mut().zip(runs).zip(aimed) {
+        worst.aimed = aimed_of(run, aimed);
+    }
     let failed = boots.done.iter().flat_map(|done| {
         done.end.troubles.iter().map(|trouble| format!("{}: {trouble}", done.place.name))
     });
@@ -117,12 +163,16 @@ fn judge(noun: Noun, boots: &Boots, runs: &[LoadedRun]) -> Judgement {
     });
     let mut because: Vec<String> = failed
         .chain(unmeasured)
+        .chain(aimed.iter().flat_map(unmeasured_aims))
         .chain(runs.iter().flat_map(|loaded| loaded.run.unrest()))
         .collect();
     because.dedup();
     let outcomes = || runs.iter().map(|loaded| loaded.run.verdict.outcome);
     let mut judged = runs.iter().flat_map(|loaded| loaded.run.cells_at_rest());
-    let outcome = if judged.any(|cell| cell.verdict.outcome == Outcome::Fail) {
+    let is_late = |aimed: &WorstAimed| aimed.latency_ns > limit_ns;
+    let outcome = if judged.any(|cell| cell.verdict.outcome == Outcome::Fail)
+        || worst.iter().filter_map(|worst| worst.aimed.as_ref()).any(is_late)
+    {
         Outcome::Fail
     } else if because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass) {
         Outcome::Pass
@@ -132,7 +182,33 @@ fn judge(noun: Noun, boots: &Boots, runs: &[LoadedRun]) -> Judgement {
         because.extend(open.iter().flat_map(|verdict| verdict.because.clone()));
         Outcome::Inconclusive
     };
-    Judgement { noun, outcome, because, worst }
+    Judgement { noun: *noun, outcome, because, worst }
+}
+
+/// Why aimed releases prove nothing that were not measured.
+fn unmeasured_aims(run: &AimedRun) -> impl Iterator<Item = String> {
+    run.cells.iter().flat_map(|cell| {
+        cell.targets.iter().filter_map(|target| match &target.measured {
+            Shot::Failed { why } => {
+                let number = grouped(target.number);
+                Some(format!("{}: aimed release {number}: {why}", words::key_name(&cell.key)))
+            }
+            Shot::Measured { .. } => None,
+        })
+    })
+}
+
+/// The latest aimed release of cells that were at rest.
+fn aimed_of(loaded: &LoadedRun, aimed: &AimedRun) -> Option<WorstAimed> {
+    let is_at_rest = |key: &str| loaded.run.cells_at_rest().any(|cell| cell.key == key);
+    let cells = aimed.cells.iter().filter(|cell| is_at_rest(&cell.key));
+    let measured = cells.flat_map(|cell| {
+        cell.targets.iter().filter_map(|target| {
+            let (cell, section) = (cell.key.clone(), target.section.clone());
+            Some(WorstAimed { cell, latency_ns: target.latency_ns()?, section })
+        })
+    });
+    measured.max_by_key(|aimed| aimed.latency_ns)
 }
 
 fn worst_of(loaded: &LoadedRun) -> WorstCell {
@@ -141,6 +217,7 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
         run: loaded.run.run_id.clone(),
         max_ns: worst.and_then(|cell| cell.max_ns()),
         cell: worst.map(|cell| cell.key.clone()).unwrap_or_default(),
+        aimed: None,
     }
 }
 
@@ -155,6 +232,9 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
         };
         let line = format!("{one} {number}: max {max}{cell}");
         push_wrapped(&mut text, &line, "  ", 4, width);
+        if let Some(aimed) = &worst.aimed {
+            push_wrapped(&mut text, &aimed.sentence(), "    ", 6, width);
+        }
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
     let boots = judgement.worst.len();
@@ -162,7 +242,9 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
         Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} {several}"),
         Outcome::Fail => {
             let over = judgement.worst.iter().filter(|worst| {
-                worst.max_ns.is_some_and(|max| u64::try_from(max).is_ok_and(|max| max > limit_ns))
+                let sampled = worst.max_ns.and_then(|max| u64::try_from(max).ok());
+                let aimed = worst.aimed.as_ref().map(|aimed| aimed.latency_ns);
+                sampled.max(aimed).is_some_and(|max| max > limit_ns)
             });
             format!("bad: {kernel}: above {limit} in {} of {boots} {several}", over.count())
         }
@@ -172,23 +254,16 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
     text
 }
 
-/// The folder of a check's runs; removed at the end unless it was requested.
-struct Folder {
-    path: PathBuf,
-    kept: bool,
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_dir_all(&self.path);
-        }
+impl WorstAimed {
+    /// Such as `aimed: 560.6 us at 556.6 us from exit_mmap to put_files_struct, wakeup @ hackbench`.
+    fn sentence(&self) -> String {
+        let us = |ns| human_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+        let Section { length_ns, from, to, .. } = &self.section;
+        let between =
+            if from == to { format!("in {from}") } else { format!("from {from} to {to}") };
+        let cell = words::key_name(&self.cell);
+        format!("aimed: {} at {} {between}, {cell}", us(self.latency_ns), us(*length_ns))
     }
-}
-
-fn temporary_folder() -> PathBuf {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    std::env::temp_dir().join(format!("punctual-check-{}-{}", std::process::id(), now.as_nanos()))
 }
 
 #[cfg(test)]
@@ -201,6 +276,20 @@ mod tests {
             run: format!("r{number}"),
             max_ns,
             cell: "wakeup:threads=2,policy=rr,interval=250us @ none @ 10s".to_owned(),
+            aimed: Some(WorstAimed {
+                cell: "wakeup:interval=20ms @ hackbench @ 300ms".to_owned(),
+                latency_ns: 811_100,
+                section: Section {
+                    at_ns: 1,
+                    exact: true,
+                    length_ns: 800_044,
+                    interrupts_off_ns: 0,
+                    from: "asm_sysvec_apic_timer_interrupt".to_owned(),
+                    to: "preempt_schedule_common".to_owned(),
+                    stack: Vec::new(),
+                    functions: Vec::new(),
+                },
+            }),
         };
         let because =
             vec!["debian-rt-r1: no kernel said anything for 60 s: boot failed".to_owned()];
@@ -216,6 +305,10 @@ mod tests {
                 let text = sentences(&judgement, kernel, 50_000, width);
                 assert!(text.lines().all(|line| line.len() <= width), "{width}: {text}");
                 assert!(text.contains(" @ idle @ 10s") && !text.contains("none"), "{text}");
+                let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let aimed = "aimed: 811.1 us at 800.0 us from asm_sysvec_apic_timer_interrupt to \
+                             preempt_schedule_common, wakeup:interval=20ms @ hackbench";
+                assert!(words.contains(aimed), "{words}");
             }
         }
     }

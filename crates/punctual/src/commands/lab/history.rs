@@ -11,8 +11,8 @@ use punctual_report::history;
 use punctual_sys::signal::Signals;
 
 use super::asked;
-use super::progress::GuestsFollower;
-use super::run::{interrupted, load};
+use super::progress::{GuestsFollower, interrupted};
+use super::run::load;
 use crate::commands::address::address;
 use crate::ending::Ending;
 use crate::{files, output};

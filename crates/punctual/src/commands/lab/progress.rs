@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_core::channel::Event;
 use punctual_core::units::human_ns;
-use punctual_lab::experiment::{Follow, Place};
+use punctual_lab::experiment::{Boots, Follow, Place};
 use punctual_lab::qemu::End;
 use punctual_report::text::fitted;
 use punctual_report::words;
@@ -27,6 +27,16 @@ pub struct GuestsFollower<'a> {
     quiet: bool,
     guests_in_all: usize,
     ended: usize,
+}
+
+/// Says that not all of the guests have finished, if so.
+pub fn interrupted(boots: &Boots, all: usize) {
+    if boots.interrupted {
+        output::complain(&format!(
+            "interrupted: {} of {all} guests had finished; the others were terminated",
+            boots.done.len()
+        ));
+    }
 }
 
 struct Line {

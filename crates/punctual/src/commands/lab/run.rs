@@ -1,8 +1,7 @@
 //! `punctual lab run`: boots, measures, compares, reports.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::Path;
 
 use anyhow::Context;
 use clap::ArgMatches;
@@ -10,21 +9,27 @@ use punctual_core::compare::compare;
 use punctual_core::layout;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
-use punctual_core::units::utc;
 use punctual_lab::experiment::{Boots, Done, Experiment, Ready, make_folder, warning};
 use punctual_report::text;
 use punctual_sys::signal::Signals;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::asked;
-use super::progress::GuestsFollower;
+use super::folder::default_folder;
+use super::legs::Repeats;
+use super::progress::{GuestsFollower, interrupted};
+use super::sections::Watching;
+use super::{aim, asked};
 use crate::commands::address::address;
 use crate::commands::draw::{REPORT, write_report};
 use crate::ending::Ending;
 use crate::{output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    if let Some(count) = aim::asked(matches) {
+        return aimed(matches, count);
+    }
     let experiment = asked::experiment(matches)?;
+    let legs = matches.get_flag("legs").then(|| Repeats::of(&experiment)).transpose()?;
     let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
     let ready = experiment.prepare()?;
     let folder = make_folder(&out)?;
@@ -32,25 +37,68 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::complain(&text);
     }
     let quiet = matches.get_flag("quiet") || matches.get_flag("json");
-    let boots = boot(&experiment, &ready, &folder, quiet)?;
+    let mut boots = boot(&experiment, &ready, &folder, quiet)?;
+    let legless = match legs.filter(|_| !boots.interrupted) {
+        Some(legs) => legs.find(&experiment, &ready, &boots.done, &folder, quiet)?,
+        None => Some(Vec::new()),
+    };
+    boots.interrupted |= legless.is_none();
+    let legless = legless.unwrap_or_default();
     let runs = load(&boots.done, &folder);
     if matches.get_flag("json") {
-        print_json(&boots, &runs, &out)?;
+        output::print_json(&summary(&boots, &runs, &legless, &out))?;
     } else {
         print(&runs)?;
     }
-    let with_report = !matches.get_flag("no-report") && !runs.is_empty();
-    if with_report {
-        let path = out.join(REPORT);
-        match write_report(&folder, &path) {
-            Ok(()) if matches.get_flag("json") => {}
-            Ok(()) => output::print(&format!("      {}\n", address(&path)))?,
-            Err(error) => output::complain(&format!("no report: {error:#}")),
-        }
+    if !matches.get_flag("no-report") && !runs.is_empty() {
+        report(&folder, &out, matches)?;
     } else if !matches.get_flag("json") {
         output::print(&format!("      {}\n", out.display()))?;
     }
-    Ok(ending(&boots, &runs))
+    Ok(match ending(&boots, &runs) {
+        Ending::Judged(_) if !legless.is_empty() => Ending::GuestFailed,
+        ending => ending,
+    })
+}
+
+/// Watches the guests while they measure, and aims so many releases of each cell.
+fn aimed(matches: &ArgMatches, count: usize) -> anyhow::Result<Ending> {
+    let watching = Watching::of(matches, aim::LONGEST)?;
+    let Some(aimed) = aim::shoot(&watching, aim::Wish { count, alone: false })? else {
+        return Ok(Ending::Interrupted);
+    };
+    let (boots, runs, out) = (&aimed.boots, &aimed.sampled, &watching.out);
+    let page = aimed.keep(out)?;
+    if matches.get_flag("json") {
+        let mut summary = summary(boots, runs, &[], out);
+        summary["aimed"] = serde_json::to_value(&aimed.runs)?;
+        output::print_json(&summary)?;
+    } else {
+        print(runs)?;
+        aimed.print(&page)?;
+    }
+    if !matches.get_flag("no-report") {
+        report(&watching.folder, out, matches)?;
+    }
+    if aimed.failed {
+        return Ok(Ending::GuestFailed);
+    }
+    let plan = &watching.experiment.plan;
+    // Misses that are tolerated are a share of releases that nobody chose.
+    let limit = plan.deadline_ns.filter(|_| plan.tolerate.is_none());
+    let is_missed = limit.is_some_and(|limit| aimed.max_ns().is_some_and(|max| max > limit));
+    Ok(if is_missed { Ending::Judged(Outcome::Fail) } else { ending(boots, runs) })
+}
+
+/// Writes the report of all guests into the folder of the experiment, and says where it is.
+fn report(folder: &Path, out: &Path, matches: &ArgMatches) -> anyhow::Result<()> {
+    let path = out.join(REPORT);
+    match write_report(folder, &path) {
+        Ok(()) if matches.get_flag("json") => {}
+        Ok(()) => output::print(&format!("      {}\n", address(&path)))?,
+        Err(error) => output::complain(&format!("no report: {error:#}")),
+    }
+    Ok(())
 }
 
 /// Boots all guests and follows them to their end.
@@ -69,16 +117,6 @@ pub fn boot(
     })?;
     interrupted(&boots, experiment.places().len());
     Ok(boots)
-}
-
-/// Says that not all of the guests have finished, if so.
-pub fn interrupted(boots: &Boots, all: usize) {
-    if boots.interrupted {
-        output::complain(&format!(
-            "interrupted: {} of {all} guests had finished; the others were terminated",
-            boots.done.len()
-        ));
-    }
 }
 
 /// Loads those runs of which anything has arrived.
@@ -108,26 +146,36 @@ fn print(runs: &[LoadedRun]) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        runs => output::print(&text::comparison(&compare(runs), width, colour)),
+        runs => {
+            output::print(&text::comparison(&compare(runs), width, colour))?;
+            output::print(&text::legs(runs, width, colour))
+        }
     }
 }
 
-fn print_json(boots: &Boots, runs: &[LoadedRun], out: &Path) -> anyhow::Result<()> {
+/// `legless` are the guests without legs, and why.
+fn summary(boots: &Boots, runs: &[LoadedRun], legless: &[(String, String)], out: &Path) -> Value {
     let guests = boots.done.iter().map(|done| {
-        json!({
-            "run": out.join(&done.place.name),
+        let name = &done.place.name;
+        let mut guest = json!({
+            "run": out.join(name),
             "replicate": done.place.replicate,
             "troubles": done.end.troubles,
             "console": done.end.last_lines,
-        })
+        });
+        if let Some((_, why)) = legless.iter().find(|(without, _)| without == name) {
+            guest["no_legs"] = json!(why);
+        }
+        guest
     });
     let plumbing = runs.iter().any(|loaded| loaded.run.board.is_plumbing());
-    output::print_json(&json!({
+    json!({
         "out": out,
         "interrupted": boots.interrupted,
         "guests": guests.collect::<Vec<_>>(),
+        "legs": runs.iter().filter_map(|loaded| loaded.legs.as_ref()).collect::<Vec<_>>(),
         "comparison": (!plumbing && runs.len() > 1).then(|| compare(runs)),
-    }))
+    })
 }
 
 /// The worst ending of all: a signal, then a failed guest, then the verdicts.
@@ -141,11 +189,4 @@ fn ending(boots: &Boots, runs: &[LoadedRun]) -> Ending {
     }
     let worst = runs.iter().map(|loaded| loaded.run.verdict.outcome).max();
     Ending::Judged(worst.unwrap_or(Outcome::None))
-}
-
-fn default_folder() -> PathBuf {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ns = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-    let name = format!("{}-lab", utc(now_ns));
-    layout::unused(Path::new(layout::RUNS), &name, Path::exists)
 }

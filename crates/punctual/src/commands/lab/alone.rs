@@ -1,0 +1,110 @@
+//! Aimed releases that have no others before them: another course of the same load, in which the
+//! measurement itself does nothing until its only release.
+
+use anyhow::{Context, bail};
+use punctual_core::aim::Aim;
+use punctual_core::aimed::{AimedCell, Course, Shot};
+use punctual_core::run::LoadedRun;
+use punctual_core::units::exact_duration;
+use punctual_lab::experiment::{Experiment, Place};
+use punctual_lab::microscope::{self, WatchedGuest};
+use punctual_report::words;
+
+use super::progress::GuestsFollower;
+use super::sections::Watching;
+use super::shots::{aimed_cell, samples};
+
+/// How long before the end of a cell its only release comes while the sections before are watched,
+/// ns.
+const LAST_NS: u64 = 1_000_000;
+
+/// A guest whose only release is aimed at the end of its cell.
+struct Alone<'a> {
+    watching: &'a Watching,
+    /// With nothing but this cell, and one release in it.
+    experiment: &'a Experiment,
+    place: Place,
+    /// The same guest with all cells and releases.
+    sampled: (&'a WatchedGuest, &'a LoadedRun),
+    /// Index of the cell there.
+    cell: usize,
+}
+
+/// Watches each cell of a guest by itself, and boots it again for each of the `count` latest releases
+/// there. What wake-ups take is known from `sampled`, the same guest with all its
+/// releases. `None` if that was interrupted.
+///
+/// # Errors
+/// A cell cannot have its only release at its end, or a guest failed that was watched.
+pub fn shoot(
+    watching: &Watching,
+    place: &Place,
+    sampled: (&WatchedGuest, &LoadedRun),
+    count: usize,
+    follower: &mut GuestsFollower<'_>,
+) -> anyhow::Result<Option<Vec<AimedCell>>> {
+    let mut cells = Vec::new();
+    for (number, cell) in watching.experiment.plan.cells.iter().enumerate() {
+        let mut cell = cell.clone();
+        cell.params.insert("interval".to_owned(), exact_duration(cell.duration_ns));
+        let last = Aim { release: 1, at_ns: cell.duration_ns.saturating_sub(LAST_NS), cell: 0 };
+        let mut experiment = watching.experiment.clone();
+        experiment.plan.cells = vec![cell];
+        experiment.plan.check()?;
+        let place = Place {
+            name: format!("{}-alone{}", place.name, number + 1),
+            aim: Some(last),
+            ..place.clone()
+        };
+        let alone = Alone { watching, experiment: &experiment, place, sampled, cell: number };
+        let Some(cell) = alone.shoot(count, follower)? else { return Ok(None) };
+        cells.push(cell);
+    }
+    Ok(Some(cells))
+}
+
+impl Alone<'_> {
+    fn shoot(
+        &self,
+        count: usize,
+        follower: &mut GuestsFollower<'_>,
+    ) -> anyhow::Result<Option<AimedCell>> {
+        let Self { watching, experiment, ref place, sampled, .. } = *self;
+        let Some((guest, run, _)) = watching.boot_of(experiment, place, follower)? else {
+            return Ok(None);
+        };
+        let of = &sampled.1.run.cells[self.cell];
+        let targets = guest
+            .targets_alone((&run, 0), count, (sampled.0, sampled.1, self.cell))
+            .with_context(|| words::key_name(&of.key))?;
+        let mut found = Vec::new();
+        for (number, target) in (1..).zip(&targets.targets) {
+            let place = self.place.aimed(target.aim, number);
+            let measured = match self.measure(&guest, target, &place, follower) {
+                Ok(Some(shot)) => shot,
+                Ok(None) => return Ok(None),
+                Err(error) => Shot::Failed { why: format!("{error:#}") },
+            };
+            found.push(measured);
+        }
+        Ok(Some(aimed_cell(of, Course::Alone, (&run, 0), &targets, found)))
+    }
+
+    /// What the release measures at a target of the guest that was watched. There is no sample
+    /// before it to compare, so it is watched too. `None` if that was interrupted.
+    fn measure(
+        &self,
+        watched: &WatchedGuest,
+        target: &microscope::Target,
+        place: &Place,
+        follower: &mut GuestsFollower<'_>,
+    ) -> anyhow::Result<Option<Shot>> {
+        let shot = self.watching.boot_of(self.experiment, place, follower)?;
+        let Some((guest, run, _)) = shot else { return Ok(None) };
+        watched.same_until(&guest, 0, target)?;
+        let [sample] = samples(&run, 0) else { bail!("nothing was measured") };
+        let latency_ns = sample.latency.max(0).unsigned_abs();
+        let run = self.watching.folder.join(&place.name).display().to_string();
+        Ok(Some(Shot::Measured { run, latency_ns }))
+    }
+}

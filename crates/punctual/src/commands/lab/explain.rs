@@ -1,0 +1,189 @@
+//! `punctual lab explain`: why samples of a run were late, to the last instruction.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::ArgMatches;
+use punctual_core::explanation::{Explained, ExplainedCell, Explanation};
+use punctual_core::release::version_key;
+use punctual_core::run::LoadedRun;
+use punctual_lab::experiment::make_folder;
+use punctual_lab::microscope::{self, Repeat, Wanted};
+use punctual_report::{explanation, words};
+use punctual_sys::signal::Signals;
+
+use super::again::{Again, again, identical};
+use super::folder::{Folder, temporary_folder};
+use super::progress::GuestsFollower;
+use crate::commands::address::address;
+use crate::commands::report::write_figures;
+use crate::ending::Ending;
+use crate::{files, output, store};
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let names: Vec<&String> = matches.get_many("runs").into_iter().flatten().collect();
+    let against = matches.get_one::<String>("against");
+    ensure!(
+        against.is_none() || names.len() == 1,
+        "--against compares one run with another: name one run"
+    );
+    let writes = ["output", "perfetto", "figures"].iter().any(|id| matches.contains_id(id));
+    ensure!(
+        !writes || (names.len() == 1 && against.is_none()),
+        "-o, --perfetto and --figures write about one run: name one, without --against"
+    );
+    let mut dirs = Vec::new();
+    for name in names.into_iter().chain(against) {
+        dirs.push(store::find_one(name)?);
+    }
+    // All of them before the first boot.
+    let mut subjects = Vec::new();
+    for dir in dirs {
+        let subject = Subject::of(&dir, matches);
+        subjects.push(subject.with_context(|| dir.display().to_string())?);
+    }
+    let mut explanations = Vec::new();
+    for subject in &subjects {
+        match explain(subject, matches).with_context(|| subject.dir.display().to_string())? {
+            Some(explanation) => explanations.push(explanation),
+            None => return Ok(Ending::Interrupted),
+        }
+    }
+    write(&explanations, against.is_some(), matches)?;
+    Ok(Ending::Done)
+}
+
+/// A run, what is wanted of it, and the guest that repeats it.
+struct Subject {
+    dir: PathBuf,
+    run: LoadedRun,
+    wanted: Vec<Wanted>,
+    again: Again,
+}
+
+impl Subject {
+    fn of(dir: &Path, matches: &ArgMatches) -> anyhow::Result<Self> {
+        let run = store::load(dir)?;
+        let cell = matches.get_one::<String>("cell").map(String::as_str);
+        let worst = matches.get_one::<u32>("worst").copied().unwrap_or(3);
+        let above = matches.get_one::<u64>("above").copied();
+        // What can be repeated at all is said first.
+        let again = again(&run.run, dir, matches)?;
+        let wanted = microscope::wanted(&run, cell, usize::try_from(worst)?, above)?;
+        ensure!(!wanted.is_empty(), "there is no sample to explain");
+        Ok(Self { dir: dir.to_owned(), run, wanted, again })
+    }
+}
+
+/// Repeats the run, watched; `None` if that was interrupted.
+fn explain(subject: &Subject, matches: &ArgMatches) -> anyhow::Result<Option<Explanation>> {
+    let Subject { dir, run, wanted, again } = subject;
+    let quiet = matches.get_flag("quiet") || matches.get_flag("json");
+    let folder = Folder { path: make_folder(&temporary_folder("explain"))?, kept: false };
+    let signals = Signals::block().context("signals")?;
+    let mut follower = GuestsFollower::new(&signals, 1, quiet);
+    let repeat = microscope::explain(
+        &again.experiment,
+        &again.ready,
+        &again.place,
+        &folder.path,
+        &run.run.board,
+        wanted,
+        &mut follower,
+    )?;
+    let Some(Repeat { end, found }) = repeat else { return Ok(None) };
+    if let Some(trouble) = end.troubles.first() {
+        bail!("the repeat failed: {trouble}");
+    }
+    identical(dir, &folder.path.join(&again.place.name))?;
+    explanation_of(subject, found).map(Some)
+}
+
+fn explanation_of(
+    subject: &Subject,
+    found: Vec<anyhow::Result<Explained>>,
+) -> anyhow::Result<Explanation> {
+    let run = &subject.run.run;
+    let mut cells: Vec<(usize, ExplainedCell)> = Vec::new();
+    for (wanted, explained) in subject.wanted.iter().zip(found) {
+        let cell = &run.cells[wanted.cell];
+        let explained = explained.with_context(|| words::key_name(&cell.key))?;
+        match cells.last_mut().filter(|(number, _)| *number == wanted.cell) {
+            Some((_, known)) => known.samples.push(explained),
+            None => cells.push((
+                wanted.cell,
+                ExplainedCell {
+                    key: cell.key.clone(),
+                    load: cell.load.clone(),
+                    samples: vec![explained],
+                },
+            )),
+        }
+    }
+    let mips = run.board.lab.as_ref().map_or(0, |lab| lab.mips);
+    Ok(Explanation {
+        run_id: run.run_id.clone(),
+        run: subject.dir.display().to_string(),
+        release: run.kernel.release.clone(),
+        model: run.kernel.preemption,
+        instruction_ns: u64::from(1_000_u32.checked_div(mips).unwrap_or(0)),
+        cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+        caveats: caveats(&run.kernel.release),
+    })
+}
+
+/// What the observer cannot see of a kernel.
+fn caveats(release: &str) -> Vec<String> {
+    let by_popf = version_key(release) < version_key("5.12");
+    let popf = "Before Linux 5.12 popf turns interrupts on too, which is not seen: of some stretches \
+                without interrupts it is not said who held them off.";
+    by_popf.then(|| popf.to_owned()).into_iter().collect()
+}
+
+fn write(all: &[Explanation], against: bool, matches: &ArgMatches) -> anyhow::Result<()> {
+    for one in all {
+        if let Some(path) = matches.get_one::<PathBuf>("perfetto") {
+            replace(path, explanation::perfetto(one).as_bytes())?;
+        }
+        if let Some(path) = matches.get_one::<PathBuf>("output") {
+            replace(path, explanation::page(one).as_bytes())?;
+        }
+        if let Some(folder) = matches.get_one::<PathBuf>("figures") {
+            write_figures(&explanation::figures(one), folder)?;
+        }
+    }
+    if matches.get_flag("json") {
+        return output::print_json(&all);
+    }
+    let (width, colour) = (output::width(), output::colour());
+    match all {
+        [a, b] if against => output::print(&explanation::text_against(a, b, width, colour))?,
+        all => {
+            for one in all {
+                output::print(&explanation::text(one, width, colour))?;
+            }
+        }
+    }
+    for id in ["output", "perfetto", "figures"] {
+        if let Some(path) = matches.get_one::<PathBuf>(id) {
+            output::print(&format!("      {}\n", address(path)))?;
+        }
+    }
+    Ok(())
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    files::replace(path, bytes).map_err(|error| anyhow!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_of_old_kernels_is_said() {
+        for (release, count) in [("5.10.0-46-amd64", 1), ("5.12.0", 0), ("6.1.0-56-rt-amd64", 0)] {
+            assert_eq!(caveats(release).len(), count, "{release}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Runs repeated and watched: what is found of their samples, and what cannot be explained.
+
+use std::fs;
+
+use crate::boards::{hog, prepared, x86_64};
+use punctual_harness::{Place, end_of, need, run_json};
+use serde_json::Value;
+
+const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
+
+fn json(place: &Place, line: &str) -> Value {
+    place.run(line).with(0).json()
+}
+
+fn ns(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// What every explained sample must hold, whatever it is.
+#[track_caller]
+fn whole(sample: &Value) {
+    let latency = ns(&sample["latency_ns"]);
+    let legs = sample["legs"].as_array().unwrap();
+    let ends: Vec<u64> = legs.iter().map(|leg| ns(&leg["end_ns"])).collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert_eq!(*ends.last().unwrap(), latency);
+    let until: Vec<&str> = legs.iter().map(|leg| leg["until"].as_str().unwrap()).collect();
+    assert_eq!(until, ["interrupt", "wakeup", "schedule", "switch", "user", "clock"]);
+    let spans = sample["spans"].as_array().unwrap();
+    assert_eq!(ns(&spans.last().unwrap()["end_ns"]), latency);
+    let functions: Vec<&str> =
+        sample["functions"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    for needed in ["hrtimer_wakeup", "try_to_wake_up", "__schedule", "[user]"] {
+        assert!(functions.contains(&needed), "{needed} is not in {functions:?}");
+    }
+    assert!(!functions.contains(&"[unnamed]"), "{functions:?}");
+}
+
+#[test]
+fn samples_of_all_models_are_explained_on_a_busy_host() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let _hog = hog();
+    let kernels = MODELS.map(|model| format!("debian:{model}")).join(",");
+    place
+        .run(&format!(
+            "lab run --offline -q --no-report --out a --kernel {kernels} wakeup --load none,hackbench -D 500ms"
+        ))
+        .with(0);
+    for model in MODELS {
+        let dir = format!("a/debian-{model}-0");
+        let all = json(&place, &format!("lab explain --offline --json --worst 2 {dir}"));
+        let run = run_json(&place.path.join(&dir));
+        let [idle, busy] = &all[0]["cells"].as_array().unwrap()[..] else { panic!("{all}") };
+        for (cell, recorded) in [idle, busy].into_iter().zip(run["cells"].as_array().unwrap()) {
+            let samples = cell["samples"].as_array().unwrap();
+            samples.iter().for_each(whole);
+            let latencies: Vec<u64> =
+                samples.iter().map(|sample| ns(&sample["latency_ns"])).collect();
+            let [typical, worst, second] = latencies[..] else { panic!("{latencies:?}") };
+            assert_eq!(worst, ns(&recorded["max_ns"]));
+            assert!(typical <= second && second <= worst, "{latencies:?}");
+        }
+        // What an idle CPU does is the path of a wake-up: the timer fires within a step of its
+        // release, and nobody holds the scheduler off.
+        let typical = &idle["samples"][0];
+        assert_eq!(typical["idle"], true, "{model}");
+        assert!(ns(&typical["legs"][0]["end_ns"]) < 1_000, "{}", typical["legs"]);
+        assert!(ns(&typical["instructions"]) * 4 <= ns(&typical["latency_ns"]));
+    }
+    // Without preemption hackbench's system calls keep the thread waiting.
+    let text = place
+        .run("lab explain --offline --worst 1 -q -o why.html --perfetto late.json a/debian-none-0");
+    print!("{}", text.stdout);
+    text.with(0).says(&["system call"]);
+    let trace: Value =
+        serde_json::from_slice(&fs::read(place.path.join("late.json")).unwrap()).unwrap();
+    assert!(trace["traceEvents"].as_array().unwrap().len() > 100);
+    assert!(fs::read_to_string(place.path.join("why.html")).unwrap().contains("<svg"));
+}
+
+#[test]
+fn what_cannot_be_repeated_is_not_explained() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line = "lab run --offline -q --no-report --kernel debian:rt wakeup -D 200ms";
+    place.run(&format!("{line} --out a")).with(0);
+    let repeats = place.path.join("repeats");
+    fs::create_dir(&repeats).unwrap();
+    let refused = |run: &str, says: &str| {
+        let mut command = prepared(&place, &format!("lab explain --offline -q {run}"));
+        command.env("TMPDIR", &repeats);
+        end_of(command).with(2).says(&[says]);
+        assert_eq!(fs::read_dir(&repeats).unwrap().count(), 0, "{run} left something behind");
+    };
+    let dir = place.path.join("a/debian-rt-0");
+    let path = dir.join("run.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let run: Value = serde_json::from_str(&text).unwrap();
+    let lab = &run["board"]["lab"];
+    let with = |of: &Value, other: &str, says: &str| {
+        fs::write(&path, text.replace(of.as_str().unwrap(), other)).unwrap();
+        refused("a/debian-rt-0", says);
+    };
+    with(&lab["qemu"], "9.9.9", "it was measured on QEMU 9.9.9");
+    with(&lab["kernel_sha256"], &"0".repeat(64), "is not the kernel of the run any more");
+    with(&lab["punctual_sha256"], &"0".repeat(64), "another punctual");
+    with(&lab["initramfs_sha256"], &"0".repeat(64), "initramfs_sha256");
+    fs::write(&path, &text).unwrap();
+    refused("a/debian-rt-0 --cell nonsense", "the run has no such cell");
+
+    // A repeat that differs: here it is the record that was changed.
+    let max = &run["cells"][0]["max_ns"];
+    fs::write(&path, text.replace(&format!("\"max_ns\": {max}"), "\"max_ns\": 1")).unwrap();
+    refused("a/debian-rt-0", "the repeat is not identical");
+
+    place.run(&format!("{line} --out warm --warm")).with(0);
+    refused("warm/debian-rt-0", "measure again without --warm");
+    place.run("run --out here wakeup -D 100ms -q");
+    refused("here", "measured on a real machine");
+}
