@@ -169,20 +169,26 @@ fn judge(measured: &Measured, limit_ns: u64) -> Judgement {
     because.dedup();
     let outcomes = || runs.iter().map(|loaded| loaded.run.verdict.outcome);
     let mut judged = runs.iter().flat_map(|loaded| loaded.run.cells_at_rest());
-    let is_late = |aimed: &WorstAimed| aimed.latency_ns > limit_ns;
-    let outcome = if judged.any(|cell| cell.verdict.outcome == Outcome::Fail)
-        || worst.iter().filter_map(|worst| worst.aimed.as_ref()).any(is_late)
-    {
-        Outcome::Fail
-    } else if because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass) {
-        Outcome::Pass
-    } else {
+    let outcome = outcome_of(
+        judged.any(|cell| cell.verdict.outcome == Outcome::Fail),
+        worst.iter().any(|worst| worst.is_aimed_above(limit_ns)),
+        because.is_empty() && !runs.is_empty() && outcomes().all(|o| o == Outcome::Pass),
+    );
+    if outcome == Outcome::Inconclusive {
         let mut verdicts = runs.iter().map(|loaded| &loaded.run.verdict);
         let open = verdicts.find(|verdict| verdict.outcome != Outcome::Pass);
         because.extend(open.iter().flat_map(|verdict| verdict.because.clone()));
-        Outcome::Inconclusive
-    };
+    }
     Judgement { noun: *noun, outcome, because, worst }
+}
+
+/// Of samples above the limit, aimed releases above it, and whether everything was measured.
+fn outcome_of(samples_above: bool, aimed_above: bool, whole: bool) -> Outcome {
+    match (samples_above || aimed_above, whole) {
+        (true, _) => Outcome::Fail,
+        (false, true) => Outcome::Pass,
+        (false, false) => Outcome::Inconclusive,
+    }
 }
 
 /// Why aimed releases prove nothing that were not measured.
@@ -243,8 +249,7 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
         Outcome::Fail => {
             let over = judgement.worst.iter().filter(|worst| {
                 let sampled = worst.max_ns.and_then(|max| u64::try_from(max).ok());
-                let aimed = worst.aimed.as_ref().map(|aimed| aimed.latency_ns);
-                sampled.max(aimed).is_some_and(|max| max > limit_ns)
+                sampled.is_some_and(|max| max > limit_ns) || worst.is_aimed_above(limit_ns)
             });
             format!("bad: {kernel}: above {limit} in {} of {boots} {several}", over.count())
         }
@@ -252,6 +257,12 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
     };
     push_wrapped(&mut text, &last, "", 2, width);
     text
+}
+
+impl WorstCell {
+    fn is_aimed_above(&self, limit_ns: u64) -> bool {
+        self.aimed.as_ref().is_some_and(|aimed| aimed.latency_ns > limit_ns)
+    }
 }
 
 impl WorstAimed {
@@ -270,9 +281,8 @@ impl WorstAimed {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_line_of_a_check_is_wider_than_the_terminal() {
-        let worst = |number: u32, max_ns| WorstCell {
+    fn worst(number: u32, max_ns: Option<i64>) -> WorstCell {
+        WorstCell {
             run: format!("r{number}"),
             max_ns,
             cell: "wakeup:threads=2,policy=rr,interval=250us @ none @ 10s".to_owned(),
@@ -290,7 +300,31 @@ mod tests {
                     functions: Vec::new(),
                 },
             }),
+        }
+    }
+
+    #[test]
+    fn an_aimed_release_above_the_limit_is_bad_whatever_was_sampled() {
+        let on_time = worst(0, Some(20_000));
+        assert!(on_time.is_aimed_above(811_099) && !on_time.is_aimed_above(811_100));
+        assert!(!WorstCell { aimed: None, ..worst(0, None) }.is_aimed_above(0));
+        for whole in [true, false] {
+            assert_eq!(outcome_of(false, true, whole), Outcome::Fail);
+        }
+        assert_eq!(outcome_of(false, false, false), Outcome::Inconclusive);
+        assert_eq!(outcome_of(false, false, true), Outcome::Pass);
+        let judgement = Judgement {
+            noun: BOOTS,
+            outcome: Outcome::Fail,
+            because: vec![],
+            worst: vec![on_time],
         };
+        let text = sentences(&judgement, "k", 750_000, 80);
+        assert!(text.ends_with("bad: k: above 750.0 us in 1 of 1 boots\n"), "{text}");
+    }
+
+    #[test]
+    fn no_line_of_a_check_is_wider_than_the_terminal() {
         let because =
             vec!["debian-rt-r1: no kernel said anything for 60 s: boot failed".to_owned()];
         for outcome in [Outcome::Pass, Outcome::Fail, Outcome::Inconclusive] {
