@@ -11,6 +11,7 @@ use punctual_sys::process::containment::Containment;
 use punctual_sys::process::spawn::inherited_shared;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
+use punctual_sys::thread;
 
 use super::containment::kill_cgroup;
 use super::order::{END, PartOrder, TROUBLE, has_worked};
@@ -166,6 +167,7 @@ impl Supervision {
             }
             // If this is refused, the OOM killer ranks the leader with its supervisor.
             let _ = fs::write("/proc/self/oom_score_adj", "1000");
+            thread::set_name(self.entry.name);
             let order = &self.order;
             let scratch = order.scratch.as_deref();
             let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters);
