@@ -34,6 +34,12 @@ fn whole(sample: &Value) {
         assert!(functions.contains(&needed), "{needed} is not in {functions:?}");
     }
     assert!(!functions.contains(&"[unnamed]"), "{functions:?}");
+    let turns = sample["turns"].as_array().unwrap();
+    let last = turns.last().unwrap();
+    assert_eq!(ns(&last["end_ns"]), latency);
+    let thread = &last["thread"];
+    assert_eq!((&thread["name"], &thread["priority"]), (&"probe-0".into(), &19.into()));
+    assert!(turns.iter().all(|turn| turn["thread"]["pid"].is_u64()), "{turns:?}");
 }
 
 #[test]
@@ -66,13 +72,18 @@ fn samples_of_all_models_are_explained_on_a_busy_host() {
         let typical = &idle["samples"][0];
         assert_eq!(typical["idle"], true, "{model}");
         assert!(ns(&typical["legs"][0]["end_ns"]) < 1_000, "{}", typical["legs"]);
+        assert_eq!(typical["turns"][0]["thread"]["pid"], 0, "{model}: the idle thread");
+        let is_hackbench = |turn: &Value| turn["thread"]["name"] == "hackbench";
+        let mut turns =
+            busy["samples"].as_array().unwrap().iter().flat_map(|s| s["turns"].as_array().unwrap());
+        assert!(turns.any(is_hackbench), "{model}: {busy}");
         assert!(ns(&typical["instructions"]) * 4 <= ns(&typical["latency_ns"]));
     }
     // Without preemption hackbench's system calls keep the thread waiting.
     let text = place
         .run("lab explain --offline --worst 1 -q -o why.html --perfetto late.json a/debian-none-0");
     print!("{}", text.stdout);
-    text.with(0).says(&["system call"]);
+    text.with(0).says(&["system call", "by hackbench", "threads: hackbench (pid "]);
     let trace: Value =
         serde_json::from_slice(&fs::read(place.path.join("late.json")).unwrap()).unwrap();
     assert!(trace["traceEvents"].as_array().unwrap().len() > 100);

@@ -71,6 +71,13 @@ fn one_cpu_repeats_on_a_newer_qemu_too() {
     is_of_newer(&run);
     assert_eq!(run["board"]["turn_wait_ns"], Value::Null);
     assert_eq!(run["board"]["lab"]["not_exact"].as_array().unwrap().len(), 0);
+
+    let explained = place
+        .run(&format!("lab explain --offline --json --worst 1 --qemu {program} a/debian-rt-0"))
+        .with(0)
+        .json();
+    let turns = explained[0]["cells"][0]["samples"][0]["turns"].as_array().unwrap();
+    assert_eq!(turns.last().unwrap()["thread"]["name"], "probe-0", "{turns:?}");
 }
 
 #[test]

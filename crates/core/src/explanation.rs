@@ -70,9 +70,42 @@ pub struct Explained {
     /// What ran between the release and the reading of the clock, in order and without a gap: a
     /// new span whenever the stack changes.
     pub spans: Vec<StackSpan>,
+    /// Which threads had the CPU between the release and the reading of the clock, in order and
+    /// without a gap. Empty: the kernel does not show where it switches them.
+    #[serde(default)]
+    pub turns: Vec<Turn>,
     /// The functions in `spans`. Code of processes is `[user]`, code of the kernel without a name
     /// `[unnamed]`.
     pub functions: Vec<String>,
+}
+
+/// A thread's turn on the CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its end, ns since the release; it begins where the one before ends, the first at 0.
+    pub end_ns: u64,
+    /// `None`: its name is not known.
+    pub thread: Option<GuestThread>,
+}
+
+/// A thread of the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestThread {
+    /// Its name (`comm`), as it was when it got the CPU.
+    pub name: String,
+    /// Its number; 0 is that of the idle CPU.
+    pub pid: u32,
+    /// Its priority as the scheduler has it, smaller ones first: -1 for deadline, 0 to 98 for
+    /// real-time (99 minus the user's number), 100 to 139 for others (120 plus nice).
+    pub priority: i16,
+}
+
+impl GuestThread {
+    /// The real-time priority that users give, 1 to 99; `None` if it has none.
+    #[must_use]
+    pub fn realtime(&self) -> Option<i16> {
+        (0..=98).contains(&self.priority).then_some(99 - self.priority)
+    }
 }
 
 /// A part of a latency.

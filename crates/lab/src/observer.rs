@@ -17,6 +17,8 @@ pub struct Observer {
     pub(crate) program: &'static [u8],
     /// What it is told.
     pub(crate) arguments: Vec<String>,
+    /// Bytes of the guest's memory, if the plugin is to read it.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Observer {
@@ -37,7 +39,7 @@ impl Observer {
             "this punctual was built without its observer: rust-lld, which comes with rustup's \
              Rust, was missing"
         );
-        Ok(Self { program, arguments })
+        Ok(Self { program, arguments, memory: None })
     }
 }
 
@@ -54,6 +56,16 @@ fn program(version: Version) -> Option<&'static [u8]> {
 mod tests {
     use super::*;
     use crate::testing::emulator;
+
+    /// Parts of Rust's library that may panic want what only a program of Rust has.
+    #[test]
+    fn the_observers_need_nothing_of_rust_s_runtime() {
+        for program in PROGRAMS {
+            assert!(!program.is_empty());
+            let name = b"rust_eh_personality";
+            assert!(!program.windows(name.len()).any(|bytes| bytes == name));
+        }
+    }
 
     #[test]
     fn only_versions_that_were_tried_are_watched() {

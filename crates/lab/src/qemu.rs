@@ -1,7 +1,8 @@
 //! One QEMU as a child process, until it ends.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::file;
 use punctual_sys::limits::cpu_time_of;
 use punctual_sys::process::bind_to_this;
+use punctual_sys::shared::memory_file;
 use punctual_sys::storage::room;
 
 use crate::bounds::{Bounds, LOG};
@@ -95,6 +97,8 @@ pub enum Start<'a> {
 pub struct Guest {
     child: Child,
     control: Option<Control>,
+    /// What QEMU has as the guest's memory, if it is watched there: open until it has been opened.
+    _memory: Option<File>,
     cpu: Option<u32>,
     dir: PathBuf,
     receiver: Receiver,
@@ -136,6 +140,7 @@ impl Guest {
         write(CHANNEL, &[])?;
         write(CONSOLE, &[])?;
         let console = Console::of(dir);
+        let mut memory = None;
         let mut command = Command::new(boot.program);
         command
             .args(boot.options)
@@ -169,6 +174,16 @@ impl Guest {
                 option.push(',');
                 option.push_str(argument);
             });
+            if let Some(bytes) = observer.memory {
+                let file = memory_file(c"punctual-guest", bytes).context("the guest's memory")?;
+                // QEMU and the observer open it anew: no other child inherits it.
+                let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+                let object =
+                    format!("memory-backend-file,id=memory,share=on,size={bytes},mem-path={path}");
+                command.args(["-object", &object, "-machine", "memory-backend=memory"]);
+                option.push_str(&format!(",memory={path}"));
+                memory = Some(file);
+            }
             command.arg("-plugin").arg(option).stdout(Stdio::piped());
         }
         bind_to_this(&mut command);
@@ -178,6 +193,7 @@ impl Guest {
         let mut guest = Self {
             child,
             control: None,
+            _memory: memory,
             cpu: boot.cpu,
             dir: dir.to_owned(),
             receiver,

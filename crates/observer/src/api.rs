@@ -7,7 +7,7 @@
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use crate::counter;
-use crate::raw::{PluginId, RawBlock, RawInstruction};
+use crate::raw::{PluginId, RawBlock, RawInstruction, RawPlace};
 
 #[cfg(not(any(api = "1", api = "4")))]
 compile_error!("say which plugin interface: --cfg 'api=\"1\"' or --cfg 'api=\"4\"'");
@@ -24,6 +24,18 @@ static qemu_plugin_version: c_int = VERSION as c_int;
 
 /// A callback for blocks and instructions: the CPU's number and a word of the plugin's own.
 pub(crate) type OnExecution = extern "C" fn(c_uint, *mut c_void);
+
+/// A callback for what an instruction reads or writes: the CPU's number, what QEMU knows of the
+/// access, its address, and a word of the plugin's own.
+pub(crate) type OnAccess = extern "C" fn(c_uint, Access, u64, *mut c_void);
+
+/// What QEMU knows of an access to memory (`qemu_plugin_meminfo_t`).
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Access(u32);
+
+/// `QEMU_PLUGIN_MEM_RW`. QEMU 7.2 reports no reads of an instruction if only reads are asked for.
+const READ_OR_WRITE: c_int = 3;
 
 /// No register of the guest is read, so QEMU need not write any back (`QEMU_PLUGIN_CB_NO_REGS`).
 const NO_REGS: c_int = 0;
@@ -60,6 +72,15 @@ unsafe extern "C" {
         flags: c_int,
         data: *mut c_void,
     );
+    fn qemu_plugin_register_vcpu_mem_cb(
+        instruction: *mut RawInstruction,
+        callback: OnAccess,
+        flags: c_int,
+        which: c_int,
+        data: *mut c_void,
+    );
+    fn qemu_plugin_get_hwaddr(access: Access, address: u64) -> *mut RawPlace;
+    fn qemu_plugin_hwaddr_phys_addr(place: *const RawPlace) -> u64;
     fn qemu_plugin_tb_n_insns(block: *const RawBlock) -> usize;
     fn qemu_plugin_tb_vaddr(block: *const RawBlock) -> u64;
     fn qemu_plugin_tb_get_insn(block: *const RawBlock, index: usize) -> *mut RawInstruction;
@@ -152,9 +173,27 @@ impl Instruction {
         (bytes, size.min(16))
     }
 
+    /// What it reads from memory or writes is reported after it has.
+    pub(crate) fn on_access(&mut self, callback: OnAccess) {
+        // SAFETY: its block is being translated; the callback uses no word.
+        unsafe {
+            qemu_plugin_register_vcpu_mem_cb(self.0, callback, NO_REGS, READ_OR_WRITE, data(0))
+        }
+    }
+
     pub(crate) fn on_execution(&mut self, callback: OnExecution, word: u64) {
         // SAFETY: its block is being translated; the callback takes the word for what it is.
         unsafe { qemu_plugin_register_vcpu_insn_exec_cb(self.0, callback, NO_REGS, data(word)) }
+    }
+}
+
+impl Access {
+    /// Where in the guest's memory it is; `None`: not in its memory.
+    pub(crate) fn place(self, address: u64) -> Option<u64> {
+        // SAFETY: called while QEMU reports this access, at its address.
+        let place = unsafe { qemu_plugin_get_hwaddr(self, address) };
+        // SAFETY: QEMU has just made it; it is valid until the next one.
+        (!place.is_null()).then(|| unsafe { qemu_plugin_hwaddr_phys_addr(place) })
     }
 }
 

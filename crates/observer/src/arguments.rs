@@ -26,6 +26,9 @@
 //!                        goes with none of the others that write; up to 1024
 //! longest=N              write what was executed in and before each stretch that is among the N
 //!                        longest of its cell so far; 0 to 64; 0
+//! switch=0xADDRESS       instruction that loads the stack pointer of the thread that is switched to
+//! task=0xA:0xB:0xC:0xD   where in its task_struct that stack pointer, pid, prio and comm are
+//! memory=FILE            the guest's memory; with both above, threads are named
 //! ring=N                 events that the ring holds: a power of two from 16 to 2^26; 2^20
 //! output=N               file descriptor to write to, up to 1023; 1. QEMU needs 1 itself if it
 //!                        is told what to do there (`-qmp stdio`)
@@ -33,6 +36,8 @@
 //!
 //! A key that comes again adds to its list, or replaces its value. The instructions at `begin`,
 //! `sample` and `finish` should not fault: one that does is executed again, and counts again.
+
+use crate::tasks::Fields;
 
 /// Addresses in each of the lists.
 pub const ADDRESSES_MAX: usize = 1024;
@@ -45,6 +50,9 @@ pub const LONGEST_MAX: usize = 64;
 
 /// Events that the ring holds unless told otherwise: some 5 million instructions of a kernel.
 pub const RING_DEFAULT: u64 = 1 << 20;
+
+/// Bytes of a file's name.
+pub const PATH_MAX: usize = 64;
 
 /// The largest ring, 1 GiB.
 const RING_MAX: u64 = 1 << 26;
@@ -129,6 +137,12 @@ pub struct Arguments {
     pub milestones: List<ADDRESSES_MAX>,
     /// How many of the longest stretches are written.
     pub longest: u8,
+    /// Where threads are switched to.
+    pub switch: Option<u64>,
+    /// What is where in a thread.
+    pub task: Option<Fields>,
+    /// The file that is the guest's memory, ended by a zero.
+    pub memory: Option<[u8; PATH_MAX]>,
     ring: Option<u64>,
     output: Option<u16>,
 }
@@ -160,6 +174,9 @@ impl Arguments {
         is_covered: false,
         milestones: List::EMPTY,
         longest: 0,
+        switch: None,
+        task: None,
+        memory: None,
         ring: None,
         output: None,
     };
@@ -187,6 +204,16 @@ impl Arguments {
             b"looks" => each(value, |item| self.looks.insert(address(item)?))?,
             b"milestones" => each(value, |item| self.milestones.insert(address(item)?))?,
             b"passing" => each(value, |item| self.pass(item))?,
+            b"switch" => self.switch = Some(address(value)?),
+            b"task" => self.task = Some(fields(value)?),
+            b"memory" => {
+                if !(1..PATH_MAX).contains(&value.len()) {
+                    return Err("must be a path of 1 to 63 bytes");
+                }
+                let mut path = [0; PATH_MAX];
+                path.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
+                self.memory = Some(path);
+            }
             b"cover" => self.is_covered = yes(value)?,
             b"longest" => {
                 let count = number(value, 10).filter(|n| *n <= LONGEST_MAX as u64);
@@ -262,6 +289,13 @@ fn address(bytes: &[u8]) -> Result<u64, Refusal> {
     digits.and_then(|digits| number(digits, 16)).ok_or("must be an address: 0x, then digits")
 }
 
+fn fields(list: &[u8]) -> Result<Fields, Refusal> {
+    let mut items = list.split(|byte| *byte == b':').map(address);
+    let mut next = || items.next().unwrap_or(Err("must be four offsets"));
+    let fields = Fields { stack: next()?, pid: next()?, prio: next()?, comm: next()? };
+    items.next().map_or(Ok(fields), |_| Err("must be four offsets"))
+}
+
 fn cell_and_sample(bytes: &[u8]) -> Result<u64, Refusal> {
     let positive = |bytes| u32::try_from(number(bytes, 10)?).ok().filter(|n| *n > 0);
     let both = split(bytes, b'.');
@@ -311,6 +345,9 @@ mod tests {
             "cover=1",
             "milestones=0x60:0x50",
             "longest=5",
+            "switch=0x99",
+            "task=0x1a0:0x9:0x8:0xb0",
+            "memory=/proc/1/fd/3",
             "ring=4096",
             "output=7",
         ])
@@ -329,6 +366,9 @@ mod tests {
         assert_eq!((all.ring(), all.output()), (4096, 7));
         assert_eq!((all.preempt, all.is_cooperative, all.longest), (Some(0x1fb40), true, 5));
         assert!(all.counts.contains(0x77) && all.looks.contains(0x31));
+        assert_eq!(all.switch, Some(0x99));
+        assert_eq!(all.task, Some(Fields { stack: 0x1a0, pid: 9, prio: 8, comm: 0xb0 }));
+        assert_eq!(&all.memory.unwrap()[..16], b"/proc/1/fd/3\0\0\0\0");
         assert!(all.points.contains(0x20) && all.offers.contains(0x30));
         assert!(all.wakes.contains(0x40) && !all.wakes.contains(0x30));
         assert_eq!(all.milestones.as_slice(), [0x50, 0x60]);
@@ -342,6 +382,9 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_refused() {
+        let long = format!("memory={}", "x".repeat(PATH_MAX));
+        assert!(read(&[&long]).is_err() && read(&[&long[1..]]).is_err());
+        assert!(read(&[&long[..long.len() - 1]]).is_ok());
         let wrong = [
             "",
             "begin",
@@ -373,6 +416,9 @@ mod tests {
             "syscalls=1",
             "stream=on",
             "cover=",
+            "task=0x1:0x2:0x3",
+            "task=0x1:0x2:0x3:0x4:0x5",
+            "memory=",
             "ring=0",
             "ring=1000",
             "ring=8",

@@ -1,7 +1,8 @@
 //! The few calls to the libc that QEMU brings along, on the host.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 
+use crate::arguments::PATH_MAX;
 use crate::event::{Event, SIZE};
 use crate::output::Sink;
 
@@ -15,6 +16,8 @@ unsafe extern "C" {
         file: c_int,
         offset: i64,
     ) -> *mut c_void;
+    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
+    fn lseek(file: c_int, offset: i64, whence: c_int) -> i64;
     fn __errno_location() -> *mut c_int;
     fn abort() -> !;
 }
@@ -51,6 +54,41 @@ unsafe fn map<T>(count: usize) -> Option<&'static mut [T]> {
     // SAFETY: it has room for them, begins with a page, is zero, and is never unmapped.
     (memory.addr() != usize::MAX)
         .then(|| unsafe { core::slice::from_raw_parts_mut(memory.cast(), count) })
+}
+
+/// A file in memory, which others write to.
+pub(crate) struct Mapped {
+    start: *const u8,
+    length: u64,
+}
+
+impl Mapped {
+    pub(crate) const NONE: Self = Self { start: core::ptr::null(), length: 0 };
+
+    /// The file with this name, ended by a zero, at its present length. `None`: it cannot be had.
+    pub(crate) fn of(path: &[u8; PATH_MAX]) -> Option<Self> {
+        const READ_ONLY_CLOEXEC: c_int = 0x8_0000;
+        const END: c_int = 2;
+        const READ: c_int = 1;
+        const SHARED: c_int = 1;
+        (path.last() == Some(&0)).then_some(())?;
+        // SAFETY: a name ended by a zero.
+        let file = unsafe { open(path.as_ptr().cast(), READ_ONLY_CLOEXEC) };
+        (file >= 0).then_some(())?;
+        // SAFETY: it is open.
+        let length = u64::try_from(unsafe { lseek(file, 0, END) }).ok()?;
+        let bytes = usize::try_from(length).ok()?;
+        // SAFETY: new memory, which stays though the file's number does, too, until QEMU ends.
+        let start = unsafe { mmap(core::ptr::null_mut(), bytes, READ, SHARED, file, 0) };
+        (start.addr() != usize::MAX).then_some(Self { start: start.cast(), length })
+    }
+
+    /// A byte of it.
+    pub(crate) fn byte(&self, at: u64) -> Option<u8> {
+        let place = usize::try_from(at).ok().filter(|_| at < self.length)?;
+        // SAFETY: inside of what was mapped. The guest may write to it, so it is read as it is.
+        Some(unsafe { self.start.add(place).read_volatile() })
+    }
 }
 
 /// A file of QEMU's, by its number.

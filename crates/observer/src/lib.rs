@@ -31,6 +31,7 @@ pub mod longest;
 pub mod observer;
 pub mod output;
 pub mod ring;
+pub mod tasks;
 
 #[cfg(plugin)]
 mod api;

@@ -3,10 +3,11 @@
 use crate::arguments::{ADDRESSES_MAX, Arguments, List, dump};
 use crate::callers::Callers;
 use crate::coverage::Coverage;
-use crate::event::{Event, Header, Kind};
+use crate::event::{Event, Header, Kind, values};
 use crate::longest::Longest;
 use crate::output::{Output, Sink};
 use crate::ring::Ring;
+use crate::tasks;
 
 /// Entries of the kernel that follow each other within so many instructions are one arrival: the
 /// stub of a vector (`endbr64; push; jmp`) leads to a common entry, which may be listed as well.
@@ -329,6 +330,14 @@ impl<'a, S: Sink> Observer<'a, S> {
     pub fn look(&mut self, at: u64, address: u64) {
         if !matches!(self.interrupts, Interrupts::Off(_)) {
             self.scheduling_point(at, address);
+        }
+    }
+
+    /// The CPU takes the stack of another thread, of which this is known.
+    pub fn switch(&mut self, at: u64, place: u64, task: Option<[u8; tasks::SIZE]>) {
+        self.keep(Event::new(at, Kind::Switch, place));
+        for value in task.iter().flat_map(|task| values(task)) {
+            self.keep(Event::new(at, Kind::Task, value));
         }
     }
 

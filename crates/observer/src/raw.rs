@@ -15,6 +15,12 @@ pub(crate) struct RawInstruction {
     _opaque: [u8; 0],
 }
 
+/// `struct qemu_plugin_hwaddr`.
+#[repr(C)]
+pub(crate) struct RawPlace {
+    _opaque: [u8; 0],
+}
+
 /// `struct qemu_plugin_scoreboard`.
 #[cfg(api = "4")]
 #[repr(C)]

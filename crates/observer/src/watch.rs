@@ -2,13 +2,13 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::api::{self, Block, Guest, Info, Instruction, OnExecution};
+use crate::api::{self, Access, Block, Guest, Info, Instruction, OnExecution};
 use crate::arguments::{Arguments, Refusal, key};
 use crate::counter;
 use crate::coverage::{self, Coverage};
 use crate::decode::{Addend, Role, Target, Variable, addition, is_kernel, loaded, role};
 use crate::event::{self, Header, Kind, PROTOCOL};
-use crate::host::{self, File};
+use crate::host::{self, File, Mapped};
 use crate::observer::{Observer, Rules};
 use crate::output::{Output, Sink};
 use crate::raw::{PluginId, RawBlock};
@@ -28,6 +28,7 @@ static OBSERVER: Single<Observer<'static, File>> = Single::new(Observer::new(
     Coverage::none(),
     Rules::NONE,
 ));
+static MEMORY: Single<Mapped> = Single::new(Mapped::NONE);
 static TRANSLATION: Single<Translation> = Single::new(Translation {
     target: Target::X86_64,
     after_halts: [0; HALTS_MAX],
@@ -129,6 +130,9 @@ impl Translation {
         }
         if arguments.finish == Some(address) {
             instruction.on_execution(on_finish, address);
+        }
+        if arguments.switch == Some(address) {
+            instruction.on_access(on_switch);
         }
         if arguments.looks.contains(address) {
             instruction.on_execution(on_look, address);
@@ -301,6 +305,13 @@ extern "C" fn on_return(_cpu: c_uint, address: *mut c_void) {
     OBSERVER.with(|guest| guest.interrupt_return(counter::now(), address.addr() as u64));
 }
 
+extern "C" fn on_switch(_cpu: c_uint, access: Access, address: u64, _: *mut c_void) {
+    let Some(place) = access.place(address) else { return };
+    let fields = ARGUMENTS.with(|arguments| arguments.task);
+    let task = MEMORY.with(|memory| fields?.read(place, |at| memory.byte(at)));
+    OBSERVER.with(|guest| guest.switch(counter::now(), place, task));
+}
+
 extern "C" fn on_end(_id: PluginId, _: *mut c_void) {
     OBSERVER.with(|guest| guest.end(counter::now()));
 }
@@ -362,6 +373,10 @@ fn start(guest: &Guest) -> Result<(), Refusal> {
             }
             false => Coverage::none(),
         };
+        if let Some(path) = &arguments.memory {
+            let memory = Mapped::of(path).ok_or("is not watched: its memory cannot be read")?;
+            MEMORY.with(|place| *place = memory);
+        }
         TRANSLATION.with(|translation| translation.target = target);
         OBSERVER.with(|guest| {
             let output = Output::new(File(arguments.output().into()), buffer);

@@ -5,7 +5,8 @@ mod common;
 use common::explained::{self, Maker};
 use proptest::prelude::*;
 use punctual_core::explanation::{
-    Chosen, Explained, ExplainedCell, Explanation, Held, Hold, Leg, Milestone, StackSpan,
+    Chosen, Explained, ExplainedCell, Explanation, GuestThread, Held, Hold, Leg, Milestone,
+    StackSpan, Turn,
 };
 use punctual_core::preemption::Model;
 use punctual_report::explanation::{cause, figures, page, perfetto, text, text_against};
@@ -72,6 +73,53 @@ fn the_sentence_names_leg_place_and_functions() {
     assert!(idle.contains(" of the path itself, the longest leg "), "{idle}");
     let softirq = said(&explained::softirq(Chosen::Worst, 90), Model::Full);
     assert!(softirq.contains("of a softirq before it came to the scheduler"), "{softirq}");
+}
+
+/// A sample before which these threads had the CPU, each until so long before its end.
+fn with_threads(mut sample: Explained, turns: &[(u64, &str, u32, i16)]) -> Explained {
+    let turn = |(before_end, name, pid, priority): &(u64, &str, u32, i16)| Turn {
+        end_ns: sample.latency_ns - before_end,
+        thread: Some(GuestThread { name: (*name).to_owned(), pid: *pid, priority: *priority }),
+    };
+    sample.turns = turns.iter().map(turn).collect();
+    sample
+}
+
+#[test]
+fn threads_are_named_if_they_are_known() {
+    let fork = explained::fork(Chosen::Worst, 176);
+    let of_shell =
+        with_threads(fork.clone(), &[(2_000, "sh\u{7}", 57, 120), (0, "probe-0", 60, 19)]);
+    let sentence = said_of(&of_shell);
+    assert!(sentence.contains("of system call clone by sh"), "{sentence}");
+    assert!(!sentence.contains('\u{7}') && !said_of(&fork).contains(" by "), "{sentence}");
+    let text = text(&one(of_shell.clone(), Model::None), 120, false);
+    let line = text.lines().find(|line| line.contains("threads: ")).unwrap();
+    assert!(
+        line.contains("(pid 57) ") && line.contains("probe-0 (pid 60, real-time 80) 2.0 us"),
+        "{line}"
+    );
+    assert!(page(&one(of_shell.clone(), Model::None)).contains("(pid 57) "));
+    let trace: Value = serde_json::from_str(&perfetto(&one(of_shell, Model::None))).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let threads: Vec<_> = events.iter().filter(|e| e["tid"] == 5 && e["ph"] == "X").collect();
+    assert_eq!(threads.len(), 2);
+    assert_eq!(threads[1]["name"], "probe-0 (pid 60, real-time 80)");
+    assert!((threads[1]["dur"].as_f64().unwrap() - 2.0).abs() < 1e-9, "{}", threads[1]);
+}
+
+#[test]
+fn a_thread_that_comes_first_is_the_cause() {
+    let fork = explained::fork(Chosen::Worst, 176);
+    for (priority, is_first) in [(-1, true), (4, true), (19, true), (20, false), (120, false)] {
+        let sample =
+            with_threads(fork.clone(), &[(2_000, "spin", 57, priority), (0, "probe", 60, 19)]);
+        let cause = cause(&sample, Model::Full);
+        let by = cause.sentence.contains("while spin (pid 57, ");
+        let no_lower = cause.sentence.contains(" ran, of no lower priority than 80");
+        assert_eq!((by, no_lower), (is_first, is_first), "{priority}: {}", cause.sentence);
+        assert_eq!(cause.remedy.unwrap().contains("(priority=)"), is_first, "{priority}");
+    }
 }
 
 fn said_of(sample: &Explained) -> String {
@@ -332,7 +380,8 @@ fn foreign() -> Explanation {
     made.run(20_000, &[&["kthread", bad]]);
     made.held(Hold::Scheduler, None, 71_000, [bad, bad]);
     made.leg(Milestone::Schedule);
-    let mut explanation = one(made.0, Model::None);
+    let named = with_threads(made.0, &[(9_000, bad, 57, 120), (0, bad, 60, 19)]);
+    let mut explanation = one(named, Model::None);
     let Explanation { run_id, run, release, cells, .. } = &mut explanation;
     let ExplainedCell { key, load, .. } = &mut cells[0];
     for text in [run_id, run, release, key, load] {
@@ -374,9 +423,16 @@ fn samples() -> impl Strategy<Value = Explained> {
     let held = prop::collection::vec((how, times, ".{0,4}", ".{0,4}"), 0..4);
     let names = prop::collection::vec(".{0,6}", 0..4);
     let numbers = (any::<u64>(), prop_oneof![0..1_000_u64, any::<u64>()], any::<bool>());
-    (spans(), legs, held, names, numbers).prop_map(|(spans, legs, held, functions, numbers)| {
+    let thread = (".{0,6}", 0..4_u32, any::<i16>());
+    let thread = thread.prop_map(|(name, pid, priority)| GuestThread { name, pid, priority });
+    let end = prop_oneof![0..1_000_u64, Just(u64::MAX)];
+    let turn = (end, prop::option::of(thread));
+    let turns =
+        prop::collection::vec(turn.prop_map(|(end_ns, thread)| Turn { end_ns, thread }), 0..5);
+    let all = ((spans(), turns), legs, held, names, numbers);
+    all.prop_map(|((spans, turns), legs, held, functions, numbers)| {
         let mut made = Maker::new(Chosen::Worst, numbers.2);
-        made.0.spans = spans;
+        (made.0.spans, made.0.turns) = (spans, turns);
         made.0.functions = functions;
         made.0.latency_ns = numbers.1;
         (made.0.missed, made.0.instructions, made.0.at_ns) = (numbers.0, numbers.0, numbers.0);

@@ -1,5 +1,6 @@
 //! Counters in memory shared between processes.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -10,6 +11,26 @@ use crate::error::called;
 
 /// Counters per line.
 pub const COUNTERS: usize = 8;
+
+/// A file of this many zero bytes that is only in memory, and keeps its length.
+///
+/// # Errors
+/// Those of memfd_create(2) and ftruncate(2).
+pub fn memory_file(name: &CStr, bytes: u64) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: a NUL-terminated name; the descriptor is checked and owned by nothing else.
+    let file = unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), flags);
+        File::from_raw_fd(called("memfd_create", fd)?)
+    };
+    file.set_len(bytes)?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: fcntl with plain numbers on an open descriptor.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file)
+}
 
 /// One writer's counters, padded to two cache lines of 64 bytes: CPUs fetch lines in pairs,
 /// and some have lines of 128 bytes.
@@ -38,20 +59,8 @@ impl SharedCounters {
     /// # Errors
     /// Those of memfd_create(2), ftruncate(2) and mmap(2).
     pub fn create(lines: usize) -> io::Result<Self> {
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: a NUL-terminated name; the descriptor is checked and owned by nothing else.
-        let file = unsafe {
-            let fd = libc::memfd_create(c"punctual-load".as_ptr(), flags);
-            File::from_raw_fd(called("memfd_create", fd)?)
-        };
         let bytes = lines.max(1) * size_of::<Line>();
-        file.set_len(u64::try_from(bytes).map_err(io::Error::other)?)?;
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        // SAFETY: fcntl with plain numbers on an open descriptor.
-        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Self::map(file)
+        Self::map(memory_file(c"punctual-load", u64::try_from(bytes).map_err(io::Error::other)?)?)
     }
 
     /// Maps the memory file that another process created.

@@ -5,6 +5,7 @@
 //! executed, and writes them out when a wanted sample is taken. Everything else is done here.
 
 mod aim;
+mod btf;
 mod course;
 mod coverage;
 mod functions;
@@ -18,6 +19,7 @@ mod sections;
 mod stacks;
 mod stream;
 mod tally;
+mod tasks;
 mod wanted;
 
 use std::fs;
@@ -206,7 +208,10 @@ pub fn explain(
     let dumps: Vec<String> =
         wanted.iter().map(|sample| format!("{}.{}", sample.begin, sample.ordinal)).collect();
     let dumps = format!("dump={}", dumps.join(":"));
-    let mut watch = Watch::of(experiment, place.kernel, marks, |_, _| Ok(vec![dumps]))?;
+    let mut watch = Watch::of(experiment, place.kernel, marks, |image, functions| {
+        Ok([dumps].into_iter().chain(tasks::arguments(image, functions.symbols())).collect())
+    })?;
+    watch.observer.memory = Some(u64::from(experiment.board.memory_mib) << 20);
     watch.functions.add_modules(loaded::functions(board, host.modules(place)));
     let instruction_ns = watch.instruction_ns;
     let (to, from) = mpsc::channel();
@@ -405,7 +410,9 @@ impl Wanted {
 #[cfg(fuzzing)]
 pub fn read_symbols(bytes: &[u8]) {
     for arch in [Arch::X86_64, Arch::Aarch64] {
-        if let Ok(symbols) = Symbols::of_image(bytes, arch) {
+        if let (Ok(symbols), Ok(image)) = (Symbols::of_image(bytes, arch), Image::read(bytes, arch))
+        {
+            let _ = tasks::arguments(&image, &symbols);
             for (address, ..) in symbols.iter().step_by(64) {
                 let _ = symbols.function(address).map(|(number, _)| symbols.name(number));
             }

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
-use punctual_core::explanation::{Chosen, Explained, Held, Hold, Leg, Milestone, StackSpan};
+use punctual_core::explanation::{Chosen, Explained, Held, Hold, Leg, Milestone, StackSpan, Turn};
 use punctual_observer::event::{Event, Kind};
 
 use super::course::{BoardTime, Course};
 use super::functions::{Function, Functions, Role};
 use super::stacks::{Stacks, Stretch};
+use super::tasks;
 
 /// What the record says of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub(super) fn explain(
         held: executed.held(&legs),
         legs,
         spans,
+        turns: executed.turns(),
         functions: names,
     })
 }
@@ -151,6 +153,33 @@ impl<'a> Executed<'a> {
         self.course.functions.name(function).to_owned()
     }
 
+    /// Which threads ran since the release.
+    fn turns(&self) -> Vec<Turn> {
+        let all = tasks::turns(self.course.events);
+        let Some((first, _)) = all.first() else { return Vec::new() };
+        let mut turns: Vec<Turn> = Vec::new();
+        let mut add = |end: u64, thread| {
+            let end_ns = self.course.time.since(end);
+            if end > self.known() && end_ns > turns.last().map_or(0, |turn| turn.end_ns) {
+                turns.push(Turn { end_ns, thread });
+            }
+        };
+        add(*first, None);
+        let ends = all.iter().skip(1).map(|(from, _)| *from).chain([self.course.time.end]);
+        for ((_, thread), end) in all.iter().zip(ends) {
+            add(end, thread.clone());
+        }
+        turns
+    }
+
+    /// From which count of instructions on counts stand for times: counts before the last idle
+    /// stretch stand for others.
+    fn known(&self) -> u64 {
+        let events = self.course.events;
+        let resumed = events.iter().rposition(|event| event.kind() == Some(Kind::Resume));
+        resumed.map_or(0, |place| events[place].at)
+    }
+
     /// What ran since the release, with the names of its functions.
     fn spans(&self) -> (Vec<StackSpan>, Vec<String>) {
         let mut numbers: HashMap<Function, u32> = HashMap::new();
@@ -169,15 +198,12 @@ impl<'a> Executed<'a> {
             };
             spans.push(StackSpan { end_ns, stack: stack.iter().map(number).collect() });
         };
-        let resumed =
-            self.course.events.iter().rposition(|event| event.kind() == Some(Kind::Resume));
-        let known = resumed.map_or(0, |place| self.course.events[place].at);
+        let known = self.known();
         if self.course.release.is_idle {
             add(self.course.time.since(known), &[]);
         }
         let ends = self.stretches.iter().skip(1).map(|next| next.from);
         for (stretch, end) in self.stretches.iter().zip(ends.chain([self.course.time.end])) {
-            // Counts before the last idle stretch stand for other times.
             if end > known {
                 add(self.course.time.since(end), &stretch.stack);
             }
@@ -189,6 +215,7 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::functions::tests::{address, functions};
+    use super::super::tasks::tests::switched;
     use super::*;
 
     const NS: u64 = 4;
@@ -289,6 +316,34 @@ pub(super) mod tests {
         // From the release to its return, and from there to the interrupt; then after it.
         assert_eq!(times["copy"], 800);
         assert_eq!(times["read"], 44 + 1_600);
+    }
+
+    /// The threads that had the CPU, and until when.
+    fn turns(course: &[Event], latency_ns: u64, functions: &Functions) -> Vec<(u64, String)> {
+        let found = explain(course, recorded(latency_ns), NS, functions).unwrap();
+        let name = |turn: &Turn| turn.thread.as_ref().map_or_else(String::new, |t| t.name.clone());
+        found.turns.iter().map(|turn| (turn.end_ns, name(turn))).collect()
+    }
+
+    #[test]
+    fn turns_have_no_gap_and_end_with_the_clock() {
+        let functions = functions();
+        let with = |extra: &[(u64, &str)]| {
+            let mut course = events(&functions, &BUSY);
+            for (at, name) in extra {
+                let place = course.partition_point(|event| event.at < *at);
+                course.splice(place..place, switched(*at, name, 120, 1));
+            }
+            course
+        };
+        let all = with(&[(1_040, "reader"), (1_900, "probe")]);
+        let expected = [(3_200, "reader".to_owned()), (4_000, "probe".to_owned())];
+        assert_eq!(turns(&all, 4_000, &functions), expected);
+        // Who had the CPU before the first switch that is known is not known.
+        let one = with(&[(1_900, "probe")]);
+        let expected = [(3_200, String::new()), (4_000, "probe".to_owned())];
+        assert_eq!(turns(&one, 4_000, &functions), expected);
+        assert_eq!(turns(&with(&[]), 4_000, &functions), []);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use punctual_core::preemption::Model;
 use punctual_core::units::grouped;
 
 use super::sentence::cause;
-use super::text::{FUNCTIONS, facts, function_rows, held, title};
+use super::text::{FUNCTIONS, facts, function_rows, shown, title};
 use super::times::{leg_ns, length, longest, rank_name, rest_ns};
 use crate::figure::flame;
 use crate::html::{document, heads, number};
@@ -105,11 +105,11 @@ fn legs(cell: &ExplainedCell) -> Markup {
 /// What shows why a sample was late.
 fn sample(cell: &ExplainedCell, at: (usize, usize)) -> Markup {
     let Some(sample) = cell.samples.get(at.1) else { return Markup::default() };
-    let held = held(sample);
+    let lines = shown(sample);
     let figures = flame::of_sample(cell, at);
     html! {
         h3 { (rank_name(cell, at.1)) ": " (facts(sample)) }
-        @if !held.is_empty() { ul { @for line in &held { li { (line) } } } }
+        @if !lines.is_empty() { ul { @for line in &lines { li { (line) } } } }
         @for figure in &figures { figure { figcaption { (figure.title) } (figure.inline()) } }
         div class="scroll" { table {
             (heads(

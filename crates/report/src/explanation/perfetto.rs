@@ -4,6 +4,7 @@ use punctual_core::explanation::{Explained, Explanation, Held, Hold};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::threads;
 use super::times::{Names, function_name, rank_name, sections, stretches, switch_ns};
 use crate::words;
 
@@ -12,12 +13,14 @@ const LEGS: u32 = 1;
 const FUNCTIONS: u32 = 2;
 const INTERRUPTS: u32 = 3;
 const SCHEDULER: u32 = 4;
+const THREADS: u32 = 5;
 
-const TRACKS: [(u32, &str); 4] = [
+const TRACKS: [(u32, &str); 5] = [
     (LEGS, "legs"),
     (FUNCTIONS, "functions"),
     (INTERRUPTS, "interrupts off"),
     (SCHEDULER, "no call of the scheduler"),
+    (THREADS, "threads"),
 ];
 
 /// Deeper stacks are cut: viewers draw no more.
@@ -54,18 +57,28 @@ pub fn perfetto(explanation: &Explanation) -> String {
         explanation.cells.iter().flat_map(|cell| {
             cell.samples.iter().enumerate().map(move |(rank, sample)| {
                 let key = words::key_name(&cell.key);
-                (sample, Names::of(&sample.functions), format!("{key} · {}", rank_name(cell, rank)))
+                let title = format!("{key} · {}", rank_name(cell, rank));
+                (sample, Names::of(&sample.functions), threads::slices(sample), title)
             })
         })
     };
-    let all: Vec<(&Explained, Names, String)> = samples().collect();
+    let all: Vec<_> = samples().collect();
     let mut events = Vec::new();
-    for (number, (sample, names, title)) in all.iter().enumerate() {
+    for (number, (sample, names, turns, title)) in all.iter().enumerate() {
         let pid = number + 1;
-        describe(&mut events, pid, title);
+        describe(&mut events, pid, title, !turns.is_empty());
         legs(&mut events, pid, sample);
         functions(&mut events, pid, sample, names);
         events.extend(sample.held.iter().map(|held| hold(pid, held)));
+        events.extend(turns.iter().map(|(from, to, thread)| TraceEvent {
+            ph: "X",
+            pid,
+            tid: THREADS,
+            ts: us(*from),
+            name: Some(thread),
+            dur: Some(us(to - from)),
+            args: None,
+        }));
     }
     let trace = Trace { display_time_unit: "ns", trace_events: events };
     // Neither a map with other keys than texts nor a writer that fails is in it.
@@ -77,14 +90,14 @@ fn us(ns: u64) -> f64 {
 }
 
 /// The names of the process and of its tracks.
-fn describe<'a>(events: &mut Vec<TraceEvent<'a>>, pid: usize, title: &str) {
+fn describe<'a>(events: &mut Vec<TraceEvent<'a>>, pid: usize, title: &str, has_threads: bool) {
     let mut meta = |tid: u32, name: &'a str, args: Value| {
         let args = Some(args);
         events.push(TraceEvent { ph: "M", pid, tid, ts: 0.0, name: Some(name), dur: None, args });
     };
     meta(0, "process_name", json!({ "name": title }));
     meta(0, "process_sort_index", json!({ "sort_index": pid }));
-    for (tid, name) in TRACKS {
+    for (tid, name) in TRACKS.into_iter().filter(|(tid, _)| has_threads || *tid != THREADS) {
         meta(tid, "thread_name", json!({ "name": name }));
         meta(tid, "thread_sort_index", json!({ "sort_index": tid }));
     }

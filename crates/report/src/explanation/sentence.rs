@@ -1,9 +1,10 @@
 //! A sample in a sentence: where the time went, what held the kernel, what would help.
 
-use punctual_core::explanation::{Chosen, Explained, Held, Hold, Milestone};
+use punctual_core::explanation::{Chosen, Explained, GuestThread, Held, Hold, Milestone};
 use punctual_core::preemption::Model;
 
 use super::site::{self, Kind, Site};
+use super::threads;
 use super::times::{
     IDLE, Section, foremost, function_name, held_ns, length, longest, most_of, own, own_all,
     sections, sum,
@@ -31,7 +32,7 @@ pub fn cause(sample: &Explained, model: Model) -> Cause {
     if sample.idle && holds == [None, None] {
         return idle(sample, &late);
     }
-    let found = Found { leg, site: site::of_leg(sample, &leg), model, holds };
+    let found = Found { sample, leg, site: site::of_leg(sample, &leg), model, holds };
     let first = if sample.idle { format!("{late}; the CPU was idle, then ") } else { late + ": " };
     let stands_out = leg.ns().saturating_mul(2) >= sample.latency_ns;
     let most = if stands_out { "" } else { "no leg is most of it, the longest " };
@@ -85,6 +86,7 @@ fn functions(own: &[(String, u64)], named: &str) -> String {
 
 /// What is known of the longest leg.
 struct Found<'a> {
+    sample: &'a Explained,
     leg: Section,
     site: Option<Site>,
     model: Model,
@@ -100,7 +102,21 @@ impl Found<'_> {
 
     /// ` in copy_process of system call clone`.
     fn place(&self) -> String {
-        self.site.as_ref().map_or_else(String::new, |site| format!(" in {}", site.words()))
+        let Some(site) = &self.site else { return String::new() };
+        // Threads of the kernel have said who they are.
+        let is_of_process = matches!(site.kind, Kind::Call | Kind::Fault | Kind::Unknown);
+        let thread = threads::foremost(self.sample, self.leg.from, self.leg.to);
+        let by = thread.filter(|thread| is_of_process && thread.pid != 0);
+        let by = by.map_or_else(String::new, |by| format!(" by {}", threads::name(by)));
+        format!(" in {}{by}", site.words())
+    }
+
+    /// The thread that the scheduler preferred for most of a leg, by its priority.
+    fn preferred(&self) -> Option<&GuestThread> {
+        let measured = threads::measured(self.sample)?;
+        let thread = threads::foremost(self.sample, self.leg.from, self.leg.to)?;
+        let comes_first = thread.priority <= measured.priority && thread.pid != measured.pid;
+        (comes_first && thread.pid != 0 && self.leg.until == Milestone::Schedule).then_some(thread)
     }
 
     fn is_in(&self, kinds: &[Kind]) -> bool {
@@ -120,6 +136,14 @@ impl Found<'_> {
             }
             Milestone::Wakeup => {
                 format!("{ns} in the handler of its interrupt before it woke the thread")
+            }
+            Milestone::Schedule if let Some(thread) = self.preferred() => {
+                let own = threads::measured(self.sample).and_then(GuestThread::realtime);
+                let own = own.map_or_else(String::new, |own| format!(" than {own}"));
+                format!(
+                    "{ns}{place} while {} ran, of no lower priority{own}",
+                    threads::described(thread)
+                )
             }
             Milestone::Schedule => {
                 let why =
@@ -156,6 +180,12 @@ impl Found<'_> {
             let is_lock = held.began_in.contains("lock_irq");
             return (is_lock && !is_rt)
                 .then_some("Under PREEMPT_RT most spinlocks leave interrupts on.");
+        }
+        if self.preferred().is_some() {
+            return Some(
+                "A thread of the same or a higher priority runs first: lower that one's, or raise \
+                 the probe's (priority=).",
+            );
         }
         if self.leg.until != Milestone::Schedule || self.holds[1].is_none() {
             return None;

@@ -5,6 +5,7 @@ use punctual_core::preemption::Model;
 use punctual_core::units::{grouped, human_ns};
 
 use super::sentence::cause;
+use super::threads;
 use super::times::{
     first, function_name, leg_ns, length, longest, own_all, percent, rank_name, rest_ns,
 };
@@ -44,7 +45,7 @@ pub fn text(explanation: &Explanation, width: usize, colour: bool) -> String {
             out.push('\n');
             let head = format!("{}: {}", rank_name(cell, number), facts(sample));
             push_styled(&mut out, &head, Style::Strong, ("  ", 4, width), paint);
-            for line in held(sample) {
+            for line in shown(sample) {
                 push_styled(&mut out, &line, Style::Plain, ("  ", 4, width), paint);
             }
             out.push_str(&functions(sample).render(width, paint));
@@ -133,8 +134,13 @@ pub(super) fn facts(sample: &Explained) -> String {
     format!("{} at {}{missed}", length(sample.latency_ns), words::instant(sample.at_ns))
 }
 
+/// Who held the kernel, and which threads had the CPU.
+pub(super) fn shown(sample: &Explained) -> Vec<String> {
+    held(sample).into_iter().chain(threads::line(sample)).collect()
+}
+
 /// `interrupts off from -12.0 us to 98.0 us (110.0 us), between spin_lock and spin_unlock`.
-pub(super) fn held(sample: &Explained) -> Vec<String> {
+fn held(sample: &Explained) -> Vec<String> {
     let line = |held: &Held| {
         let [began, ended] = [&held.began_in, &held.ended_in].map(|name| function_name(name));
         let (from, after) = match held.from_ns {

@@ -43,6 +43,7 @@ impl Maker {
             legs: Vec::new(),
             held: Vec::new(),
             spans: Vec::new(),
+            turns: Vec::new(),
             functions: Vec::new(),
         })
     }
