@@ -63,6 +63,9 @@ pub enum Kind {
     Switch = 18,
     /// Seven bytes more of what is known of it ([`crate::tasks`]), three times.
     Task = 19,
+    /// Code looks here whether it is to give way, and would soon: a woken thread would run, but not
+    /// at once as in [`Kind::Free`].
+    Looked = 20,
 }
 
 impl Kind {
@@ -89,6 +92,7 @@ impl Kind {
             17 => Self::Wake,
             18 => Self::Switch,
             19 => Self::Task,
+            20 => Self::Looked,
             _ => return None,
         })
     }
@@ -244,10 +248,10 @@ mod tests {
 
     #[test]
     fn kinds_have_their_numbers() {
-        for number in 1..=19 {
+        for number in 1..=20 {
             assert_eq!(Kind::of(number).unwrap() as u8, number);
         }
-        for number in [0, 20, 255] {
+        for number in [0, 21, 255] {
             assert_eq!(Kind::of(number), None);
             assert_eq!(Event { at: 0, word: u64::from(number) << 56 }.kind(), None);
         }

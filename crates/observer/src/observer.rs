@@ -312,10 +312,7 @@ impl<'a, S: Sink> Observer<'a, S> {
 
     /// The function is entered that switches threads. Whoever was woken before gets its turn.
     pub fn scheduling_point(&mut self, at: u64, address: u64) {
-        if self.held_since.is_some() {
-            self.end_held(at, address);
-            self.begin_held(at, address);
-        }
+        self.interrupt_held(at, address, Kind::Free);
     }
 
     /// A function is entered that switches threads if nothing forbids it.
@@ -329,7 +326,7 @@ impl<'a, S: Sink> Observer<'a, S> {
     /// interrupts off nobody could have told it to meanwhile.
     pub fn look(&mut self, at: u64, address: u64) {
         if !matches!(self.interrupts, Interrupts::Off(_)) {
-            self.scheduling_point(at, address);
+            self.interrupt_held(at, address, Kind::Looked);
         }
     }
 
@@ -357,8 +354,16 @@ impl<'a, S: Sink> Observer<'a, S> {
             if is_held {
                 self.begin_held(at, address);
             } else {
-                self.end_held(at, address);
+                self.end_held(at, address, Kind::Free);
             }
+        }
+    }
+
+    /// A thread that was woken before gets its turn, one that is woken later does not.
+    fn interrupt_held(&mut self, at: u64, address: u64, how: Kind) {
+        if self.held_since.is_some() {
+            self.end_held(at, address, how);
+            self.begin_held(at, address);
         }
     }
 
@@ -368,13 +373,13 @@ impl<'a, S: Sink> Observer<'a, S> {
         self.keep(Event::new(at, Kind::Held, by));
     }
 
-    fn end_held(&mut self, at: u64, address: u64) {
+    fn end_held(&mut self, at: u64, address: u64, how: Kind) {
         let Some(since) = self.held_since.take() else { return };
         if self.longest_held.takes(at.saturating_sub(since)) {
             self.dump_long(at, since);
         }
         let by = self.in_whose_name(address);
-        self.keep(Event::new(at, Kind::Free, by));
+        self.keep(Event::new(at, how, by));
     }
 
     /// The address itself, or the block that called the code at it if that is passed over.
@@ -603,7 +608,8 @@ mod tests {
             guest.user_block(2, word(Kind::Block, USER));
             course(guest);
         });
-        events.retain(|event| event.1 >= 10 && matches!(event.0, Kind::Held | Kind::Free));
+        let is_of = |kind| matches!(kind, Kind::Held | Kind::Free | Kind::Looked);
+        events.retain(|event| event.1 >= 10 && is_of(event.0));
         events
     }
 
@@ -657,7 +663,7 @@ mod tests {
             (held, 10),
             (free, 31),
             (held, 31),
-            (free, 40),
+            (Kind::Looked, 40),
             (held, 40),
             (free, 50),
             (held, 50),

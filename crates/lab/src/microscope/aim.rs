@@ -11,7 +11,7 @@ use punctual_core::dither::Dither;
 use punctual_core::run::LoadedRun;
 use punctual_core::sections::Section;
 
-use super::functions::{Functions, Role};
+use super::functions::Functions;
 use super::sections::{Anchor, Axis, CellCourse, INTO};
 use super::tally::Sighting;
 use super::wanted;
@@ -87,8 +87,8 @@ impl<'a> Aimed<'a> {
     }
 
     /// What wake-ups take in it.
-    pub(super) fn costs(&self, functions: &Functions) -> Costs {
-        Costs::of(self, |address| functions.role(functions.at(address).0) != Role::Scheduler)
+    pub(super) fn costs(&self) -> Costs {
+        Costs::of(self)
     }
 
     /// The releases to aim, with what wake-ups take under this load.
@@ -180,6 +180,19 @@ impl<'a> Aimed<'a> {
         next(&self.course.timers, at)
     }
 
+    /// What code did that went on after it had looked at the end of a section: from its last such
+    /// look until a thread could be switched to, ns. What lies between the two looks it would
+    /// have left to others.
+    fn way_out(&self, found: &Sighting) -> Option<u64> {
+        let long = &self.course.long;
+        let after = &long[long.partition_point(|section| section.from < found.to)..];
+        let within = found.to.saturating_add(SAME_WORK_NS / self.instruction_ns.max(1));
+        let mut soon = after.iter().take_while(|section| section.from < within);
+        let last =
+            soon.find(|section| section.began == found.ended && section.ended != found.ended)?;
+        Some(last.length() * self.instruction_ns)
+    }
+
     /// What came after a section until a sample had read the clock, ns.
     fn after(&self, found: &Sighting, sample: usize) -> u64 {
         let clock = self.course.samples.get(sample).map_or(0, |anchor| anchor.clock);
@@ -221,8 +234,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// `is_look` tells where code looks whether it is to give way from where it does.
-    fn of(cell: &Aimed<'_>, is_look: impl Fn(u64) -> bool) -> Self {
+    fn of(cell: &Aimed<'_>) -> Self {
         let (mut whole, mut woken) = (Vec::new(), Vec::new());
         let mut after: HashMap<u64, Vec<u64>> = HashMap::new();
         for (number, (sample, anchor)) in cell.samples.iter().zip(&cell.course.samples).enumerate()
@@ -251,9 +263,9 @@ impl Costs {
         let mut ways: HashMap<u64, Vec<u64>> = HashMap::new();
         for pair in cell.course.long.windows(2) {
             if let [last, section] = pair
+                && last.looked
                 && (last.to, last.ended) == (section.from, section.began)
                 && section.ended != section.began
-                && is_look(section.began)
             {
                 let length = section.length() * cell.instruction_ns;
                 ways.entry(section.began).or_default().push(length);
@@ -275,14 +287,18 @@ impl Costs {
         if place.is_own {
             return cell.after(found, found.samples);
         }
-        let way_out = self.way_out.get(&found.ended).copied().unwrap_or(0);
+        let usual = self.way_out.get(&found.ended).copied().filter(|_| found.looked);
+        let way_out = usual.map_or(0, |usual| cell.way_out(found).unwrap_or(usual));
         if !cell.is_shared(found, place.left_ns) {
             return self.whole + way_out;
         }
-        let after = self.after_end.get(&found.ended).copied();
+        let after = self.after_end.get(&found.ended).copied().filter(|_| usual.is_none());
         self.waking + after.unwrap_or(self.after + way_out)
     }
 }
+
+/// How long code is taken to be at the same work that looks in the same place again, ns.
+const SAME_WORK_NS: u64 = 2_000_000;
 
 /// Within how many instructions an interrupt that was pending is entered.
 const AT_ONCE: u64 = 100;
@@ -371,9 +387,10 @@ mod tests {
         let mut bytes = Header { protocol: PROTOCOL, api: 1 }.to_bytes().to_vec();
         for (at, kind) in events {
             let is_look = looks.iter().any(|(from, _)| *from == at);
+            let kind = if is_look && kind == Kind::Free { Kind::Looked } else { kind };
             let place = match kind {
                 Kind::Interrupt => timer,
-                Kind::Held | Kind::Free if is_look => look,
+                Kind::Held | Kind::Looked if is_look => look,
                 _ => place,
             };
             bytes.extend(Event::new(at / NS, kind, place).to_bytes());
@@ -392,7 +409,7 @@ mod tests {
             let aimed =
                 Aimed { cell, course, samples, read_ns, dither, interval_ns, instruction_ns, only };
             let functions = functions();
-            aimed.targets(count, &aimed.costs(&functions), &functions)
+            aimed.targets(count, &aimed.costs(), &functions)
         }
 
         fn release(&self, number: u64) -> u64 {
@@ -467,6 +484,24 @@ mod tests {
         let made = made_of(&Parts { count: 20, held: &held, looks: &looks, ..Parts::default() });
         let target = &made.targets(1).targets[0];
         assert_eq!(target.section.length_ns, 100_000);
+        let expected = 100_000 - INTO * NS + COST + 30_000;
+        assert!(target.predicted_ns.abs_diff(expected) < 3 * NS, "{target:?} {expected}");
+    }
+
+    #[test]
+    fn what_the_same_code_did_after_its_last_look_is_preferred_to_what_is_usual() {
+        let plain = made(20, &[], &[]);
+        let begin = plain.release(9) - 250_000;
+        let look = begin + 100_000;
+        let mut held = vec![(begin, 100_000)];
+        let mut looks = vec![(look, 5_000), (look + 5_000, 30_000)];
+        for number in [12, 14, 16] {
+            let begin = plain.release(number) - 250_000;
+            held.push((begin, 50_000));
+            looks.push((begin + 50_000, 10_000));
+        }
+        let made = made_of(&Parts { count: 20, held: &held, looks: &looks, ..Parts::default() });
+        let target = &made.targets(1).targets[0];
         let expected = 100_000 - INTO * NS + COST + 30_000;
         assert!(target.predicted_ns.abs_diff(expected) < 3 * NS, "{target:?} {expected}");
     }

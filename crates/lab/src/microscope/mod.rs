@@ -353,7 +353,7 @@ impl WatchedGuest {
     /// As [`WatchedGuest::cells`].
     pub fn targets(&self, run: &LoadedRun, cell: usize, count: usize) -> Result<Targets> {
         let aimed = self.aimed(run, cell)?;
-        Ok(aimed.targets(count, &aimed.costs(&self.functions), &self.functions))
+        Ok(aimed.targets(count, &aimed.costs(), &self.functions))
     }
 
     /// The same of a cell whose only release was aimed. What wake-ups take is known from a cell of
@@ -367,7 +367,7 @@ impl WatchedGuest {
         count: usize,
         (other, its_run, its_cell): (&Self, &LoadedRun, usize),
     ) -> Result<Targets> {
-        let costs = other.aimed(its_run, its_cell)?.costs(&self.functions);
+        let costs = other.aimed(its_run, its_cell)?.costs();
         Ok(self.aimed(run, cell)?.targets(count, &costs, &self.functions))
     }
 

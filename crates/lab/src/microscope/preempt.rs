@@ -23,9 +23,9 @@ const SWITCHES: &str = "__schedule";
 /// `might_sleep` call, if the preemption model lets them.
 const OFFERS: [&str; 2] = ["__cond_resched", "_cond_resched"];
 
-/// Functions that look by the preempt count, in which x86 keeps the flag too, and give way in the
-/// midst of a lock (`should_resched`; kernel/sched/core.c).
-const LOOKS: [&str; 3] =
+/// Functions that give way in the midst of a lock, whatever forbids preemption meanwhile
+/// (`should_resched`; kernel/sched/core.c).
+const LOCKED_OFFERS: [&str; 3] =
     ["__cond_resched_lock", "__cond_resched_rwlock_read", "__cond_resched_rwlock_write"];
 
 /// Small functions on behalf of their callers, besides those of locks.
@@ -71,8 +71,8 @@ pub(super) fn arguments(
         count => count.context("where the kernel counts what forbids preemption was not found")?,
     };
     let plain = |name: &str| name.split('.').next() == Some(SWITCHES);
-    let points = list(symbols, plain);
-    ensure!(!points.is_empty(), "the kernel has no function {SWITCHES}");
+    ensure!(symbols.iter().any(|(.., name)| plain(name)), "the kernel has no function {SWITCHES}");
+    let points = list(symbols, |name| plain(name) || LOCKED_OFFERS.contains(&name));
     let mut arguments = vec![
         "stream=1".to_owned(),
         format!("preempt={count:#x}"),
@@ -257,8 +257,7 @@ fn is_kept(register: u8) -> bool {
 /// current thread, and which bit it is, is learned from `schedule`, which looks as long as it is
 /// set (kernel/sched/core.c).
 fn looks(image: &Image, symbols: &Symbols) -> Vec<String> {
-    let by_count = symbols.iter().filter(|(.., name)| LOOKS.contains(name));
-    let mut found: Vec<String> = by_count.map(|(address, ..)| format!("{address:#x}")).collect();
+    let mut found = Vec::new();
     let Some((current, mask)) = flag(image, symbols) else { return found };
     let Some((start, text)) = text(image, symbols) else { return found };
     // The registers that have the current thread, in this function, and the places on its stack.
@@ -354,7 +353,8 @@ pub(super) mod tests {
             (0x080, "__local_bh_enable_ip"),
             (0x0c0, "__schedule.constprop.0"),
             (0x100, "__cond_resched"),
-            (0x140, "last"),
+            (0x140, "__cond_resched_lock"),
+            (0x180, "last"),
         ];
         Symbols::made_up(names.into_iter().map(|(at, name)| (BASE + at, 'T', name)))
     }
@@ -476,14 +476,14 @@ pub(super) mod tests {
         });
         let starts: Vec<usize> = starts.collect();
         let code: Vec<u8> = functions.into_iter().flatten().copied().collect();
-        let names = ["schedule", "spilled", "plain", "other_bit", "__cond_resched_lock"];
+        let names = ["schedule", "spilled", "plain", "other_bit", "others"];
         let named = [(0, "_stext")].into_iter().chain(starts.iter().copied().zip(names));
         let named = named.chain([(code.len(), "_etext")]);
         let symbols = Symbols::made_up(named.map(|(at, name)| (BASE + at as u64, 'T', name)));
         let bytes = kernel(&code);
         let image = Image::read(&bytes, crate::arch::Arch::X86_64).unwrap();
         assert_eq!(flag(&image, &symbols), Some((0x1_fb80, 8)));
-        let expected = [starts[4], starts[1] - 6, starts[2] - 5, starts[2] + 9];
+        let expected = [starts[1] - 6, starts[2] - 5, starts[2] + 9];
         let expected = expected.map(|at| format!("{:#x}", BASE + at as u64));
         assert_eq!(looks(&image, &symbols), expected);
     }
@@ -500,7 +500,8 @@ pub(super) mod tests {
         assert!(error(Model::Full, "6.1.0").contains("not found"));
         let told = of(Model::None, "6.1.0").unwrap();
         assert!(told.contains(&"preempt=0x0".to_owned()), "{told:?}");
-        assert!(told.contains(&format!("points={:#x}", BASE + 0xc0)), "{told:?}");
+        let points = format!("points={:#x}:{:#x}", BASE + 0xc0, BASE + 0x140);
+        assert!(told.contains(&points), "{told:?}");
         assert!(told.contains(&"preemptible=0".to_owned()), "{told:?}");
         // mov $0,%esi; decl %gs:(%rsi): of a variable that has no place, not of the count.
         let bytes = kernel(&[0xbe, 0, 0, 0, 0, 0x65, 0xff, 0x0e, 0x90, 0x90]);

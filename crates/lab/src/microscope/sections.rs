@@ -186,7 +186,7 @@ impl Reader<'_> {
                 }
                 if let Some(off) = self.off.take() {
                     self.off_within += self.within(off, at);
-                    self.ended(OFF, off, open(), (at.saturating_sub(off.at), at));
+                    self.ended(OFF, off, open(), (at.saturating_sub(off.at), at), false);
                 }
                 // One that the observer wrote for what was turned off before the cell.
                 self.dump = None;
@@ -196,11 +196,12 @@ impl Reader<'_> {
                 self.off_within = 0;
                 self.on = None;
             }
-            Some(Kind::Free) => {
+            Some(how @ (Kind::Free | Kind::Looked)) => {
                 let still = self.off.map_or(0, |off| self.within(off, at));
                 if let Some(held) = self.held.take() {
                     let on = self.on.unwrap_or(if self.off.is_none() { held.at } else { at });
-                    self.ended(HELD, held, open(), (self.off_within + still, on));
+                    let looked = how == Kind::Looked;
+                    self.ended(HELD, held, open(), (self.off_within + still, on), looked);
                 }
                 self.dump = None;
             }
@@ -224,7 +225,14 @@ impl Reader<'_> {
     }
 
     /// `off` is for how much of it interrupts were off, `on` when they were on first.
-    fn ended(&mut self, kind: usize, begun: Open, ended: Open, (off, on): (u64, u64)) {
+    fn ended(
+        &mut self,
+        kind: usize,
+        begun: Open,
+        ended: Open,
+        (off, on): (u64, u64),
+        looked: bool,
+    ) {
         let dump = self.dump.take();
         let cell = self.open_cell();
         let Some(cell) = cell.filter(|cell| begun.at >= cell.begin.clock) else {
@@ -239,6 +247,7 @@ impl Reader<'_> {
             on,
             began: begun.address,
             ended: ended.address,
+            looked,
         };
         let recording = dump.map(|events| Recording { events, from: begun.raw, to: ended.raw });
         cell.pending.push((kind, found, recording));

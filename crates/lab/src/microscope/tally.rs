@@ -28,6 +28,8 @@ pub(super) struct Sighting {
     pub(super) began: u64,
     /// Address of what ended it.
     pub(super) ended: u64,
+    /// Whether that only looked whether it is to give way, and went on.
+    pub(super) looked: bool,
 }
 
 impl Sighting {
@@ -133,6 +135,7 @@ mod tests {
             on: from,
             began,
             ended: 9,
+            looked: false,
         }
     }
 
