@@ -104,7 +104,7 @@ impl GuestThread {
     /// The real-time priority that users give, 1 to 99; `None` if it has none.
     #[must_use]
     pub fn realtime(&self) -> Option<i16> {
-        (0..=98).contains(&self.priority).then_some(99 - self.priority)
+        (0..=98).contains(&self.priority).then(|| 99 - self.priority)
     }
 }
 

@@ -219,7 +219,19 @@ fn the_page_has_every_sample_and_loads_nothing() {
 
 #[test]
 fn figures_are_valid_and_no_two_texts_collide() {
-    for explanation in [explained::none(), explained::rt(), explained::long(), foreign()] {
+    let named = with_threads(
+        explained::fork(Chosen::Worst, 176),
+        &[
+            (9_000, "sh", 57, 120),
+            (8_990, "a", 58, 120),
+            (2_000, "kworker/0:1H", 9, 100),
+            (0, "probe-0", 60, 19),
+        ],
+    );
+    let named = one(named, Model::None);
+    let rows: Vec<String> = figures(&named)[0].texts().into_iter().map(|text| text.text).collect();
+    assert!(rows.iter().any(|text| text == "sh (pid 57)"), "{rows:?}");
+    for explanation in [explained::none(), explained::rt(), explained::long(), foreign(), named] {
         for figure in figures(&explanation) {
             let (name, svg) = (&figure.name, figure.svg());
             let document = roxmltree::Document::parse(&svg).unwrap();

@@ -6,7 +6,7 @@ mod perfetto;
 mod sentence;
 mod site;
 mod text;
-mod threads;
+pub(crate) mod threads;
 pub(crate) mod times;
 
 pub use against::text_against;

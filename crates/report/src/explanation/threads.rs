@@ -39,7 +39,7 @@ fn shares(sample: &Explained, from: u64, to: u64) -> Vec<(Option<&GuestThread>, 
 }
 
 /// When which thread began and ended, by its description.
-pub(super) fn slices(sample: &Explained) -> Vec<(u64, u64, String)> {
+pub(crate) fn slices(sample: &Explained) -> Vec<(u64, u64, String)> {
     parts(sample, 0, u64::MAX).map(|part| (part.from, part.to, of(part.thread))).collect()
 }
 

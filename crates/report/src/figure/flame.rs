@@ -15,6 +15,7 @@ use super::sheet::Figure;
 use super::stacks::{Content, Nested, merged, over_time, thinned};
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
+use crate::explanation::threads::slices;
 use crate::explanation::times::{
     IDLE, Names, Section, foremost, length, longest, own_all, percent, rank_name, sections,
     stretches, switch_ns,
@@ -82,6 +83,7 @@ impl Sample<'_> {
         let mut above = Drawing::default();
         let below = self.legs(&mut above, &scale);
         let top = self.held(&mut above, &scale, below);
+        let top = self.threads(&mut above, &scale, top);
         let frame = self.boxes(&mut drawing, &list, &scale, top);
         axis(&mut drawing, &frame, &scale, "time since the release");
         for section in sections(self.sample).iter().filter(|section| section.to < self.end) {
@@ -168,6 +170,28 @@ impl Sample<'_> {
             top = bottom + 3.0;
         }
         top + 3.0
+    }
+
+    /// Which threads had the CPU, in a row; returns where it ends.
+    fn threads(&self, to: &mut Drawing, scale: &Scale, top: f64) -> f64 {
+        let least = narrowest(self.end);
+        let mut slices = slices(self.sample);
+        slices.retain(|(from, end, _)| end - from >= least);
+        if slices.is_empty() {
+            return top;
+        }
+        let bottom = top + ROW + 1.0;
+        beside(to, "thread", (top + bottom) / 2.0);
+        for (from, end, name) in slices.iter().take(MOST) {
+            let (left, right) = (scale.map(*from as f64), scale.map(*end as f64));
+            let note = format!("{name}: {}", length(end - from));
+            to.rect([left, top, right, bottom], LEG, Some(note));
+            let text = typeface::cut(name, right - left - 2.0 * INSIDE);
+            if text == *name || text.chars().count() > LEAST_NAME {
+                to.text(Label::new(text, left + INSIDE, (top + bottom) / 2.0).centred());
+            }
+        }
+        bottom + 6.0
     }
 
     /// Nested boxes, callers above; returns the area that they take.
