@@ -158,6 +158,8 @@ pub enum Hold {
     Interrupts,
     /// The thread is awake, and nothing calls the scheduler.
     Scheduler,
+    /// The thread is awake, and the scheduler prefers others.
+    Preferred,
 }
 
 /// What ran for a while, with one stack.

@@ -73,6 +73,10 @@ fn the_sentence_names_leg_place_and_functions() {
     assert!(idle.contains(" of the path itself, the longest leg "), "{idle}");
     let softirq = said(&explained::softirq(Chosen::Worst, 90), Model::Full);
     assert!(softirq.contains("of a softirq before it came to the scheduler"), "{softirq}");
+    let rival = said(&explained::rival(Chosen::Worst), Model::Full);
+    let preferred = "; the CPU was idle, then 3.002 ms in spin_for [spin] of kernel thread spin_all \
+                     [spin] while the scheduler preferred another thread";
+    assert!(rival.ends_with(preferred), "{rival}");
 }
 
 /// A sample before which these threads had the CPU, each until so long before its end.
@@ -102,23 +106,27 @@ fn threads_are_named_if_they_are_known() {
     assert!(page(&one(of_shell.clone(), Model::None)).contains("(pid 57) "));
     let trace: Value = serde_json::from_str(&perfetto(&one(of_shell, Model::None))).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let threads: Vec<_> = events.iter().filter(|e| e["tid"] == 5 && e["ph"] == "X").collect();
+    let threads: Vec<_> = events.iter().filter(|e| e["tid"] == 6 && e["ph"] == "X").collect();
     assert_eq!(threads.len(), 2);
     assert_eq!(threads[1]["name"], "probe-0 (pid 60, real-time 80)");
     assert!((threads[1]["dur"].as_f64().unwrap() - 2.0).abs() < 1e-9, "{}", threads[1]);
 }
 
 #[test]
-fn a_thread_that_comes_first_is_the_cause() {
-    let fork = explained::fork(Chosen::Worst, 176);
-    for (priority, is_first) in [(-1, true), (4, true), (19, true), (20, false), (120, false)] {
-        let sample =
-            with_threads(fork.clone(), &[(2_000, "spin", 57, priority), (0, "probe", 60, 19)]);
-        let cause = cause(&sample, Model::Full);
-        let by = cause.sentence.contains("while spin (pid 57, ");
-        let no_lower = cause.sentence.contains(" ran, of no lower priority than 80");
-        assert_eq!((by, no_lower), (is_first, is_first), "{priority}: {}", cause.sentence);
-        assert_eq!(cause.remedy.unwrap().contains("(priority=)"), is_first, "{priority}");
+fn a_thread_that_the_scheduler_preferred_is_named() {
+    let rival = explained::rival(Chosen::Worst);
+    let sentence = |turns: &[(u64, &str, u32, i16)]| said_of(&with_threads(rival.clone(), turns));
+    let named = sentence(&[(4_000, "spin", 57, 4), (0, "probe-0", 60, 19)]);
+    assert!(
+        named.ends_with(" while the scheduler preferred spin (pid 57, real-time 95)"),
+        "{named}"
+    );
+    let first = sentence(&[(4_000, "dl", 57, -1), (0, "probe-0", 60, 19)]);
+    assert!(first.ends_with(" preferred dl (pid 57, deadline)"), "{first}");
+    // Neither the idle thread nor itself is another.
+    for pid in [0, 60] {
+        let nobody = sentence(&[(4_000, "swapper/0", pid, 120), (0, "probe-0", 60, 19)]);
+        assert!(nobody.ends_with(" preferred another thread"), "{nobody}");
     }
 }
 
@@ -141,6 +149,9 @@ fn a_remedy_is_one_that_helps() {
     let locked = explained::locked(Chosen::Worst, 96_000);
     assert!(remedy(&locked, Model::Full).contains("leave interrupts on"));
     assert_eq!(remedy(&locked, Model::Rt), "");
+    let rival = explained::rival(Chosen::Worst);
+    assert!(remedy(&rival, Model::Rt).contains("a higher priority"));
+    assert_eq!(remedy(&explained::rival(Chosen::Typical), Model::Full), "");
     assert_eq!(remedy(&explained::idle(Chosen::Worst, 700), Model::Full), "");
     assert_eq!(remedy(&explained::fork(Chosen::Typical, 176), Model::None), "");
     let short = said_of(&explained::fork(Chosen::Worst, 0));
@@ -348,7 +359,7 @@ fn the_trace_parses_and_its_events_balance() {
     check_balance(&events);
     let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
     let samples: usize = explanation.cells.iter().map(|cell| cell.samples.len()).sum();
-    assert_eq!([named("process_name"), named("thread_name")], [samples, 4 * samples]);
+    assert_eq!([named("process_name"), named("thread_name")], [samples, 5 * samples]);
     assert_eq!(named("clear_page_erms"), 176);
     let of = |name: &str, pid: usize| {
         events.iter().find(|event| event["name"] == name && event["pid"] == pid).unwrap()
@@ -430,7 +441,7 @@ fn samples() -> impl Strategy<Value = Explained> {
     let milestone = prop::sample::select(LEGS.to_vec());
     let ends = prop_oneof![0..1_000_u64, Just(u64::MAX)];
     let legs = prop::collection::vec((milestone, ends), 0..8);
-    let how = prop_oneof![Just(Hold::Interrupts), Just(Hold::Scheduler)];
+    let how = prop_oneof![Just(Hold::Interrupts), Just(Hold::Scheduler), Just(Hold::Preferred)];
     let times = (any::<Option<i64>>(), any::<i64>());
     let held = prop::collection::vec((how, times, ".{0,4}", ".{0,4}"), 0..4);
     let names = prop::collection::vec(".{0,6}", 0..4);

@@ -88,6 +88,15 @@ pub(super) struct Course<'a> {
     at: Vec<Option<(Function, u64)>>,
 }
 
+/// The events at which the legs end of a thread that was asleep.
+struct Way {
+    interrupt: usize,
+    wakeup: usize,
+    schedule: usize,
+    switch: usize,
+    user: usize,
+}
+
 /// Whether legs begin or end where functions of this role are entered.
 pub(super) fn is_milestone(role: Role) -> bool {
     use Role::{Scheduler, Switch, TimerEntry, TimerWakes, Wakeup};
@@ -130,13 +139,30 @@ impl<'a> Course<'a> {
         self.at[event].is_some_and(|(f, offset)| offset == 0 && self.functions.role(f) == role)
     }
 
+    fn role(&self, event: usize) -> Option<Role> {
+        self.at[event].map(|(function, _)| self.functions.role(function))
+    }
+
     fn is_user(&self, event: usize) -> bool {
-        self.at[event].is_some_and(|(f, _)| self.functions.role(f) == Role::User)
+        self.role(event) == Some(Role::User)
+    }
+
+    /// Where the legs end of a thread that was asleep when the release came.
+    fn way(&self) -> Option<Way> {
+        let (from, to) = (self.release.first, self.events.len());
+        let timer = self.entered(Role::TimerWakes, from..to)?;
+        let switch = self.entered_last(Role::Switch, from..to).filter(|switch| timer < *switch)?;
+        // One that was entered before the release may serve it too: then nothing was waited for.
+        let interrupt = self.entered_last(Role::TimerEntry, 0..timer).unwrap_or(from);
+        let wakeup = self.entered(Role::Wakeup, timer..switch).unwrap_or(timer);
+        let switch = self.entered_first_of_last_switch(switch);
+        let schedule = self.entered_last(Role::Scheduler, wakeup..switch).unwrap_or(switch);
+        let user = (switch..to).find(|event| self.is_user(*event)).unwrap_or(to - 1);
+        Some(Way { interrupt, wakeup, schedule, switch, user })
     }
 
     /// The legs. If the thread was not asleep when the release came, there is only the last one.
     pub(super) fn legs(&self) -> Vec<Leg> {
-        let (from, to) = (self.release.first, self.events.len());
         let mut legs = Vec::new();
         let mut begin = 0;
         let mut add = |until: Milestone, at: u64| {
@@ -144,25 +170,38 @@ impl<'a> Course<'a> {
             begin = end_ns;
             legs.push(Leg { until, end_ns });
         };
-        let woken = self.entered(Role::TimerWakes, from..to);
-        let switched = self.entered_last(Role::Switch, from..to);
-        if let (Some(timer), Some(switch)) = (woken, switched)
-            && timer < switch
-        {
-            // One that was entered before the release may serve it too: then nothing was waited for.
-            let entry = self.entered_last(Role::TimerEntry, 0..timer).unwrap_or(from);
-            let wakeup = self.entered(Role::Wakeup, timer..switch).unwrap_or(timer);
-            let switch = self.entered_first_of_last_switch(switch);
-            let schedule = self.entered_last(Role::Scheduler, wakeup..switch).unwrap_or(switch);
-            let user = (switch..to).find(|event| self.is_user(*event)).unwrap_or(to - 1);
-            add(Milestone::Interrupt, self.events[entry].at);
-            add(Milestone::Wakeup, self.events[wakeup].at);
-            add(Milestone::Schedule, self.events[schedule].at);
-            add(Milestone::Switch, self.events[switch].at);
-            add(Milestone::User, self.events[user].at);
+        if let Some(way) = self.way() {
+            add(Milestone::Interrupt, self.events[way.interrupt].at);
+            add(Milestone::Wakeup, self.events[way.wakeup].at);
+            add(Milestone::Schedule, self.events[way.schedule].at);
+            add(Milestone::Switch, self.events[way.switch].at);
+            add(Milestone::User, self.events[way.user].at);
         }
         add(Milestone::Clock, self.time.end);
         legs
+    }
+
+    /// Since when the scheduler prefers other threads to the one that was woken, ns since the
+    /// release: since the wake-up if that did not ask for a switch, or since it has chosen another.
+    /// `None` if it chooses the thread at once.
+    pub(super) fn preferred_ns(&self) -> Option<u64> {
+        let way = self.way()?;
+        let since = if self.is_outranked(&way) {
+            way.wakeup
+        } else {
+            let other = self.entered(Role::Switch, way.wakeup..way.schedule)?;
+            self.entered_last(Role::Scheduler, way.wakeup..other).unwrap_or(other)
+        };
+        Some(self.time.since(self.events[since].at))
+    }
+
+    /// Whether the wake-up compared the thread with one that ran, and asked for no switch.
+    fn is_outranked(&self, way: &Way) -> bool {
+        let is_waker = |event: &usize| self.role(*event) == Some(Role::TimerWakes);
+        let after = way.wakeup..way.schedule;
+        let end = after.clone().find(is_waker).unwrap_or(after.end);
+        let enters = |role| self.entered(role, after.start..end).is_some();
+        enters(Role::Compares) && !enters(Role::AsksForSwitch)
     }
 
     /// `__switch_to_asm` jumps to `__switch_to`: both are one switch.
@@ -174,5 +213,64 @@ impl<'a> Course<'a> {
         let before = (0..last).rev().filter(|event| self.at[*event].is_some());
         let entered = before.take_while(is_switch).find(|event| self.enters(*event, Role::Switch));
         entered.filter(|event| function(*event) != function(last)).unwrap_or(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use punctual_core::explanation::{Held, Hold};
+
+    use super::super::functions::tests::functions;
+    use super::super::sample::explain;
+    use super::super::sample::tests::{BUSY, events, recorded};
+
+    /// Who held up a sample of 4 us with this course, and from where to where.
+    fn held(course: &[(u64, &str)]) -> Vec<(Hold, Option<i64>, i64)> {
+        let functions = functions();
+        let found = explain(&events(&functions, course), recorded(4_000), 4, &functions).unwrap();
+        found.held.iter().map(|Held { how, from_ns, to_ns, .. }| (*how, *from_ns, *to_ns)).collect()
+    }
+
+    /// `BUSY` with these in the wake-up.
+    fn woken(places: &[&'static str]) -> Vec<(u64, &'static str)> {
+        let mut course = BUSY.to_vec();
+        let more = (1_341..).zip(places.iter().copied());
+        course.splice(12..12, more);
+        course
+    }
+
+    const OFF: (Hold, Option<i64>, i64) = (Hold::Interrupts, Some(-200), 840);
+
+    #[test]
+    fn a_wake_up_that_asks_for_no_switch_leaves_another_thread_running() {
+        let compared = ["check_preempt_curr_rt+0", "try_to_wake_up+8", "hrtimer_wakeup+8"];
+        // What asks for a switch later is not the wake-up.
+        let later = [&compared[..], &["resched_curr+0"]].concat();
+        for course in [woken(&compared), woken(&later)] {
+            assert_eq!(held(&course), [OFF, (Hold::Preferred, Some(960), 2_840)]);
+        }
+        let asks = ["check_preempt_curr_rt+0", "resched_curr+0", "hrtimer_wakeup+8"];
+        // A thread without a real-time priority is not compared.
+        for places in [&asks[..], &asks[1..], &asks[2..]] {
+            assert_eq!(held(&woken(places)), [OFF, (Hold::Scheduler, Some(960), 2_840)]);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_chosen_before_is_preferred() {
+        let mut course = woken(&["resched_curr+0", "hrtimer_wakeup+8"]);
+        let switch = [
+            (1_500, "__schedule+0"),
+            (1_520, "__switch_to_asm+0"),
+            (1_530, "__switch_to+0"),
+            (1_540, "__schedule+50"),
+            (1_550, "fault+8"),
+        ];
+        course.splice(15..15, switch);
+        let called = (Hold::Scheduler, Some(960), 1_600);
+        assert_eq!(held(&course), [OFF, called, (Hold::Preferred, Some(1_600), 2_840)]);
+        // Both are woken on an idle CPU: nobody held the scheduler off.
+        course.splice(2..7, [(1_300, "idle"), (1_300, "resume")]);
+        assert_eq!(held(&course), [(Hold::Preferred, Some(1_600), 2_840)]);
     }
 }

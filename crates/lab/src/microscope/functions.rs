@@ -43,6 +43,11 @@ pub(super) enum Role {
     Wakeup,
     /// Chooses the next thread (kernel/sched/core.c).
     Scheduler,
+    /// Compares a thread that is woken with one that runs, if both have a real-time priority
+    /// (kernel/sched/rt.c; another name since 6.6).
+    Compares,
+    /// Asks for the scheduler (kernel/sched/core.c).
+    AsksForSwitch,
 }
 
 impl Role {
@@ -62,7 +67,7 @@ const THUNKS: [&str; 6] =
     ["__x86_indirect_", "__x86_return_thunk", "srso_", "retbleed_", "__SCT__", "zen_untrain_ret"];
 
 /// Functions of a meaning, by the name that they have in every version so far.
-const ROLES: [(&str, Role); 17] = [
+const ROLES: [(&str, Role); 20] = [
     ("__switch_to_asm", Role::Switch),
     ("__switch_to", Role::Switch),
     ("cpu_switch_to", Role::Switch),
@@ -80,6 +85,9 @@ const ROLES: [(&str, Role); 17] = [
     ("timerfd_triggered", Role::TimerWakes),
     ("try_to_wake_up", Role::Wakeup),
     ("__schedule", Role::Scheduler),
+    ("check_preempt_curr_rt", Role::Compares),
+    ("wakeup_preempt_rt", Role::Compares),
+    ("resched_curr", Role::AsksForSwitch),
 ];
 
 /// Where system calls arrive. The labels that follow it begin with its name.
@@ -259,7 +267,7 @@ pub(super) mod tests {
 
     const FIRST: u64 = 0xffff_ffff_8100_0000;
 
-    const NAMES: [&str; 26] = [
+    const NAMES: [&str; 28] = [
         "entry",
         "read",
         "read.cold",
@@ -281,6 +289,8 @@ pub(super) mod tests {
         "hrtimer_interrupt",
         "hrtimer_wakeup",
         "try_to_wake_up",
+        "check_preempt_curr_rt",
+        "resched_curr",
         "exit_to_user_mode_prepare",
         "_raw_spin_lock_irqsave",
         "_raw_spin_unlock_irqrestore",

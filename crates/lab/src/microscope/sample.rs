@@ -94,11 +94,15 @@ impl<'a> Executed<'a> {
         {
             held.extend(self.interrupts_off(interrupt));
         }
-        if let (Some(wakeup), Some(schedule)) = (end(Milestone::Wakeup), end(Milestone::Schedule))
-            && schedule > wakeup
-            && !self.course.release.is_idle
-        {
-            held.extend(self.not_scheduled(wakeup, schedule));
+        if let (Some(wakeup), Some(schedule)) = (end(Milestone::Wakeup), end(Milestone::Schedule)) {
+            let preferred = self.course.preferred_ns();
+            let called = preferred.unwrap_or(schedule);
+            if called > wakeup && !self.course.release.is_idle {
+                held.extend(self.not_scheduled(Hold::Scheduler, wakeup, called));
+            }
+            if let Some(preferred) = preferred {
+                held.extend(self.not_scheduled(Hold::Preferred, preferred, schedule));
+            }
         }
         held
     }
@@ -125,27 +129,33 @@ impl<'a> Executed<'a> {
         })
     }
 
-    /// From the wake-up to the scheduler: in whose code the CPU was, and what called the scheduler.
-    fn not_scheduled(&self, wakeup: u64, schedule: u64) -> Option<Held> {
+    /// A stretch between the wake-up and the scheduler that chooses the thread: in whose code the
+    /// CPU was, and what called the scheduler.
+    fn not_scheduled(&self, how: Hold, from: u64, to: u64) -> Option<Held> {
         let count = |ns: u64| {
             let left = self.recorded.latency_ns.saturating_sub(ns);
             self.course.time.end.saturating_sub(left / self.course.time.instruction_ns.max(1))
         };
-        let interrupted = self.stack_at(count(wakeup));
-        let entry =
-            interrupted.iter().rposition(|f| self.course.functions.role(*f) == Role::TimerEntry)?;
-        let began_in = entry.checked_sub(1).map(|below| interrupted[below]);
-        let stack = self.stack_at(count(schedule));
         let name = |f: &Function| self.course.functions.name(*f);
-        let ended_in = stack.iter().rev().map(name).find(|name| !name.contains("schedule"));
-        // Nothing but the scheduler is known of a thread that went to sleep and stayed there.
-        let ended_in = ended_in.or_else(|| stack.first().map(name));
+        let caller = |stack: &[Function]| {
+            let caller = stack.iter().rev().map(name).find(|name| !name.contains("schedule"));
+            // Nothing but the scheduler is known of a thread that went to sleep and stayed there.
+            caller.or_else(|| stack.first().map(name)).unwrap_or_default().to_owned()
+        };
+        let stack = self.stack_at(count(from));
+        let entry = stack.iter().rposition(|f| self.course.functions.role(*f) == Role::TimerEntry);
+        let began_in = match entry {
+            Some(0) => "user space".to_owned(),
+            Some(place) => self.name_of(stack[place - 1]),
+            None if how == Hold::Preferred => caller(stack),
+            None => return None,
+        };
         Some(Held {
-            how: Hold::Scheduler,
-            from_ns: i64::try_from(wakeup).ok(),
-            to_ns: i64::try_from(schedule).ok()?,
-            began_in: began_in.map_or_else(|| "user space".to_owned(), |f| self.name_of(f)),
-            ended_in: ended_in.unwrap_or_default().to_owned(),
+            how,
+            from_ns: i64::try_from(from).ok(),
+            to_ns: i64::try_from(to).ok()?,
+            began_in,
+            ended_in: caller(self.stack_at(count(to))),
         })
     }
 

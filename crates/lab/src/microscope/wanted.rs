@@ -124,9 +124,10 @@ fn of_cell(
 ) -> Result<Vec<Wanted>> {
     let thread = kept(run, number)?;
     let samples = &thread.primary().outliers;
+    // If releases are dithered, those that a sample missed are put down one by one.
     let missed = |sample: &Outlier| {
-        let late = thread.primary().late.iter().find(|late| late.at == sample.at);
-        late.map_or(0, |late| late.missed)
+        let late = thread.primary().late.iter().filter(|late| late.at == sample.at);
+        late.fold(0_u64, |all, late| all.saturating_add(late.missed))
     };
     let wanted = |chosen: Chosen, place: usize| Wanted {
         cell: number,

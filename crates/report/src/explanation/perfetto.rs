@@ -13,13 +13,15 @@ const LEGS: u32 = 1;
 const FUNCTIONS: u32 = 2;
 const INTERRUPTS: u32 = 3;
 const SCHEDULER: u32 = 4;
-const THREADS: u32 = 5;
+const PREFERRED: u32 = 5;
+const THREADS: u32 = 6;
 
-const TRACKS: [(u32, &str); 5] = [
+const TRACKS: [(u32, &str); 6] = [
     (LEGS, "legs"),
     (FUNCTIONS, "functions"),
     (INTERRUPTS, "interrupts off"),
     (SCHEDULER, "no call of the scheduler"),
+    (PREFERRED, "another thread preferred"),
     (THREADS, "threads"),
 ];
 
@@ -150,6 +152,7 @@ fn hold<'a>(pid: usize, held: &Held) -> TraceEvent<'a> {
     let tid = match held.how {
         Hold::Interrupts => INTERRUPTS,
         Hold::Scheduler => SCHEDULER,
+        Hold::Preferred => PREFERRED,
     };
     let begin = held.from_ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(0));
     let end = u64::try_from(held.to_ns).unwrap_or(0).max(begin);

@@ -28,8 +28,9 @@ pub fn cause(sample: &Explained, model: Model) -> Cause {
     let Some(leg) = longest(sample) else {
         return Cause { sentence: format!("{late}; its legs are not known"), remedy: None };
     };
-    let holds = [held(sample, Hold::Interrupts, &leg), held(sample, Hold::Scheduler, &leg)];
-    if sample.idle && holds == [None, None] {
+    let holds =
+        [Hold::Interrupts, Hold::Scheduler, Hold::Preferred].map(|how| held(sample, how, &leg));
+    if sample.idle && holds == [None; 3] {
         return idle(sample, &late);
     }
     let found = Found { sample, leg, site: site::of_leg(sample, &leg), model, holds };
@@ -90,8 +91,8 @@ struct Found<'a> {
     leg: Section,
     site: Option<Site>,
     model: Model,
-    /// With interrupts off, and without a call of the scheduler.
-    holds: [Option<&'a Held>; 2],
+    /// With interrupts off, without a call of the scheduler, and with others preferred.
+    holds: [Option<&'a Held>; 3],
 }
 
 impl Found<'_> {
@@ -111,12 +112,11 @@ impl Found<'_> {
         format!(" in {}{by}", site.words())
     }
 
-    /// The thread that the scheduler preferred for most of a leg, by its priority.
+    /// The thread that the scheduler preferred for most of the leg, if it has a name.
     fn preferred(&self) -> Option<&GuestThread> {
         let measured = threads::measured(self.sample)?;
         let thread = threads::foremost(self.sample, self.leg.from, self.leg.to)?;
-        let comes_first = thread.priority <= measured.priority && thread.pid != measured.pid;
-        (comes_first && thread.pid != 0 && self.leg.until == Milestone::Schedule).then_some(thread)
+        (thread.pid != 0 && thread.pid != measured.pid).then_some(thread)
     }
 
     fn is_in(&self, kinds: &[Kind]) -> bool {
@@ -125,7 +125,7 @@ impl Found<'_> {
 
     fn words(&self) -> String {
         let (ns, place) = (length(self.leg.ns()), self.place());
-        let [interrupts, scheduler] = self.holds;
+        let [interrupts, scheduler, preferred] = self.holds;
         if let Some(held) = interrupts {
             let [from, to] = [&held.began_in, &held.ended_in].map(|name| function_name(name));
             return format!("{ns} with interrupts off from {from} to {to}{place}");
@@ -137,13 +137,10 @@ impl Found<'_> {
             Milestone::Wakeup => {
                 format!("{ns} in the handler of its interrupt before it woke the thread")
             }
-            Milestone::Schedule if let Some(thread) = self.preferred() => {
-                let own = threads::measured(self.sample).and_then(GuestThread::realtime);
-                let own = own.map_or_else(String::new, |own| format!(" than {own}"));
-                format!(
-                    "{ns}{place} while {} ran, of no lower priority{own}",
-                    threads::described(thread)
-                )
+            Milestone::Schedule if preferred.is_some() => {
+                let other = self.preferred().map(threads::described);
+                let other = other.unwrap_or_else(|| "another thread".to_owned());
+                format!("{ns}{place} while the scheduler preferred {other}")
             }
             Milestone::Schedule => {
                 let why =
@@ -176,19 +173,23 @@ impl Found<'_> {
 
     fn remedy(&self) -> Option<&'static str> {
         let is_rt = self.model == Model::Rt;
-        if let [Some(held), _] = self.holds {
+        if let [Some(held), ..] = self.holds {
             let is_lock = held.began_in.contains("lock_irq");
             return (is_lock && !is_rt)
                 .then_some("Under PREEMPT_RT most spinlocks leave interrupts on.");
         }
-        if self.preferred().is_some() {
-            return Some(
-                "A thread of the same or a higher priority runs first: lower that one's, or raise \
-                 the probe's (priority=).",
-            );
-        }
-        if self.leg.until != Milestone::Schedule || self.holds[1].is_none() {
+        if self.leg.until != Milestone::Schedule {
             return None;
+        }
+        match self.holds {
+            [.., Some(_)] => {
+                return Some(
+                    "A thread of the same or a higher priority runs first, under every model: give this \
+                 one a higher priority, or that one a lower.",
+                );
+            }
+            [_, None, _] => return None,
+            _ => {}
         }
         match self.model {
             _ if self.is_in(&[Kind::Softirq]) => (!is_rt).then_some(

@@ -59,6 +59,7 @@ fn of_file(what: &str, kind: &SameKind<'_>) -> String {
     let hold = match kind.how {
         Hold::Interrupts => "interrupts",
         Hold::Scheduler => "scheduler",
+        Hold::Preferred => "preferred",
     };
     name::of_load(&format!("{what}-{hold}"), kind.cell, kind.load)
 }

@@ -45,8 +45,8 @@ pub fn leg_meaning(until: Milestone) -> &'static str {
             "the interrupt's handler, until it wakes the thread; long if other timers expire first"
         }
         Milestone::Schedule => {
-            "until the scheduler is entered; long without a scheduling point, with preemption \
-             off, or if more interrupts come"
+            "until the scheduler is entered that chooses the thread; long without a scheduling \
+             point, with preemption off, if more interrupts come, or if other threads are preferred"
         }
         Milestone::Switch => "the scheduler, until the CPU changes to the thread's stack",
         Milestone::User => "from there back to the thread's own code",
@@ -60,6 +60,7 @@ pub fn hold_name(how: Hold) -> &'static str {
     match how {
         Hold::Interrupts => "interrupts off",
         Hold::Scheduler => "no call of the scheduler",
+        Hold::Preferred => "another thread preferred",
     }
 }
 
@@ -69,6 +70,7 @@ pub fn section_name(how: Hold) -> &'static str {
     match how {
         Hold::Interrupts => "interrupts off",
         Hold::Scheduler => "scheduler not called",
+        Hold::Preferred => hold_name(how),
     }
 }
 
@@ -78,6 +80,7 @@ pub fn section_clause(how: Hold) -> &'static str {
     match how {
         Hold::Interrupts => "with interrupts off",
         Hold::Scheduler => "in which the scheduler is not called",
+        Hold::Preferred => "in which another thread is preferred",
     }
 }
 
@@ -86,6 +89,7 @@ pub fn section_clause(how: Hold) -> &'static str {
 pub fn section_meaning(how: Hold, model: Model) -> &'static str {
     match (how, model) {
         (Hold::Interrupts, _) => "no interrupt is taken",
+        (Hold::Preferred, _) => "the scheduler prefers another thread",
         (Hold::Scheduler, Model::None) => {
             "under preempt=none it lasts until the next scheduling point"
         }

@@ -182,6 +182,21 @@ pub fn softirq(chosen: Chosen, packets: u64) -> Explained {
     made.0
 }
 
+/// A release into an idle CPU that finds a thread of the kernel released with it and preferred.
+pub fn rival(chosen: Chosen) -> Explained {
+    let mut made = Maker::new(chosen, true);
+    made.run(180, &[&["cpu_startup_entry", "do_idle", "cpuidle_enter_state"]]);
+    made.interrupt(&["cpu_startup_entry", "do_idle"]);
+    let chosen = i64::try_from(made.0.latency_ns).unwrap();
+    made.run(700, &[&["cpu_startup_entry", "do_idle", "schedule_idle"]]);
+    let thread = ["ret_from_fork", "kthread", "spin_all [spin]"];
+    made.run(3_000_000, &[&thread, &["spin_for [spin]"]]);
+    let end = i64::try_from(made.0.latency_ns).unwrap();
+    made.held(Hold::Preferred, Some(chosen), end, ["do_idle", "spin_all [spin]"]);
+    made.switch(&[&thread[..], &["schedule"]].concat());
+    made.0
+}
+
 /// A release that finds the CPU idle.
 pub fn idle(chosen: Chosen, asleep: u64) -> Explained {
     let mut made = Maker::new(chosen, true);

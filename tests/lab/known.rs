@@ -1,0 +1,92 @@
+//! Known answers: what a test has put into a guest is what `lab explain` says of its worst sample.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::boards::x86_64;
+use crate::modules::{Module, module};
+use punctual_harness::{Place, count, need, run_json};
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// Measures a kernel with the module of this name, and what is explained of its worst sample: as
+/// data, and its sentence.
+fn worst(place: &Place, name: &str, module: &Module, model: &str, line: &str) -> (Value, String) {
+    let kernel = module.kernel(model);
+    let modules = format!("--modules {} --module {name}", module.folder.display());
+    let common = format!("--offline -q --no-report {modules} --kernel {kernel}");
+    place.run(&format!("lab run {common} --out {model} {line}")).with(0);
+    let dir = format!("{model}/{}-0", kernel.replace(':', "-"));
+    let explain = format!("lab explain --offline --json --worst 1 -o why.html {modules} {dir}");
+    let all = place.run(&explain).with(0).json();
+    let page = fs::read_to_string(place.path.join("why.html")).unwrap();
+    let sentence = page.split_once("<b>worst</b>: ").unwrap().1.split_once("</p>").unwrap().0;
+    println!("{sentence}");
+    (items(&all[0]["cells"][0]["samples"]).last().unwrap().clone(), sentence.to_owned())
+}
+
+/// The length of a leg of a sample, ns.
+fn leg_ns(sample: &Value, until: &str) -> u64 {
+    let legs = items(&sample["legs"]);
+    let place = legs.iter().position(|leg| leg["until"] == until).unwrap();
+    let begin = place.checked_sub(1).map_or(0, |before| count(&legs[before], "end_ns"));
+    count(&legs[place], "end_ns") - begin
+}
+
+/// The function that executed most of a sample itself, and for how long, ns.
+fn longest_function(sample: &Value) -> (String, u64) {
+    let mut own: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut begin = 0;
+    for span in items(&sample["spans"]) {
+        let end = count(span, "end_ns");
+        if let Some(function) = items(&span["stack"]).last() {
+            *own.entry(function.as_u64().unwrap()).or_default() += end - begin;
+        }
+        begin = end;
+    }
+    let (function, ns) = own.into_iter().max_by_key(|(_, ns)| *ns).unwrap();
+    let name = &items(&sample["functions"])[usize::try_from(function).unwrap()];
+    (name.as_str().unwrap().to_owned(), ns)
+}
+
+/// The probe has a priority of 80, the module's thread one of 95: it runs first for 3.0 ms, every
+/// 97 ms, with preemption and interrupts on.
+#[test]
+fn a_thread_of_a_higher_priority_is_what_a_release_waited_for() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    for model in ["full", "none"] {
+        // Of a release every 100 us the worst has waited for 2.9 ms at least.
+        let (sample, sentence) = worst(&place, "spin", &module, model, "wakeup -i 100us -D 300ms");
+        let waited = leg_ns(&sample, "schedule");
+        assert!((2_900_000..3_050_000).contains(&waited), "{waited}");
+        println!("{} releases missed", sample["missed"]);
+        assert!((28..=30).contains(&count(&sample, "missed")), "{}", sample["missed"]);
+        let others: Vec<&Value> =
+            items(&sample["held"]).iter().filter(|held| held["how"] == "preferred").collect();
+        let [held] = others[..] else { panic!("{}", sample["held"]) };
+        assert_eq!(held["ended_in"], "spin_all [spin]");
+        let length = count(held, "to_ns") - count(held, "from_ns");
+        assert!(length <= waited && length > 2_900_000, "{held}");
+        let (function, ns) = longest_function(&sample);
+        assert_eq!(function, "spin_for [spin]");
+        assert!(ns <= length && ns > 2_900_000, "{ns}");
+        assert!(sentence.contains(" ms in spin_for [spin] "), "{sentence}");
+        assert!(sentence.contains(" while the scheduler preferred another thread"), "{sentence}");
+        assert!(!sentence.contains("under preempt="), "{sentence}");
+    }
+    // With a priority below that of the probe it keeps nobody waiting.
+    let folder = module.folder.display();
+    let line = format!("lab run --offline -q --no-report --out low --modules {folder} --kernel");
+    let kernel = module.kernel("full");
+    let words = line.split_whitespace().chain([kernel.as_str(), "--module", "spin priority=70"]);
+    let all: Vec<&str> = words.chain("wakeup -i 100us -D 300ms".split_whitespace()).collect();
+    place.words(&all).with(0);
+    let run = run_json(&place.path.join("low").join(format!("{}-0", kernel.replace(':', "-"))));
+    assert!(count(&run["cells"][0], "max_ns") < 100_000, "{}", run["cells"][0]["max_ns"]);
+}
