@@ -18,6 +18,7 @@ mod modules;
 mod newer;
 mod sections;
 mod start;
+mod stopped;
 mod timers;
 mod trouble;
 mod warm;

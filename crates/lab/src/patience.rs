@@ -23,32 +23,43 @@ impl Passed {
     }
 }
 
+/// Whoever does not look for so long was stopped, perhaps together with QEMU, as by Ctrl-Z.
+const BLIND: Duration = Duration::from_secs(10);
+
 /// A guest's last sign of life, and how long the next may take.
 #[derive(Debug)]
 pub struct Patience {
     most: Duration,
     alive: Passed,
+    /// When QEMU was last seen to do something.
+    busy: Passed,
+    looked: Duration,
 }
 
 impl Patience {
     pub fn of(most: Duration) -> Self {
-        Self { most, alive: Passed::default() }
+        Self { most, alive: Passed::default(), busy: Passed::default(), looked: Duration::ZERO }
     }
 
     pub fn sign_of_life(&mut self, at: Passed) {
-        self.alive = at;
+        (self.alive, self.busy) = (at, at);
     }
 
     /// Why it is over.
-    pub fn ended(&self, now: Passed) -> Option<String> {
-        let silent = now.since(self.alive);
+    pub fn ended(&mut self, now: Passed) -> Option<String> {
+        let was_blind = now.wall.saturating_sub(self.looked) > BLIND;
+        self.looked = now.wall;
+        let quiet = now.since(self.busy);
+        if was_blind || quiet.cpu > quiet.wall / NOTHING {
+            self.busy = now;
+        }
         let seconds = self.most.as_secs();
-        if silent.cpu > self.most {
+        if now.since(self.alive).cpu > self.most {
             return Some(format!(
                 "no sign of life for {seconds} s of QEMU's CPU time: the guest hangs (--patience)"
             ));
         }
-        (silent.wall > self.most && silent.cpu < silent.wall / NOTHING).then(|| {
+        (now.since(self.busy).wall > self.most).then(|| {
             format!(
                 "no sign of life for {seconds} s, in which QEMU used no CPU time: it hangs or is \
                  stopped (--patience)"
@@ -74,11 +85,30 @@ mod tests {
         assert_eq!(patience.ended(passed(8_000, 230)), None);
     }
 
+    /// When it is over, looked at every second, with so much CPU time used by then, seconds.
+    fn over(
+        patience: &mut Patience,
+        seconds: std::ops::Range<u64>,
+        cpu: impl Fn(u64) -> u64,
+    ) -> Option<u64> {
+        seconds.into_iter().find(|second| patience.ended(passed(*second, cpu(*second))).is_some())
+    }
+
     #[test]
     fn a_stopped_emulator_hangs_in_the_host_s_time() {
         let mut patience = Patience::of(Duration::from_secs(120));
         patience.sign_of_life(passed(50, 40));
-        assert_eq!(patience.ended(passed(170, 40)), None);
-        assert!(patience.ended(passed(171, 40)).unwrap().contains("used no CPU time"));
+        // However long it was at work before.
+        assert_eq!(over(&mut patience, 50..1_000, |second| second.min(100)), Some(221));
+        assert!(patience.ended(passed(222, 100)).unwrap().contains("used no CPU time"));
+    }
+
+    #[test]
+    fn what_nobody_has_looked_at_is_not_silent() {
+        let mut patience = Patience::of(Duration::from_secs(120));
+        assert_eq!(over(&mut patience, 0..60, |second| second), None);
+        // Both are stopped for an hour.
+        assert_eq!(over(&mut patience, 3_660..3_700, |_| 60), None);
+        assert_eq!(over(&mut patience, 3_700..4_000, |_| 60), Some(3_781));
     }
 }
