@@ -2,6 +2,7 @@
 //! otherwise the same.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
@@ -93,6 +94,45 @@ fn a_kernel_is_judged_by_its_aimed_releases_too() {
     // The aimed release is no sample of the kernel like others.
     let reported = place.run("report both --json -o other.html").with(0).json();
     assert_eq!(items(&reported["runs"]).len(), 1, "{reported}");
+}
+
+/// On an idle board the longest sections lie between idle stretches, so nobody knows when they were.
+#[test]
+fn a_check_says_what_it_has_not_aimed_at() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line =
+        "lab check --offline --kernel debian:full wakeup --load none -D 200ms --max 5ms --aim 1";
+    let ended = place.run(line).with(0);
+    println!("{}", ended.stdout);
+    let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(" were passed over: the CPU was idle both before and after"), "{words}");
+}
+
+/// An emulator that does not start a guest whose only release is aimed.
+const UNWILLING: &str = r#"#!/bin/sh
+case "$*" in *-alone1-aim1/*) echo "not this one" >&2; exit 1;; esac
+exec qemu-system-x86_64 "$@"
+"#;
+
+#[test]
+fn a_failed_guest_of_an_aimed_release_is_told_of() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let qemu = place.path.join("qemu");
+    fs::write(&qemu, UNWILLING).unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let line = "lab aim -q --offline --json --alone --aim 1 --qemu ./qemu --out r --kernel \
+                debian:full wakeup --load hackbench -D 100ms";
+    let all = place.run(line).with(69).json();
+    let [sampled, alone] = items(&items(&all)[0]["cells"]) else { panic!("{all}") };
+    assert!(items(&sampled["targets"])[0]["measured"]["measured"].is_object(), "{sampled}");
+    let why = &items(&alone["targets"])[0]["measured"]["failed"]["why"];
+    assert!(why.as_str().unwrap().contains("not this one"), "{why}");
+
+    // A guest without which there is nothing to aim at.
+    let line = "lab sections -q --offline --kernel debian:rt --append punctual.end_init wakeup";
+    place.run(&format!("{line} --out s")).with(69).says(&["debian-rt-0: ", "a panic"]);
 }
 
 /// Without other releases the course is another one, in which each section before the aimed release

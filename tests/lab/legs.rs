@@ -159,6 +159,9 @@ fn what_has_no_legs_is_refused_before_the_boot() {
     refuses("--kernel debian:rt --free-running wakeup", "may not repeat: time is not counted");
     refuses("--kernel debian:rt --device virtio-disk wakeup", "may not repeat");
     refuses("--kernel debian:rt --warm wakeup", "--warm");
+    let many = "wakeup:interval=5us @ idle @ 100ms: 20,000 releases, and a board keeps its first \
+                16,384 samples only: watch at most 81920us of it, or with a longer interval";
+    refuses("--kernel debian:rt wakeup -i 5us", many);
 }
 
 /// An emulator that gives a watched guest another seed.

@@ -210,7 +210,7 @@ fn what_cannot_be_watched_is_refused_before_the_boot() {
 fn no_watched_guest_outlives_an_interrupt_or_a_full_disk() {
     need!(x86_64());
     let place = Place::of_build();
-    let line = "lab sections --offline --kernel debian:rt wakeup -D 1h --out";
+    let line = "lab sections --offline --kernel debian:rt wakeup -i 1s -D 1h --out";
     let mut child = start(&place, &format!("{line} r"));
     // Before, it is only asked for its version.
     let is_watched = || emulators(&place).iter().any(|line| line.contains("-plugin"));

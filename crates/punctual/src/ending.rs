@@ -1,5 +1,7 @@
 //! How a command ended, and the corresponding exit status.
 
+use std::fmt;
+
 use punctual_core::schema::{Outcome, Run, RunState};
 
 /// Exit status of usage errors, and of errors of punctual or the board.
@@ -26,6 +28,18 @@ pub enum Ending {
     Interrupted,
 }
 
+/// A guest that failed although nothing can be told without it, and why.
+#[derive(Debug)]
+pub struct GuestFailure(pub String);
+
+impl fmt::Display for GuestFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GuestFailure {}
+
 /// The exit status for a command line that cannot be parsed; `status` is the usual one. `lab
 /// check` differs, because `git bisect run` must not take the kernel for a bad one.
 pub fn of_usage(arguments: &[String], status: u8) -> u8 {
@@ -51,6 +65,11 @@ impl Ending {
             Self::NotJudged => 125,
             Self::Interrupted => 130,
         }
+    }
+
+    /// The ending of a command with this error.
+    pub fn of_error(error: &anyhow::Error) -> Self {
+        if error.is::<GuestFailure>() { Self::GuestFailed } else { Self::Failed }
     }
 
     /// The ending of a run with the record `run`. A signal takes precedence, because the plan
@@ -121,6 +140,14 @@ mod tests {
             let known = ENDINGS.iter().any(|(ending, _)| ending.status() == status);
             assert!(known, "nothing ends with {status}: {text}");
         }
+    }
+
+    #[test]
+    fn a_failed_guest_is_told_from_other_errors() {
+        let failure = anyhow::anyhow!(GuestFailure("a panic".to_owned())).context("debian-rt-0");
+        assert_eq!(format!("{failure:#}"), "debian-rt-0: a panic");
+        assert_eq!(Ending::of_error(&failure), Ending::GuestFailed);
+        assert_eq!(Ending::of_error(&anyhow::anyhow!("a panic")), Ending::Failed);
     }
 
     /// The lists in help are excerpts of the document's.

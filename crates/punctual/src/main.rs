@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+use ending::Ending;
 use punctual_suite::init;
 use punctual_sys::signal;
 
@@ -65,9 +66,10 @@ fn start() -> ExitCode {
         Ok(ending) => ExitCode::from(ending.status()),
         Err(error) => {
             let text = format!("{error:#}");
+            let status = Ending::of_error(&error).status();
             output::complain(&text);
-            output::fail_as_json(&arguments, ending::ERROR, &text);
-            ExitCode::from(ending::ERROR)
+            output::fail_as_json(&arguments, status, &text);
+            ExitCode::from(status)
         }
     }
 }

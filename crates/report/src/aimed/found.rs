@@ -108,7 +108,8 @@ pub(super) fn samples(cell: &AimedCell) -> String {
 }
 
 /// What was not aimed at although it is longer; none if there is no such section.
-pub(super) fn passed_over(cell: &AimedCell) -> Option<String> {
+#[must_use]
+pub fn passed_over(cell: &AimedCell) -> Option<String> {
     let (sections, were) = match cell.passed_over {
         0 => return None,
         1 => ("section", "was"),

@@ -6,6 +6,7 @@ mod sentence;
 mod table;
 mod text;
 
+pub use found::passed_over;
 pub use page::page;
 pub use table::table;
 pub use text::text;

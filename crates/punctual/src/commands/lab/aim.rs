@@ -86,7 +86,7 @@ pub fn shoot(watching: &Watching, wish: Wish) -> anyhow::Result<Option<AimedRuns
     let places = experiment.places();
     let alone = if wish.alone { experiment.plan.cells.len() * (1 + wish.count) } else { 0 };
     let mut follower = GuestsFollower::new(&signals, places.len() * (1 + alone), *quiet);
-    let (mut sampled, mut done) = (Vec::new(), Vec::new());
+    let (mut sampled, mut done, mut failed) = (Vec::new(), Vec::new(), false);
     for place in places {
         let Some((guest, run, _)) = watching.boot(&place, &mut follower)? else {
             return Ok(None);
@@ -99,8 +99,9 @@ pub fn shoot(watching: &Watching, wish: Wish) -> anyhow::Result<Option<AimedRuns
         if wish.alone {
             let known = (&guest, &run);
             let found = alone::shoot(watching, &place, known, wish.count, &mut follower)?;
-            let Some(found) = found else { return Ok(None) };
+            let Some((found, has_failed)) = found else { return Ok(None) };
             alone = found;
+            failed |= has_failed;
         }
         done.push(Done { place: place.clone(), end: guest.end });
         sampled.push(Sampled { place, run, targets, alone });
@@ -117,7 +118,7 @@ pub fn shoot(watching: &Watching, wish: Wish) -> anyhow::Result<Option<AimedRuns
         boots: Boots { done, interrupted: false },
         runs: sampled.iter().map(|one| one.result(&shot, folder)).collect(),
         sampled: sampled.into_iter().map(|one| one.run).collect(),
-        failed: shot.done.iter().any(|done| !done.end.troubles.is_empty()),
+        failed: failed || shot.done.iter().any(|done| !done.end.troubles.is_empty()),
     }))
 }
 

@@ -13,6 +13,7 @@ use punctual_report::words;
 use super::progress::GuestsFollower;
 use super::sections::Watching;
 use super::shots::{aimed_cell, samples};
+use crate::ending::Ending;
 
 /// How long before the end of a cell its only release comes while the sections before are watched,
 /// ns.
@@ -32,7 +33,8 @@ struct Alone<'a> {
 
 /// Watches each cell of a guest by itself, and boots it again for each of the `count` latest releases
 /// there. What wake-ups take is known from `sampled`, the same guest with all its
-/// releases. `None` if that was interrupted.
+/// releases. Returns what was aimed at and whether a guest of an aimed release failed; `None` if that
+/// was interrupted.
 ///
 /// # Errors
 /// A cell cannot have its only release at its end, or a guest failed that was watched.
@@ -42,8 +44,8 @@ pub fn shoot(
     sampled: (&WatchedGuest, &LoadedRun),
     count: usize,
     follower: &mut GuestsFollower<'_>,
-) -> anyhow::Result<Option<Vec<AimedCell>>> {
-    let mut cells = Vec::new();
+) -> anyhow::Result<Option<(Vec<AimedCell>, bool)>> {
+    let (mut cells, mut failed) = (Vec::new(), false);
     for (number, cell) in watching.experiment.plan.cells.iter().enumerate() {
         let mut cell = cell.clone();
         cell.params.insert("interval".to_owned(), exact_duration(cell.duration_ns));
@@ -57,10 +59,10 @@ pub fn shoot(
             ..place.clone()
         };
         let alone = Alone { watching, experiment: &experiment, place, sampled, cell: number };
-        let Some(cell) = alone.shoot(count, follower)? else { return Ok(None) };
+        let Some(cell) = alone.shoot(count, follower, &mut failed)? else { return Ok(None) };
         cells.push(cell);
     }
-    Ok(Some(cells))
+    Ok(Some((cells, failed)))
 }
 
 impl Alone<'_> {
@@ -68,6 +70,7 @@ impl Alone<'_> {
         &self,
         count: usize,
         follower: &mut GuestsFollower<'_>,
+        failed: &mut bool,
     ) -> anyhow::Result<Option<AimedCell>> {
         let Self { watching, experiment, ref place, sampled, .. } = *self;
         let Some((guest, run, _)) = watching.boot_of(experiment, place, follower)? else {
@@ -83,7 +86,10 @@ impl Alone<'_> {
             let measured = match self.measure(&guest, target, &place, follower) {
                 Ok(Some(shot)) => shot,
                 Ok(None) => return Ok(None),
-                Err(error) => Shot::Failed { why: format!("{error:#}") },
+                Err(error) => {
+                    *failed |= Ending::of_error(&error) == Ending::GuestFailed;
+                    Shot::Failed { why: format!("{error:#}") }
+                }
             };
             found.push(measured);
         }

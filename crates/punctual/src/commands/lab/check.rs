@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::ArgMatches;
-use punctual_core::aimed::{AimedRun, Shot};
+use punctual_core::aimed::{AimedCell, AimedRun, Shot};
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{CellState, Outcome};
 use punctual_core::sections::Section;
 use punctual_core::units::{grouped, human_ns};
 use punctual_lab::experiment::{Boots, Experiment, make_folder};
 use punctual_report::text::push_wrapped;
-use punctual_report::words;
+use punctual_report::{aimed, words};
 use serde::Serialize;
 use serde_json::json;
 
@@ -45,6 +45,17 @@ struct WorstCell {
     cell: String,
     /// The latest release that was aimed.
     aimed: Option<WorstAimed>,
+    /// Longer sections that were not aimed at.
+    passed_over: Vec<PassedOver>,
+}
+
+/// How many sections of a cell were passed over, though longer than those that were aimed at.
+#[derive(Serialize)]
+struct PassedOver {
+    cell: String,
+    sections: u64,
+    /// The same in a sentence.
+    because: String,
 }
 
 /// The latest of the releases that were aimed in the course of one boot.
@@ -122,8 +133,11 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let judgement = judge(&measured, max_ns);
     if json {
         let boots = judgement.worst.iter().map(|worst| {
-            let WorstCell { run, max_ns, cell, aimed } = worst;
-            json!({"run": run, "max_ns": max_ns, "cell": cell, "aimed": aimed})
+            let WorstCell { run, max_ns, cell, aimed, passed_over } = worst;
+            json!({
+                "run": run, "max_ns": max_ns, "cell": cell, "aimed": aimed,
+                "passed_over": passed_over,
+            })
         });
         output::print_json(&json!({
             "kernel": kernel,
@@ -150,6 +164,7 @@ fn judge(measured: &Measured, limit_ns: u64) -> Judgement {
     let mut worst: Vec<WorstCell> = runs.iter().map(worst_of).collect();
     for ((worst, run), aimed) in worst.iter_mut().zip(runs).zip(aimed) {
         worst.aimed = aimed_of(run, aimed);
+        worst.passed_over = passed_over(aimed);
     }
     let failed = boots.done.iter().flat_map(|done| {
         done.end.troubles.iter().map(|trouble| format!("{}: {trouble}", done.place.name))
@@ -204,6 +219,15 @@ fn unmeasured_aims(run: &AimedRun) -> impl Iterator<Item = String> {
     })
 }
 
+/// What the aimed releases of a run say nothing about.
+fn passed_over(run: &AimedRun) -> Vec<PassedOver> {
+    let of_cell = |cell: &AimedCell| {
+        let because = aimed::passed_over(cell)?;
+        Some(PassedOver { cell: cell.key.clone(), sections: cell.passed_over, because })
+    };
+    run.cells.iter().filter_map(of_cell).collect()
+}
+
 /// The latest aimed release of cells that were at rest.
 fn aimed_of(loaded: &LoadedRun, aimed: &AimedRun) -> Option<WorstAimed> {
     let is_at_rest = |key: &str| loaded.run.cells_at_rest().any(|cell| cell.key == key);
@@ -224,6 +248,7 @@ fn worst_of(loaded: &LoadedRun) -> WorstCell {
         max_ns: worst.and_then(|cell| cell.max_ns()),
         cell: worst.map(|cell| cell.key.clone()).unwrap_or_default(),
         aimed: None,
+        passed_over: Vec::new(),
     }
 }
 
@@ -240,6 +265,10 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
         push_wrapped(&mut text, &line, "  ", 4, width);
         if let Some(aimed) = &worst.aimed {
             push_wrapped(&mut text, &aimed.sentence(), "    ", 6, width);
+        }
+        for PassedOver { cell, because, .. } in &worst.passed_over {
+            let line = format!("{}: {because}", words::key_name(cell));
+            push_wrapped(&mut text, &line, "    ", 6, width);
         }
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
@@ -300,6 +329,11 @@ mod tests {
                     functions: Vec::new(),
                 },
             }),
+            passed_over: vec![PassedOver {
+                cell: "wakeup:interval=20ms @ none @ 300ms".to_owned(),
+                sections: 3,
+                because: "3 longer sections were passed over: the CPU was idle".to_owned(),
+            }],
         }
     }
 
@@ -343,6 +377,8 @@ mod tests {
                 let aimed = "aimed: 811.1 us at 800.0 us from asm_sysvec_apic_timer_interrupt to \
                              preempt_schedule_common, wakeup:interval=20ms @ hackbench";
                 assert!(words.contains(aimed), "{words}");
+                let passed_over = "wakeup:interval=20ms @ idle @ 300ms: 3 longer sections were";
+                assert!(words.contains(passed_over), "{words}");
             }
         }
     }

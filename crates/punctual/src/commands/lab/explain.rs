@@ -17,7 +17,7 @@ use super::folder::{Folder, temporary_folder};
 use super::progress::GuestsFollower;
 use crate::commands::address::address;
 use crate::commands::report::write_figures;
-use crate::ending::Ending;
+use crate::ending::{Ending, GuestFailure};
 use crate::{files, output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -93,7 +93,7 @@ fn explain(subject: &Subject, matches: &ArgMatches) -> anyhow::Result<Option<Exp
     )?;
     let Some(Repeat { end, found }) = repeat else { return Ok(None) };
     if let Some(trouble) = end.troubles.first() {
-        bail!("the repeat failed: {trouble}");
+        bail!(GuestFailure(format!("the repeat failed: {trouble}")));
     }
     identical(dir, &folder.path.join(&again.place.name))?;
     explanation_of(subject, found).map(Some)

@@ -18,7 +18,7 @@ use super::progress::GuestsFollower;
 use super::watchable::{check, marks};
 use crate::commands::address::address;
 use crate::commands::report::write_figures;
-use crate::ending::Ending;
+use crate::ending::{Ending, GuestFailure};
 use crate::{files, output, store};
 
 /// Page of an experiment's sections, in its folder.
@@ -113,7 +113,7 @@ impl Watching {
         let guest = microscope::sections(experiment, ready, place, folder, watches, follower)?;
         let Some(mut guest) = guest else { return Ok(None) };
         if let Some(trouble) = guest.end.troubles.first() {
-            bail!("{}: {trouble}", place.name);
+            bail!(GuestFailure(format!("{}: {trouble}", place.name)));
         }
         let dir = folder.join(&place.name);
         let run = store::load(&dir)?;

@@ -3,10 +3,14 @@
 use std::path::Path;
 
 use anyhow::ensure;
+use punctual_core::plan::CellPlan;
 use punctual_core::schema::Marks;
+use punctual_core::units::{exact_duration, grouped};
 use punctual_lab::experiment::Experiment;
 use punctual_lab::{microscope, program};
-use punctual_suite::recorder::Recorder;
+use punctual_report::words;
+use punctual_suite::probes;
+use punctual_suite::recorder::{ABOVE_CAP, Recorder};
 
 /// Where the board's punctual can be seen at work.
 ///
@@ -22,7 +26,8 @@ pub fn marks(experiment: &Experiment) -> anyhow::Result<Marks> {
     Ok(Recorder::marks())
 }
 
-/// What boards and cells must be like to be watched: the releases of one thread are told apart.
+/// What boards and cells must be like to be watched: the releases of one thread are told apart, and
+/// the times of all are known.
 ///
 /// # Errors
 /// One is not, and which.
@@ -36,6 +41,28 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<()> {
             "only the probe wakeup with one thread can be watched, not {}",
             cell.subject.name()
         );
+        kept(cell)?;
     }
+    Ok(())
+}
+
+/// Checks that a board keeps all samples of a cell. Only releases that are missed have none.
+fn kept(cell: &CellPlan) -> anyhow::Result<()> {
+    let values = probes::find(cell.subject.name()).and_then(|entry| entry.read(&cell.params));
+    let interval_ns = values.ok().and_then(|values| values.known_number("interval")).unwrap_or(0);
+    if interval_ns == 0 {
+        return Ok(());
+    }
+    let releases = cell.duration_ns.div_ceil(interval_ns);
+    let most = ABOVE_CAP as u64;
+    ensure!(
+        cell.samples.unwrap_or(releases).min(releases) <= most,
+        "{}: {} releases, and a board keeps its first {} samples only: watch at most {} of it, or \
+         with a longer interval",
+        words::key_name(&cell.key()),
+        grouped(releases),
+        grouped(most),
+        exact_duration(most * interval_ns)
+    );
     Ok(())
 }
