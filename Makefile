@@ -25,7 +25,7 @@ IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: disturbances run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: disturbances names run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -133,6 +133,17 @@ disturbances: guests
 	DISTURBANCES=4 RESULTS=$(FOUND) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	cargo test --workspace --test lab known_length -- --show-output
 	cp $(FOUND) docs/disturbances.txt
+
+# The symbols that are read from the images of kernels against those that their guests show.
+NAMES := $(CURDIR)/target/names.txt
+names: guests
+	@printf 'make names: commit %s\n%s\n%s, %s\n\n' \
+	"$$(git describe --always --abbrev=12 --dirty)" \
+	"$$(qemu-system-x86_64 --version | head -n 1)" \
+	"$$(qemu-system-aarch64 --version | head -n 1)" "$$(date -u +%F)" > $(NAMES)
+	NAMES=all RESULTS=$(NAMES) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	cargo test --workspace --test lab symbols_of_an_image -- --show-output
+	cp $(NAMES) docs/names.txt
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

@@ -15,6 +15,7 @@ mod known;
 mod legs;
 mod models;
 mod modules;
+mod names;
 mod newer;
 mod sections;
 mod start;

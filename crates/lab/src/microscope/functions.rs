@@ -67,7 +67,7 @@ const THUNKS: [&str; 6] =
     ["__x86_indirect_", "__x86_return_thunk", "srso_", "retbleed_", "__SCT__", "zen_untrain_ret"];
 
 /// Functions of a meaning, by the name that they have in every version so far.
-const ROLES: [(&str, Role); 20] = [
+const ROLES: [(&str, Role); 21] = [
     ("__switch_to_asm", Role::Switch),
     ("__switch_to", Role::Switch),
     ("cpu_switch_to", Role::Switch),
@@ -88,6 +88,7 @@ const ROLES: [(&str, Role); 20] = [
     ("check_preempt_curr_rt", Role::Compares),
     ("wakeup_preempt_rt", Role::Compares),
     ("resched_curr", Role::AsksForSwitch),
+    ("__resched_curr", Role::AsksForSwitch),
 ];
 
 /// Where system calls arrive. The labels that follow it begin with its name.

@@ -406,6 +406,16 @@ impl Wanted {
     }
 }
 
+/// The symbols with which an unpacked kernel names its own addresses, by address, as /proc/kallsyms
+/// shows them: address, type as nm prints it, and name.
+///
+/// # Errors
+/// It is no kernel of this architecture, or has no such symbols.
+pub fn symbols(image: &[u8], arch: Arch) -> Result<Vec<(u64, char, String)>> {
+    let symbols = Symbols::of_image(image, arch)?;
+    Ok(symbols.iter().map(|(address, kind, name)| (address, kind, name.to_owned())).collect())
+}
+
 /// Reads bytes as the kernels of both architectures, for those who damage them on purpose.
 #[cfg(fuzzing)]
 pub fn read_symbols(bytes: &[u8]) {
