@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use punctual_lab::arch::Arch;
+use punctual_lab::kernel::Kernels;
+
 use crate::boards::{hog, prepared, x86_64};
 use punctual_harness::{Place, end_of, need, run_json};
 use serde_json::Value;
@@ -88,6 +91,30 @@ fn samples_of_all_models_are_explained_on_a_busy_host() {
         serde_json::from_slice(&fs::read(place.path.join("late.json")).unwrap()).unwrap();
     assert!(trace["traceEvents"].as_array().unwrap().len() > 100);
     assert!(fs::read_to_string(place.path.join("why.html")).unwrap().contains("<svg"));
+}
+
+/// Legs begin and end in functions that are known by name: without names there is nothing to say.
+#[test]
+fn a_kernel_without_symbols_is_measured_and_not_explained() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let kernels = Kernels::of_user().unwrap();
+    let kernel = kernels.resolve(&["debian:rt"], Arch::X86_64, None, false, &mut |_| ());
+    let mut image = fs::read(&kernel.unwrap().remove(0).image).unwrap();
+    // By the digits among the tokens that names are made of its tables are recognised.
+    let digits: Vec<u8> = (b'0'..=b'9').flat_map(|digit| [digit, 0]).collect();
+    let all: Vec<usize> = (0..image.len()).filter(|at| image[*at..].starts_with(&digits)).collect();
+    assert!(!all.is_empty(), "no tokens");
+    for at in all {
+        image[at] = b'o';
+    }
+    fs::write(place.path.join("nameless"), image).unwrap();
+    let line = "--offline -q --kernel nameless wakeup -D 100ms";
+    place.run(&format!("lab run --no-report --out a {line}")).with(0);
+    let says = ["the kernel has no kallsyms", "CONFIG_KALLSYMS=y"];
+    place.run("lab explain --offline a/nameless-0").with(2).says(&says);
+    place.run(&format!("lab run --legs --out b {line}")).with(2).says(&says);
+    assert!(!place.path.join("b").exists());
 }
 
 #[test]

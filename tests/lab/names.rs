@@ -102,6 +102,7 @@ fn symbols_of_an_image_are_those_that_its_guest_shows() {
         None => SAMPLE.to_vec(),
     };
     let kernels = Kernels::of_user().unwrap();
+    let mut table = Vec::new();
     for (arch, name) in chosen {
         let place = Place::of_build();
         let kernel = match kernels.resolve(&[name], arch, None, true, &mut |_| ()) {
@@ -124,6 +125,8 @@ fn symbols_of_an_image_are_those_that_its_guest_shows() {
                 shown.get(chunk)
             );
         }
-        keep(&format!("{arch:<8} {:<26} {:>7} symbols, all the same", kernel.release, lines.len()));
+        let (release, count) = (&kernel.release, lines.len());
+        table.push(format!("{arch:<8} {release:<26} {count:>7} symbols, all the same"));
     }
+    keep(&table.join("\n"));
 }

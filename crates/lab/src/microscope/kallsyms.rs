@@ -57,8 +57,10 @@ impl Symbols {
     /// It is no such file, or has no kallsyms or none in an order that is known.
     pub(crate) fn of_image(bytes: &[u8], arch: Arch) -> Result<Self> {
         let image = Image::read(bytes, arch)?;
-        let tokens = Tokens::find(bytes)
-            .context("the kernel has no kallsyms: found no table of tokens (CONFIG_KALLSYMS)")?;
+        let tokens = Tokens::find(bytes).context(
+            "the kernel has no kallsyms, so nothing that it executes has a name (found no table \
+             of tokens): build it with CONFIG_KALLSYMS=y",
+        )?;
         let names = Names::find(bytes, tokens.at)
             .context("the kernel's kallsyms are incomplete: found no names before their tokens")?;
         let addresses = addresses(&image, &names, tokens.end).context(
