@@ -14,7 +14,8 @@ pub fn x86_64() -> Result<(), String> {
 
 /// The same for aarch64 boards.
 pub fn aarch64() -> Result<(), String> {
-    static KERNELS: LazyLock<Ended> = LazyLock::new(|| fetch("aarch64", "debian:rt"));
+    static KERNELS: LazyLock<Ended> =
+        LazyLock::new(|| fetch("aarch64", "debian:voluntary debian:rt"));
     programs(&["qemu-system-aarch64"])
         .and_then(|()| binary("aarch64"))
         .and_then(|()| here(&KERNELS))

@@ -5,8 +5,8 @@ use std::fs;
 use punctual_lab::arch::Arch;
 use punctual_lab::kernel::Kernels;
 
-use crate::boards::{hog, prepared, x86_64};
-use punctual_harness::{Place, end_of, need, run_json};
+use crate::boards::{aarch64, hog, prepared, x86_64};
+use punctual_harness::{Place, count, end_of, need, run_json};
 use serde_json::Value;
 
 const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
@@ -37,9 +37,14 @@ fn whole(sample: &Value) {
         assert!(functions.contains(&needed), "{needed} is not in {functions:?}");
     }
     assert!(!functions.contains(&"[unnamed]"), "{functions:?}");
+}
+
+/// The thread that was measured comes last, and all have names.
+#[track_caller]
+fn has_threads(sample: &Value) {
     let turns = sample["turns"].as_array().unwrap();
     let last = turns.last().unwrap();
-    assert_eq!(ns(&last["end_ns"]), latency);
+    assert_eq!(last["end_ns"], sample["latency_ns"]);
     let thread = &last["thread"];
     assert_eq!((&thread["name"], &thread["priority"]), (&"probe-0".into(), &19.into()));
     assert!(turns.iter().all(|turn| turn["thread"]["pid"].is_u64()), "{turns:?}");
@@ -64,6 +69,7 @@ fn samples_of_all_models_are_explained_on_a_busy_host() {
         for (cell, recorded) in [idle, busy].into_iter().zip(run["cells"].as_array().unwrap()) {
             let samples = cell["samples"].as_array().unwrap();
             samples.iter().for_each(whole);
+            samples.iter().for_each(has_threads);
             let latencies: Vec<u64> =
                 samples.iter().map(|sample| ns(&sample["latency_ns"])).collect();
             let [typical, worst, second] = latencies[..] else { panic!("{latencies:?}") };
@@ -115,6 +121,76 @@ fn a_kernel_without_symbols_is_measured_and_not_explained() {
     place.run("lab explain --offline a/nameless-0").with(2).says(&says);
     place.run(&format!("lab run --legs --out b {line}")).with(2).says(&says);
     assert!(!place.path.join("b").exists());
+}
+
+/// The same on a board of which no register is seen: legs of all samples, an explanation of some.
+#[test]
+fn samples_of_arm64_kernels_are_explained() {
+    need!(aarch64());
+    let place = Place::of_build();
+    place
+        .run(
+            "lab run --offline -q --no-report --legs --out a --board aarch64 \
+             --kernel debian:voluntary,debian:rt wakeup --load none,hackbench -D 200ms",
+        )
+        .with(0);
+    let mut held = Vec::new();
+    for model in ["voluntary", "rt"] {
+        let dir = format!("a/debian-{model}-0");
+        let all = json(&place, &format!("lab explain --offline --json --worst 4 {dir}"));
+        let legs = fs::read(place.path.join(&dir).join("legs.json")).unwrap();
+        let legs: Value = serde_json::from_slice(&legs).unwrap();
+        let run = run_json(&place.path.join(&dir));
+        let cells = all[0]["cells"].as_array().unwrap();
+        for (number, cell) in cells.iter().enumerate() {
+            let of_all = &legs["cells"][number]["samples"];
+            assert_eq!(of_all.as_array().unwrap().len(), 200);
+            let samples = cell["samples"].as_array().unwrap();
+            samples.iter().for_each(whole);
+            assert_eq!(samples[1]["latency_ns"], run["cells"][number]["max_ns"]);
+            for sample in samples {
+                let ends: Vec<&Value> =
+                    sample["legs"].as_array().unwrap().iter().map(|leg| &leg["end_ns"]).collect();
+                let is_this = |one: &Value| {
+                    one["ends_ns"].as_array().unwrap().iter().eq(ends.iter().copied())
+                };
+                assert!(of_all.as_array().unwrap().iter().any(is_this), "{model}: {ends:?}");
+                held.extend(sample["held"].as_array().unwrap().iter().map(|held| {
+                    // Whoever held interrupts off did so when the release came, and until then.
+                    if held["how"] == "interrupts" {
+                        let entered = ns(&sample["legs"][0]["end_ns"]);
+                        assert!(held["from_ns"].as_i64().unwrap() < 0, "{held}");
+                        assert_eq!(ns(&held["to_ns"]) + 4, entered, "{held}");
+                    }
+                    held.clone()
+                }));
+            }
+        }
+        // The clock of the board has a step of 16 ns.
+        let samples = legs["cells"][0]["samples"].as_array().unwrap();
+        let idle: Vec<u64> = samples
+            .iter()
+            .filter(|sample| sample["idle"] == true)
+            .map(|sample| ns(&sample["ends_ns"][0]))
+            .collect();
+        println!("{model}: {} into an idle CPU, {:?} ns", idle.len(), idle.iter().max());
+        assert!(idle.len() > 150);
+        let prompt = idle.iter().filter(|ns| (150..300).contains(*ns)).count();
+        assert!(prompt + 5 >= idle.len(), "{idle:?}");
+        assert!(count(&legs["cells"][0]["t1"], "p50_ns") < 300);
+    }
+    let interrupts = held.iter().filter(|held| held["how"] == "interrupts");
+    let names = interrupts.flat_map(|held| [&held["began_in"], &held["ended_in"]]);
+    let names: Vec<&str> = names.map(|name| name.as_str().unwrap()).collect();
+    println!("with interrupts off: {names:?}");
+    assert!(!names.is_empty());
+    let is_place = |name: &&str| !name.starts_with('[') && !name.starts_with("arch_local_irq");
+    assert!(names.iter().all(is_place), "{names:?}");
+    let text = place.run("lab explain --offline --worst 1 -q a/debian-voluntary-0");
+    text.with(0).says(&["the CPU was idle: ", "no call of the scheduler from "]);
+
+    let refused = "lab sections --offline -q --board aarch64 --kernel debian:rt -D 100ms --out s";
+    place.run(refused).with(2).says(&["on aarch64 samples can be explained"]);
 }
 
 #[test]

@@ -162,6 +162,8 @@ impl<'a, S: Sink> Observer<'a, S> {
     /// A block starts that is a milestone.
     pub fn milestone(&mut self, at: u64, word: u64) {
         self.has_passed = true;
+        // On aarch64 no entry says so.
+        self.is_in_kernel = true;
         self.note(Event { at, word });
     }
 

@@ -18,9 +18,15 @@ pub(super) struct BoardTime {
 impl BoardTime {
     /// The next event, at its instruction of the board's time.
     pub(super) fn correct(&mut self, event: Event, functions: &Functions) -> Event {
-        let is_entry = event.kind() == Some(Kind::Interrupt);
-        if is_entry && functions.role(functions.at(event.address()).0) == Role::FaultEntry {
-            self.faults += 1;
+        let handles = match event.kind() {
+            Some(Kind::Interrupt) => Some(Role::FaultEntry),
+            Some(Kind::Block) if functions.switches().is_some() => Some(Role::Fault),
+            _ => None,
+        };
+        if let Some(handles) = handles {
+            let (function, offset) = functions.at(event.address());
+            let is_first = handles == Role::FaultEntry || offset == 0;
+            self.faults += u64::from(is_first && functions.role(function) == handles);
         }
         Event { at: event.at.saturating_sub(self.faults), word: event.word }
     }
@@ -97,10 +103,26 @@ struct Way {
     user: usize,
 }
 
-/// Whether legs begin or end where functions of this role are entered.
+/// Whether legs begin or end where functions of this role are entered, or are counted by it.
 pub(super) fn is_milestone(role: Role) -> bool {
-    use Role::{Scheduler, Switch, TimerEntry, TimerWakes, Wakeup};
-    matches!(role, TimerEntry | TimerWakes | Wakeup | Scheduler | Switch)
+    use Role::{Fault, ReadsClock, Scheduler, Switch, TimerEntry, TimerWakes, Wakeup};
+    let is_leg = matches!(role, TimerEntry | TimerWakes | Wakeup | Scheduler | Switch);
+    is_leg || matches!(role, Fault | ReadsClock)
+}
+
+/// The block with which a system call reads the clock for a process, if it does on an arm64 kernel:
+/// musl makes no use of a vDSO without `DT_HASH`, as that of 6.12. The reading begins a block, since
+/// `isb` comes before it (`arch_counter_get_cntvct`).
+fn read_by_call(events: &[Event], functions: &Functions) -> Option<usize> {
+    let clocks: Vec<u64> = functions.switches()?.clocks().collect();
+    let blocks = |event: &Event| event.kind() == Some(Kind::Block);
+    let is_call = |event: &Event| {
+        let (function, offset) = functions.at(event.address());
+        blocks(event) && offset == 0 && functions.role(function) == Role::ReadsClock
+    };
+    let call = events.iter().rposition(is_call)?;
+    let reads = |event: &Event| blocks(event) && clocks.binary_search(&event.address()).is_ok();
+    events[call..].iter().position(reads).map(|place| call + place)
 }
 
 impl<'a> Course<'a> {
@@ -115,6 +137,7 @@ impl<'a> Course<'a> {
         functions: &'a Functions,
     ) -> Result<Self> {
         let clock = events.iter().rposition(|event| event.kind() == Some(Kind::Clock));
+        let clock = clock.or_else(|| read_by_call(events, functions));
         let clock = clock.context("the clock was not read before this sample")?;
         let (events, time) =
             (&events[..=clock], Time { end: events[clock].at, latency_ns, instruction_ns });
@@ -153,7 +176,7 @@ impl<'a> Course<'a> {
         let timer = self.entered(Role::TimerWakes, from..to)?;
         let switch = self.entered_last(Role::Switch, from..to).filter(|switch| timer < *switch)?;
         // One that was entered before the release may serve it too: then nothing was waited for.
-        let interrupt = self.entered_last(Role::TimerEntry, 0..timer).unwrap_or(from);
+        let interrupt = self.arrival(timer).unwrap_or(from);
         let wakeup = self.entered(Role::Wakeup, timer..switch).unwrap_or(timer);
         let switch = self.entered_first_of_last_switch(switch);
         let schedule = self.entered_last(Role::Scheduler, wakeup..switch).unwrap_or(switch);
@@ -202,6 +225,17 @@ impl<'a> Course<'a> {
         let end = after.clone().find(is_waker).unwrap_or(after.end);
         let enters = |role| self.entered(role, after.start..end).is_some();
         enters(Role::Compares) && !enters(Role::AsksForSwitch)
+    }
+
+    /// Where the interrupt arrives that serves the timer.
+    fn arrival(&self, timer: usize) -> Option<usize> {
+        self.entered_last(Role::TimerEntry, 0..timer)
+    }
+
+    /// The events up to the arrival of the timer's interrupt, with which it ends.
+    pub(super) fn until_arrival(&self) -> Option<&'a [Event]> {
+        let woken = self.entered(Role::TimerWakes, self.release.first..self.events.len())?;
+        Some(&self.events[..=self.arrival(woken)?])
     }
 
     /// `__switch_to_asm` jumps to `__switch_to`: both are one switch.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::kallsyms::Symbols;
+use super::daif::Switches;
+use super::kallsyms::{Image, Symbols};
+use super::vectors::{SLOTS, Vectors};
 
 /// A number of a function; what has no name has one too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,12 +32,17 @@ pub(super) enum Role {
     Syscall,
     /// Where an interrupt or an exception arrives.
     Entry,
-    /// The interrupt of the CPU's own timer.
+    /// The interrupt of the CPU's own timer; on arm64, where all interrupts arrive at one place,
+    /// any.
     TimerEntry,
     /// An exception after which the instruction is tried again (Intel SDM volume 3, 6.5).
     FaultEntry,
+    /// Handles such an exception, if it has no entry of its own (arch/arm64/kernel/entry-common.c).
+    Fault,
     /// Returns from an interrupt or an exception.
     Return,
+    /// What reads the clock on behalf of a process (kernel/time/timekeeping.c).
+    ReadsClock,
     /// What a timer calls that a thread waits for (kernel/time/hrtimer.c, posix-timers.c,
     /// fs/timerfd.c).
     TimerWakes,
@@ -67,7 +74,7 @@ const THUNKS: [&str; 6] =
     ["__x86_indirect_", "__x86_return_thunk", "srso_", "retbleed_", "__SCT__", "zen_untrain_ret"];
 
 /// Functions of a meaning, by the name that they have in every version so far.
-const ROLES: [(&str, Role); 21] = [
+const ROLES: [(&str, Role); 33] = [
     ("__switch_to_asm", Role::Switch),
     ("__switch_to", Role::Switch),
     ("cpu_switch_to", Role::Switch),
@@ -79,6 +86,18 @@ const ROLES: [(&str, Role); 21] = [
     ("asm_exc_device_not_available", Role::FaultEntry),
     ("asm_exc_invalid_op", Role::FaultEntry),
     ("native_irq_return_iret", Role::Return),
+    ("el1h_64_sync", Role::Entry),
+    ("el1h_64_irq", Role::TimerEntry),
+    ("el1h_64_error", Role::Entry),
+    ("el0t_64_sync", Role::Syscall),
+    ("el0t_64_irq", Role::TimerEntry),
+    ("el0t_64_error", Role::Syscall),
+    ("el0t_32_sync", Role::Syscall),
+    ("el0t_32_irq", Role::TimerEntry),
+    ("el0_da", Role::Fault),
+    ("el1_abort", Role::Fault),
+    ("ret_to_kernel", Role::Return),
+    ("ktime_get_ts64", Role::ReadsClock),
     ("hrtimer_wakeup", Role::TimerWakes),
     ("posix_timer_fn", Role::TimerWakes),
     ("timerfd_tmrproc", Role::TimerWakes),
@@ -100,6 +119,11 @@ pub(super) struct Functions {
     symbols: Symbols,
     /// The kernel's code that stays after the boot.
     text: Range<u64>,
+    /// Where exceptions arrive, and what turns interrupts off and on (arm64).
+    vectors: Option<Vectors>,
+    /// What they lead to.
+    arrivals: [Function; SLOTS.len()],
+    switches: Switches,
     /// Address, size in bytes and function of each of its modules' functions, by address.
     of_modules: Vec<(u64, u64, Function)>,
     /// By number of the symbol; parts of a function that the compiler moved elsewhere have the
@@ -120,19 +144,43 @@ impl Functions {
         let mut roles = vec![Role::User, Role::Plain];
         let mut known: HashMap<String, Function> = HashMap::new();
         let entry_text = entry_text(&symbols);
+        let is_arm64 = symbols.address("el1h_64_irq").is_some();
         let of_symbol = symbols.iter().map(|(address, _, symbol)| {
             let name = plain(symbol);
             let is_label = entry_text.contains(&address);
             let name = if is_label && name.starts_with(SYSCALL) { SYSCALL } else { name };
             *known.entry(name.to_owned()).or_insert_with(|| {
                 names.push(name.to_owned());
-                roles.push(if is_label { entry_role(name) } else { role(name) });
+                roles.push(match name {
+                    // There it does much before it calls what changes the stack.
+                    "__switch_to" if is_arm64 => Role::Plain,
+                    name if is_label => entry_role(name),
+                    name => role(name),
+                });
                 Function(u32::try_from(names.len() - 1).unwrap_or(1))
             })
         });
         let of_symbol = of_symbol.collect();
+        let vectors = Vectors::of(&symbols);
+        let arrivals = SLOTS.map(|name| known.get(name).copied().unwrap_or(UNNAMED));
         let text = between(&symbols, TEXT).unwrap_or(0..u64::MAX);
-        Self { symbols, text, of_modules: Vec::new(), of_symbol, names, roles }
+        let (of_modules, switches) = (Vec::new(), Switches::default());
+        Self { symbols, text, vectors, arrivals, switches, of_modules, of_symbol, names, roles }
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_switches(&mut self, switches: Switches) {
+        self.switches = switches;
+    }
+
+    /// Finds what turns interrupts off and on in the code of an arm64 kernel.
+    pub(super) fn find_switches(&mut self, image: &Image) {
+        self.switches = Switches::find(image, self.text.clone());
+    }
+
+    /// What [`Functions::find_switches`] has found; `None` of other kernels.
+    pub(super) fn switches(&self) -> Option<&Switches> {
+        self.vectors.as_ref().map(|_| &self.switches)
     }
 
     /// Adds functions of modules: address, size in bytes, and name. Of several at one address the
@@ -153,12 +201,17 @@ impl Functions {
         if !is_kernel(address) {
             return (USER, 1);
         }
+        if let Some((slot, offset)) = self.vectors.as_ref().and_then(|all| all.at(address)) {
+            return (self.arrivals[slot], offset);
+        }
         let Some((symbol, offset)) = self.symbols.function(address) else {
             return self.of_module(address).unwrap_or((UNNAMED, 1));
         };
         let function = self.of_symbol.get(symbol as usize).copied().unwrap_or(UNNAMED);
-        // Nobody calls a part that was moved: it is jumped to from inside the function.
-        let moved = self.symbols.name(symbol).contains(".cold");
+        // Nobody calls a part that was moved, or what a vector leads to: it is jumped to from inside
+        // the function.
+        let moved = self.symbols.name(symbol).contains(".cold")
+            || self.vectors.is_some() && self.arrivals.contains(&function);
         (function, if moved { offset.max(1) } else { offset })
     }
 
@@ -191,7 +244,8 @@ impl Functions {
 
     /// Where functions of these roles begin.
     pub(super) fn entries(&self, chosen: impl Fn(Role) -> bool) -> Vec<u64> {
-        let addresses = self.symbols.iter().map(|(address, ..)| address);
+        let vectors = self.vectors.iter().flat_map(Vectors::starts);
+        let addresses = self.symbols.iter().map(|(address, ..)| address).chain(vectors);
         let begins = |address: &u64| {
             let (function, offset) = self.at(*address);
             offset == 0 && chosen(self.role(function))
@@ -304,9 +358,75 @@ pub(super) mod tests {
         Functions::of(Symbols::made_up(symbols))
     }
 
+    const ARM64: u64 = 0xffff_8000_0801_0000;
+
+    /// Of a made-up arm64 kernel: a symbol every 256 bytes, but for its vectors.
+    pub(in super::super) fn arm64_functions() -> Functions {
+        const NAMES: [&str; 25] = [
+            "_stext",
+            "__entry_text_start",
+            "el1h_64_sync",
+            "el1h_64_irq",
+            "el0t_64_sync",
+            "el0t_64_irq",
+            "ret_to_kernel",
+            "__entry_text_end",
+            "el1_interrupt",
+            "el1_abort",
+            "el0_da",
+            "el0_svc",
+            "read",
+            "copy",
+            "arch_local_irq_save",
+            "arch_local_irq_restore",
+            "_raw_spin_lock_irqsave",
+            "hrtimer_wakeup",
+            "try_to_wake_up",
+            "__schedule",
+            "__switch_to",
+            "cpu_switch_to",
+            "ktime_get_ts64",
+            "arch_counter_get_cntvct",
+            "_etext",
+        ];
+        let named =
+            NAMES.iter().zip(0..).map(|(name, n)| (ARM64 + 0x1000 + n * LENGTH, 'T', *name));
+        let vectors = [(ARM64, 'T', "vectors"), (ARM64 + 0x800, 't', "__bad_stack")];
+        let last = (ARM64 + 0x8000, 'T', "last");
+        Functions::of(Symbols::made_up(vectors.into_iter().chain(named).chain([last])))
+    }
+
+    #[test]
+    fn vectors_of_arm64_are_the_functions_that_they_lead_to() {
+        let functions = arm64_functions();
+        let at = |address| {
+            let (function, offset) = functions.at(address);
+            (functions.name(function).to_owned(), functions.role(function), offset)
+        };
+        let irq = |offset| ("el1h_64_irq".to_owned(), Role::TimerEntry, offset);
+        assert_eq!(at(ARM64 + 0x280), irq(0));
+        assert_eq!(at(ARM64 + 0x2ff), irq(0x7f));
+        let label = address(&functions, "el1h_64_irq+0");
+        assert_eq!(at(label), irq(1), "where the vector jumps to is no arrival");
+        assert_eq!(at(ARM64 + 0x400).1, Role::Syscall);
+        assert_eq!(at(ARM64 + 0x480).0, "el0t_64_irq");
+        let of = |name: &str| at(address(&functions, name)).1;
+        assert_eq!(of("ret_to_kernel+4"), Role::Return);
+        assert_eq!(of("__switch_to+0"), Role::Plain, "only cpu_switch_to changes the stack");
+        assert_eq!(of("cpu_switch_to+0"), Role::Switch);
+        let timers = functions.entries(|role| role == Role::TimerEntry);
+        assert_eq!(timers, [ARM64 + 0x280, ARM64 + 0x480]);
+        assert!(functions.switches().is_some() && self::functions().switches().is_none());
+    }
+
     /// The address of a place such as `read+4`; `user` is one of a process.
     pub(in super::super) fn address(functions: &Functions, place: &str) -> u64 {
         let Some((name, offset)) = place.split_once('+') else { return 0x40_1000 };
+        // Where interrupts arrive.
+        let slot = SLOTS.iter().position(|slot| place == format!("vector {slot}+0"));
+        if let Some(slot) = slot {
+            return ARM64 + 0x80 * slot as u64;
+        }
         let start = functions.symbols.address(name).unwrap_or_else(|| panic!("no {name}"));
         start + offset.parse::<u64>().unwrap()
     }

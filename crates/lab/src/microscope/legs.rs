@@ -8,14 +8,14 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, ensure};
 use punctual_core::legs::{CellLegs, Legs, SampleLegs};
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::Marks;
 use punctual_observer::event::{Event, Kind};
 
 use super::course::{BoardTime, Course, is_milestone};
+use super::daif::Switches;
 use super::functions::Functions;
 use super::stream::{Item, Stream};
 use super::wanted::{self, CellSamples};
-use super::{Watch, joined};
+use super::{Watch, joined, marks_of};
 use crate::experiment::{Experiment, Follow, Place, Ready};
 use crate::qemu::End;
 
@@ -34,12 +34,14 @@ impl LegWatches {
     ///
     /// # Errors
     /// Why a kernel cannot be watched, or its guests not be repeated.
-    pub fn of(experiment: &Experiment, marks: Marks) -> Result<Self> {
+    pub fn of(experiment: &Experiment) -> Result<Self> {
         let doubts = experiment.board.not_exact();
         ensure!(doubts.is_empty(), "what was measured may not repeat: {}", doubts.join("; "));
         let watch = |kernel| {
-            Watch::of(experiment, kernel, marks, |_, functions| {
-                let milestones = joined(functions.entries(is_milestone).into_iter());
+            Watch::of(experiment, kernel, |_, functions| {
+                let clocks = functions.switches().into_iter().flat_map(Switches::clocks);
+                let entries = functions.entries(is_milestone).into_iter();
+                let milestones = joined(entries.chain(clocks));
                 Ok(vec![format!("milestones={milestones}"), "ring=16".to_owned()])
             })
         };
@@ -73,9 +75,11 @@ pub fn legs(
 ) -> Result<Option<RepeatLegs>> {
     let watch = watches.all.get(place.kernel).context("its kernel is not watched")?;
     let instruction_ns = watch.instruction_ns;
+    let marks = marks_of(&run.run.board)?;
     let cells = wanted::all(run)?;
     let read = |events, functions: &Functions| read(events, functions, instruction_ns, &cells);
-    let Some((end, found)) = watch.boot(experiment, host, place, out, follow, read)? else {
+    let booted = watch.boot(marks, experiment, host, place, out, follow, read)?;
+    let Some((end, found)) = booted else {
         return Ok(None);
     };
     let found = found.map(|found| Legs {

@@ -8,11 +8,13 @@ mod aim;
 mod btf;
 mod course;
 mod coverage;
+mod daif;
 mod functions;
 mod kallsyms;
 mod legs;
 mod loaded;
 mod locking;
+mod masked;
 mod preempt;
 mod sample;
 mod sections;
@@ -20,6 +22,7 @@ mod stacks;
 mod stream;
 mod tally;
 mod tasks;
+mod vectors;
 mod wanted;
 
 use std::fs;
@@ -58,15 +61,13 @@ fn list(symbols: &Symbols, chosen: impl Fn(&str) -> bool) -> String {
     joined(symbols.iter().filter(|(_, _, name)| chosen(name)).map(|(address, ..)| address))
 }
 
-/// What tells every observer what to look for.
-fn arguments(marks: Marks, symbols: &Symbols) -> Vec<String> {
+/// Where the interrupts, exceptions and system calls of an x86 kernel arrive. On arm64 they are known
+/// by the blocks that are executed.
+fn entries(symbols: &Symbols) -> Vec<String> {
     let is_entry = |name: &str| {
         ["asm_exc_", "asm_sysvec_", "asm_common_interrupt"].iter().any(|of| name.starts_with(of))
     };
     vec![
-        format!("begin={:#x}", marks.begin),
-        format!("sample={:#x}", marks.sample),
-        format!("finish={:#x}", marks.end),
         format!("entries={}", list(symbols, is_entry)),
         format!("syscalls={}", list(symbols, |name| name == "entry_SYSCALL_64")),
     ]
@@ -77,11 +78,21 @@ fn arguments(marks: Marks, symbols: &Symbols) -> Vec<String> {
 /// # Errors
 /// They cannot, and which can.
 pub fn watchable(board: &BoardSpec) -> Result<()> {
-    ensure!(
-        board.arch == Arch::X86_64 && board.cpus == 1,
-        "only boards x86_64 with one CPU can be watched"
-    );
+    ensure!(board.cpus == 1, "only boards with one CPU can be watched");
     Ok(())
+}
+
+/// Checks that the sections of a board's guests can be followed.
+///
+/// # Errors
+/// They cannot, and which can.
+pub fn has_sections(board: &BoardSpec) -> Result<()> {
+    ensure!(
+        board.arch == Arch::X86_64,
+        "sections, and so aimed releases, are followed on boards x86_64 only; on aarch64 samples can \
+         be explained: lab explain, lab run --legs"
+    );
+    watchable(board)
 }
 
 /// What is watched of a guest, and what is known before it is booted.
@@ -98,7 +109,6 @@ impl Watch {
     fn of(
         experiment: &Experiment,
         kernel: usize,
-        marks: Marks,
         more: impl FnOnce(&Image, &Functions) -> Result<Vec<String>>,
     ) -> Result<Self> {
         let kernel = &experiment.kernels[kernel];
@@ -106,11 +116,25 @@ impl Watch {
         watchable(&experiment.board)?;
         let image = fs::read(&kernel.image)
             .with_context(|| format!("cannot read {}", kernel.image.display()))?;
-        let symbols = Symbols::of_image(&image, Arch::X86_64)
+        let arch = experiment.board.arch;
+        let symbols = Symbols::of_image(&image, arch)
             .with_context(|| format!("the functions of {}", kernel.name))?;
-        let mut arguments = arguments(marks, &symbols);
-        let functions = Functions::of(symbols);
-        let more = more(&Image::read(&image, Arch::X86_64)?, &functions);
+        let mut arguments = match arch {
+            Arch::X86_64 => entries(&symbols),
+            Arch::Aarch64 => Vec::new(),
+        };
+        let image = Image::read(&image, arch)?;
+        let mut functions = Functions::of(symbols);
+        if arch == Arch::Aarch64 {
+            functions.find_switches(&image);
+            ensure!(
+                functions.switches().is_some(),
+                "{}: where its interrupts arrive is not known: Linux 5.14 or later is needed on \
+                 aarch64",
+                kernel.name
+            );
+        }
+        let more = more(&image, &functions);
         arguments.extend(more.with_context(|| kernel.name.clone())?);
         Ok(Self {
             observer: Observer::of(&experiment.emulator, arguments)?,
@@ -120,12 +144,7 @@ impl Watch {
         })
     }
 
-    fn of_sections(
-        experiment: &Experiment,
-        number: usize,
-        marks: Marks,
-        longest: usize,
-    ) -> Result<Self> {
+    fn of_sections(experiment: &Experiment, number: usize, longest: usize) -> Result<Self> {
         let kernel = &experiment.kernels[number];
         let model = kernel.model.with_context(|| {
             format!(
@@ -134,7 +153,7 @@ impl Watch {
             )
         })?;
         let mut locking = Vec::new();
-        let watch = Self::of(experiment, number, marks, |image, functions| {
+        let watch = Self::of(experiment, number, |image, functions| {
             let mut more = preempt::arguments(image, functions.symbols(), model, &kernel.release)?;
             more.extend([format!("longest={longest}"), "cover=1".to_owned()]);
             locking = locking::places(image, functions.symbols());
@@ -145,8 +164,10 @@ impl Watch {
 
     /// Boots the guest and follows it to its end, while `read` reads what the observer writes.
     /// `None` if [`Follow::pause`] ended it.
+    #[allow(clippy::too_many_arguments, reason = "a boot has these")]
     fn boot<T: Send>(
         &self,
+        marks: Marks,
         experiment: &Experiment,
         host: &Ready,
         place: &Place,
@@ -154,7 +175,11 @@ impl Watch {
         follow: &mut dyn Follow,
         read: impl FnOnce(ChildStdout, &Functions) -> T + Send,
     ) -> Result<Option<(End, T)>> {
-        let mut guest = experiment.watched(place, out, host, &self.observer)?;
+        let mut observer = self.observer.clone();
+        let Marks { begin, sample, end } = marks;
+        let marks = [("begin", begin), ("sample", sample), ("finish", end)];
+        observer.arguments.extend(marks.map(|(key, address)| format!("{key}={address:#x}")));
+        let mut guest = experiment.watched(place, out, host, &observer)?;
         let events = guest.events().context("QEMU was started without a pipe")?;
         follow.booted(place);
         // A thread of its own, because QEMU waits while nobody reads.
@@ -187,6 +212,14 @@ pub struct Repeat {
     pub found: Vec<Result<Explained>>,
 }
 
+/// By what samples are told apart in a repeat.
+fn marks_of(board: &Board) -> Result<Marks> {
+    board.marks.context(
+        "its record has no marks, by which samples are told apart: it was measured by an older \
+         punctual; measure again",
+    )
+}
+
 /// Boots a guest of an experiment again, into a run directory in `out`, and explains samples of it.
 /// `board` is that of the record of its run. `None` if [`Follow::pause`] ended it.
 ///
@@ -201,17 +234,15 @@ pub fn explain(
     wanted: &[Wanted],
     follow: &mut dyn Follow,
 ) -> Result<Option<Repeat>> {
-    let marks = board.marks.context(
-        "its record has no marks, by which samples are told apart: it was measured by an older \
-         punctual; measure again",
-    )?;
+    let marks = marks_of(board)?;
     let dumps: Vec<String> =
         wanted.iter().map(|sample| format!("{}.{}", sample.begin, sample.ordinal)).collect();
     let dumps = format!("dump={}", dumps.join(":"));
-    let mut watch = Watch::of(experiment, place.kernel, marks, |image, functions| {
+    let mut watch = Watch::of(experiment, place.kernel, |image, functions| {
         Ok([dumps].into_iter().chain(tasks::arguments(image, functions.symbols())).collect())
     })?;
-    watch.observer.memory = Some(u64::from(experiment.board.memory_mib) << 20);
+    let reads_threads = watch.observer.arguments.iter().any(|told| told.starts_with("task="));
+    watch.observer.memory = reads_threads.then_some(u64::from(experiment.board.memory_mib) << 20);
     watch.functions.add_modules(loaded::functions(board, host.modules(place)));
     let instruction_ns = watch.instruction_ns;
     let (to, from) = mpsc::channel();
@@ -225,7 +256,8 @@ pub fn explain(
             }
         })
     };
-    let Some((end, read)) = watch.boot(experiment, host, place, out, follow, read)? else {
+    let booted = watch.boot(marks, experiment, host, place, out, follow, read)?;
+    let Some((end, read)) = booted else {
         return Ok(None);
     };
     let missing = || match &read {
@@ -254,6 +286,7 @@ pub struct WatchedGuest {
 pub struct Watches {
     /// By kernel.
     all: Vec<Watch>,
+    marks: Marks,
     longest: usize,
 }
 
@@ -263,9 +296,10 @@ impl Watches {
     /// # Errors
     /// Why the sections of a kernel cannot be watched.
     pub fn of(experiment: &Experiment, marks: Marks, longest: usize) -> Result<Self> {
+        has_sections(&experiment.board)?;
         let kernels = 0..experiment.kernels.len();
-        let all = kernels.map(|kernel| Watch::of_sections(experiment, kernel, marks, longest));
-        Ok(Self { all: all.collect::<Result<_>>()?, longest })
+        let all = kernels.map(|kernel| Watch::of_sections(experiment, kernel, longest));
+        Ok(Self { all: all.collect::<Result<_>>()?, marks, longest })
     }
 }
 
@@ -286,7 +320,8 @@ pub fn sections(
     let (instruction_ns, longest) = (watch.instruction_ns, watches.longest);
     let read =
         |events, functions: &Functions| sections::read(events, functions, longest, instruction_ns);
-    let Some((end, watched)) = watch.boot(experiment, host, place, out, follow, read)? else {
+    let booted = watch.boot(watches.marks, experiment, host, place, out, follow, read)?;
+    let Some((end, watched)) = booted else {
         return Ok(None);
     };
     // Each guest has modules of its own.
@@ -435,12 +470,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_cpu_of_one_architecture_is_watched() {
+    fn one_cpu_is_watched_and_sections_are_followed_on_one_architecture() {
         let board = |arch, cpus| BoardSpec { arch, cpus, ..BoardSpec::default() };
-        assert!(watchable(&board(Arch::X86_64, 1)).is_ok());
-        for (arch, cpus) in [(Arch::X86_64, 2), (Arch::Aarch64, 1), (Arch::Aarch64, 4)] {
-            let error = watchable(&board(arch, cpus)).unwrap_err().to_string();
-            assert_eq!(error, "only boards x86_64 with one CPU can be watched");
+        for arch in [Arch::X86_64, Arch::Aarch64] {
+            assert!(watchable(&board(arch, 1)).is_ok());
+            let error = watchable(&board(arch, 2)).unwrap_err().to_string();
+            assert_eq!(error, "only boards with one CPU can be watched");
         }
+        assert!(has_sections(&board(Arch::X86_64, 1)).is_ok());
+        assert!(has_sections(&board(Arch::X86_64, 2)).is_err());
+        let error = has_sections(&board(Arch::Aarch64, 1)).unwrap_err().to_string();
+        assert!(error.contains("on boards x86_64 only"), "{error}");
     }
 }

@@ -11,7 +11,9 @@ use punctual_core::explanation::{Chosen, Explained, Held, Hold, Leg, Milestone, 
 use punctual_observer::event::{Event, Kind};
 
 use super::course::{BoardTime, Course};
+use super::daif::Spot;
 use super::functions::{Function, Functions, Role};
+use super::masked;
 use super::stacks::{Stacks, Stretch};
 use super::tasks;
 
@@ -110,6 +112,17 @@ impl<'a> Executed<'a> {
     /// The stretch without interrupts in which the release lies, which ends before the timer's
     /// interrupt: before 5.12 the kernel turns them on by `popf` too, which the observer cannot see.
     fn interrupts_off(&self, interrupt: u64) -> Option<Held> {
+        if let Some(switches) = self.course.functions.switches() {
+            let (time, functions) = (self.course.time, self.course.functions);
+            let (off, on) = masked::held(self.course.until_arrival()?, time, functions, switches)?;
+            return Some(Held {
+                how: Hold::Interrupts,
+                from_ns: Some(time.of(off.at)),
+                to_ns: time.of(on.at),
+                began_in: self.in_whose_name(off),
+                ended_in: self.in_whose_name(on),
+            });
+        }
         let toggles =
             |event: &&Event| matches!(event.kind(), Some(Kind::InterruptsOff | Kind::InterruptsOn));
         let (before, after) = self.course.events.split_at(self.course.release.first);
@@ -157,6 +170,18 @@ impl<'a> Executed<'a> {
             began_in,
             ended_in: caller(self.stack_at(count(to))),
         })
+    }
+
+    /// Compilers make functions of their own of what arm64's header has as inline ones.
+    fn in_whose_name(&self, place: Spot) -> String {
+        let is_helper = |f: &Function| {
+            let name = self.course.functions.name(*f);
+            name.starts_with("arch_local_irq_") || name.starts_with("local_daif_")
+        };
+        let function = self.course.functions.at(place.address).0;
+        let caller = self.stack_at(place.at).iter().rev().find(|f| !is_helper(f));
+        let named = if is_helper(&function) { caller.copied() } else { None };
+        self.name_of(named.unwrap_or(function))
     }
 
     fn name_of(&self, function: Function) -> String {

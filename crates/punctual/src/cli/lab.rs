@@ -153,7 +153,7 @@ fn run() -> Command {
             "legs",
             "Find what every latency consists of, and report it: each guest boots twice, the second \
              time watched and one after the other, and must come out identical. Only the probe \
-             wakeup with one thread, boards x86_64 with one CPU",
+             wakeup with one thread, boards with one CPU",
         ).conflicts_with("warm"))
         .arg(flag("json", "Print only the comparison, as JSON"))
         .arg(quiet())

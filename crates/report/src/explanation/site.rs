@@ -95,16 +95,11 @@ const FAULTS: [&str; 6] = [
 
 const SOFTIRQS: [&str; 3] = ["__do_softirq", "handle_softirqs", "__softirqentry_text_start"];
 
-const DEVICES: [&str; 8] = [
-    "asm_common_interrupt",
-    "common_interrupt",
-    "__common_interrupt",
-    "do_IRQ",
-    "ret_from_intr",
-    "el1_interrupt",
-    "el0_interrupt",
-    "gic_handle_irq",
-];
+const DEVICES: [&str; 5] =
+    ["asm_common_interrupt", "common_interrupt", "__common_interrupt", "do_IRQ", "ret_from_intr"];
+
+/// Where arm64 serves interrupts of devices and of timers.
+const ANY: [&str; 3] = ["el1_interrupt", "el0_interrupt", "gic_handle_irq"];
 
 const TIMERS: [&str; 6] = [
     "hrtimer_interrupt",
@@ -126,6 +121,7 @@ fn is_entry(name: &str) -> bool {
         || ENTRY_STARTS.iter().any(|start| name.starts_with(start))
         || FAULTS.contains(&name)
         || DEVICES.contains(&name)
+        || ANY.contains(&name)
         || TIMERS.contains(&name)
         || vector(name).is_some()
 }
@@ -170,6 +166,7 @@ fn place(caller: &str, name: &str) -> Option<(Kind, String)> {
         None if DEVICES.contains(&name) => {
             Some((Kind::Interrupt, "a device's interrupt".to_owned()))
         }
+        None if ANY.contains(&name) => Some((Kind::Interrupt, "an interrupt".to_owned())),
         None => None,
     }
 }
@@ -303,10 +300,10 @@ mod tests {
             "vfs_read",
         ];
         assert_eq!(words(&arm), "vfs_read of system call read");
-        assert_eq!(
-            words(&["el1h_64_irq", "el1_interrupt", "gic_handle_irq"]),
-            "a device's interrupt"
-        );
+        let interrupt = ["el1h_64_irq", "el1_interrupt", "gic_handle_irq"];
+        assert_eq!(words(&interrupt), "an interrupt");
+        let timer = [&interrupt[..], &["arch_timer_handler_virt", "hrtimer_interrupt"]].concat();
+        assert_eq!(words(&timer), "the timer's interrupt");
         assert_eq!(words(&["asm_exc_page_fault", "exc_page_fault"]), "a page fault");
         assert_eq!(words(&["[user]"]), "");
     }

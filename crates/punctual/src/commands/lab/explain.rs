@@ -128,13 +128,13 @@ fn explanation_of(
         model: run.kernel.preemption,
         instruction_ns: u64::from(1_000_u32.checked_div(mips).unwrap_or(0)),
         cells: cells.into_iter().map(|(_, cell)| cell).collect(),
-        caveats: caveats(&run.kernel.release),
+        caveats: caveats(&run.kernel.release, &run.kernel.machine),
     })
 }
 
 /// What the observer cannot see of a kernel.
-fn caveats(release: &str) -> Vec<String> {
-    let by_popf = version_key(release) < version_key("5.12");
+fn caveats(release: &str, machine: &str) -> Vec<String> {
+    let by_popf = machine == "x86_64" && version_key(release) < version_key("5.12");
     let popf = "Before Linux 5.12 popf turns interrupts on too, which is not seen: of some stretches \
                 without interrupts it is not said who held them off.";
     by_popf.then(|| popf.to_owned()).into_iter().collect()
@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn what_is_not_seen_of_old_kernels_is_said() {
         for (release, count) in [("5.10.0-46-amd64", 1), ("5.12.0", 0), ("6.1.0-56-rt-amd64", 0)] {
-            assert_eq!(caveats(release).len(), count, "{release}");
+            assert_eq!(caveats(release, "x86_64").len(), count, "{release}");
+            assert!(caveats(release, "aarch64").is_empty());
         }
     }
 }

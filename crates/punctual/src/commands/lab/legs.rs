@@ -13,7 +13,7 @@ use punctual_sys::signal::Signals;
 use super::again::identical;
 use super::folder::{Folder, temporary_folder};
 use super::progress::GuestsFollower;
-use super::watchable::{check, marks};
+use super::watchable::check;
 use crate::commands::report::cannot_write;
 use crate::{files, output, store};
 
@@ -29,7 +29,7 @@ impl Repeats {
     /// A cell or a kernel cannot be watched, or the guests may not repeat.
     pub fn of(experiment: &Experiment) -> anyhow::Result<Self> {
         check(experiment)?;
-        let watches = LegWatches::of(experiment, marks(experiment)?);
+        let watches = LegWatches::of(experiment);
         Ok(Self { watches: watches.context("--legs")? })
     }
 
