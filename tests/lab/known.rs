@@ -86,7 +86,8 @@ fn a_thread_of_a_higher_priority_is_what_a_release_waited_for() {
     assert_eq!(function, "spin_for [spin]");
     assert!(ns <= length && ns > 2_780_000, "{ns}");
     assert!(sentence.contains(" ms in spin_for [spin] "), "{sentence}");
-    assert!(sentence.contains(" while the scheduler preferred another thread"), "{sentence}");
+    assert!(sentence.contains(" while the scheduler preferred spin (pid "), "{sentence}");
+    assert!(sentence.contains(", real-time 95)"), "{sentence}");
     assert!(!sentence.contains("under preempt="), "{sentence}");
     // With a priority below that of the probe it keeps nobody waiting.
     let folder = module.folder.display();

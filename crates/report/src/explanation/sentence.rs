@@ -104,8 +104,9 @@ impl Found<'_> {
     /// ` in copy_process of system call clone`.
     fn place(&self) -> String {
         let Some(site) = &self.site else { return String::new() };
-        // Threads of the kernel have said who they are.
-        let is_of_process = matches!(site.kind, Kind::Call | Kind::Fault | Kind::Unknown);
+        // Threads of the kernel have said who they are, and others that were preferred will be named.
+        let is_of_process = matches!(site.kind, Kind::Call | Kind::Fault | Kind::Unknown)
+            && self.holds[2].is_none();
         let thread = threads::foremost(self.sample, self.leg.from, self.leg.to);
         let by = thread.filter(|thread| is_of_process && thread.pid != 0);
         let by = by.map_or_else(String::new, |by| format!(" by {}", threads::name(by)));
