@@ -105,6 +105,9 @@ impl<'a> Aimed<'a> {
                 places.push((place.left_ns + costs.at(self, found, place), place, found));
             }
         }
+        // Of several sections that one release met the longest stands for all.
+        places.sort_by_key(|(_, place, found)| (place.at_ns, Reverse(found.length())));
+        places.dedup_by_key(|(_, place, _)| place.at_ns);
         places.sort_by_key(|(predicted_ns, place, _)| (Reverse(*predicted_ns), place.at_ns));
         places.truncate(count);
         let target = |(predicted_ns, place, found): (u64, Moved, &Sighting)| Target {
@@ -128,7 +131,10 @@ impl<'a> Aimed<'a> {
         let at = (begin + signed(INTO * self.instruction_ns)).max(asleep);
         let next = self.released(found.samples);
         let first = self.first_ns();
-        if at >= end || at >= next || at <= first {
+        // What came after the next release was part of its own latency, so it stays where it is.
+        let stays = at >= next && self.is_before_reading(found);
+        let at = if stays { next } else { at };
+        if at >= end || (at >= next && !stays) || at <= first {
             return None;
         }
         // The releases between, which the last sample missed, count too.
@@ -139,7 +145,8 @@ impl<'a> Aimed<'a> {
         let about = (at - first).unsigned_abs() / self.interval_ns;
         let index = match self.only {
             Some(aim) => aim.release - 1,
-            None => (about.saturating_sub(1)..=about + 1).find(|index| due(*index) > at)?,
+            None => (about.saturating_sub(1)..=about + 1)
+                .find(|index| due(*index) > at || stays && due(*index) == at)?,
         };
         let aim = Aim {
             cell: u32::try_from(self.cell).ok()?,
@@ -147,8 +154,14 @@ impl<'a> Aimed<'a> {
             at_ns: (at - first).unsigned_abs(),
         };
         let left_ns = (end - at).unsigned_abs();
-        let is_own = next < end && self.came_within(found);
+        let is_own = stays || next < end && self.came_within(found);
         Some(Moved { aim, at_ns: at.unsigned_abs(), left_ns, is_own })
+    }
+
+    /// Whether a section began before the next sample had read the clock.
+    fn is_before_reading(&self, found: &Sighting) -> bool {
+        let next = self.course.samples.get(found.samples);
+        next.is_some_and(|anchor| found.from < anchor.clock)
     }
 
     /// Whether the interrupt of the next sample's release came before the section ended.
@@ -213,7 +226,7 @@ struct Moved {
     at_ns: u64,
     /// What is left of the section then.
     left_ns: u64,
-    /// Whether it came in this section before it was moved.
+    /// Whether it met this section before it was moved, if it is.
     is_own: bool,
 }
 
@@ -507,14 +520,43 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_aimed_where_another_release_comes_first_or_the_thread_is_awake() {
+    fn a_release_that_met_a_section_later_on_its_way_stays_where_it_is() {
+        let plain = made(20, &[], &[]);
+        // It begins while the thread of the ninth release is on its way, and is part of that.
+        let release = plain.release(9);
+        let begin = release + COST / 2;
+        let held = [(begin, 200_000), (begin + 200_000, 5_000)];
+        let mut made = made_of(&Parts { count: 20, held: &held, ..Parts::default() });
+        let read = begin + 205_000 + COST / 2;
+        let anchor = &mut made.watched.cells[0].samples[8];
+        anchor.clock = read / NS;
+        made.samples[8] = Outlier { at: read, latency: signed(read - release) };
+        let course = &mut made.watched.cells[0];
+        for section in course.long.iter_mut().filter(|section| section.from >= begin / NS) {
+            section.samples = 8;
+        }
+        let targets = made.targets(2).targets;
+        let stays = &targets[0];
+        assert_eq!((stays.aim.release, stays.at_ns), (9, release), "{targets:?}");
+        assert!(stays.predicted_ns.abs_diff(read - release) < 2 * NS, "{stays:?}");
+        assert_eq!(stays.section.length_ns, 200_000);
+        // The shorter one is part of the same release.
+        assert!(targets[1..].iter().all(|other| other.at_ns != release), "{targets:?}");
+    }
+
+    #[test]
+    fn no_release_is_moved_past_another_or_to_where_the_thread_is_awake() {
         let plain = made(20, &[], &[]);
         let none = |begin: u64, length: u64| {
             let targets = made(20, &[(begin, length)], &[]).targets(3).targets;
             assert!(targets.is_empty(), "{begin}: {targets:?}");
         };
-        // Into it comes the next release, and it ends before the thread is asleep again.
-        none(plain.release(9) - 1_000, 200_000);
+        // The next release comes into it at once: it stays where it is.
+        let begin = plain.release(9) - 1_000;
+        let targets = made(20, &[(begin, 200_000)], &[]).targets(3).targets;
+        let places: Vec<_> = targets.iter().map(|target| target.at_ns).collect();
+        assert_eq!(places, [plain.release(9)], "{targets:?}");
+        // It ends before the thread is asleep again.
         none(plain.release(9) + COST + 100, 5_000);
     }
 
