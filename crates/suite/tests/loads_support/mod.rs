@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use punctual_harness::Folder;
+use punctual_harness::{Folder, until};
 use punctual_suite::harness::Containment;
 use punctual_suite::harness::context::{LoadContext, PartSample};
 use punctual_suite::harness::set::LoadSet;
@@ -157,7 +157,8 @@ impl Drop for Host {
         let _ = self.child.wait();
         // What `punctual restore` does for a host that was killed.
         for cgroup in cgroups_of(self.pid()) {
-            let _ = fs::remove_dir(cgroup);
+            // Processes that were killed are in it until they have been reaped.
+            until(Duration::from_secs(2), || fs::remove_dir(&cgroup).is_ok());
         }
     }
 }
