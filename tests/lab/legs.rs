@@ -139,9 +139,11 @@ fn the_timer_s_interrupt_enters_an_idle_cpu_at_once() {
     let t1: Vec<u64> = idle.map(|sample| ends(sample)[0]).collect();
     println!("{} of {} into an idle CPU, at most {:?}", t1.len(), samples.len(), t1.iter().max());
     assert!(t1.len() >= 990, "{}", t1.len());
-    // A release may come just before the CPU is idle, while interrupts are off.
+    // A release may come just before the CPU is idle, while interrupts are off, and one that comes
+    // while the kernel sets up the timer waits for the shortest time that it sets up, 1 us more
+    // (clockevents_program_min_delta).
     let late: Vec<&u64> = t1.iter().filter(|ns| **ns > PROMPT_NS).collect();
-    assert!(late.len() <= 5 && late.iter().all(|ns| **ns < 1_000), "{late:?}");
+    assert!(late.len() <= 5 && late.iter().all(|ns| **ns < 3_000), "{late:?}");
 }
 
 #[test]
