@@ -18,7 +18,7 @@ mod verdict;
 mod work;
 
 pub use board::{Board, BoardKind, Kernel, Lab, MODULES_MAX, Marks, ModuleAddress};
-pub use cell::{Cell, CellState, Counter, NOT_AT_REST, NOT_IDLE, What};
+pub use cell::{Cell, CellState, Counter, NOT_AT_REST, NOT_IDLE, Tells, What};
 pub use cost::{Better, Cost, CostEnd};
 pub use latency::{Broke, Latency, Quantity, Response, Role, Series, Side, SideRole};
 pub use run::{Continuation, Origin, Run, RunState, Tool};

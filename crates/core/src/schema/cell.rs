@@ -154,7 +154,7 @@ impl Cell {
 
     /// Counters that show that something went wrong.
     pub fn bad_counters(&self) -> impl Iterator<Item = &Counter> {
-        self.counters.iter().filter(|counter| counter.bad && counter.total > 0)
+        self.counters.iter().filter(|counter| counter.is_bad())
     }
 
     /// The latencies, if the cell measures any.
@@ -241,6 +241,26 @@ pub struct Counter {
     pub meaning: String,
     /// Total over the cell.
     pub total: u64,
-    /// Whether a count above zero means that something went wrong.
-    pub bad: bool,
+    /// What a total above zero means.
+    pub tells: Tells,
+}
+
+impl Counter {
+    /// Whether it shows that something went wrong.
+    #[must_use]
+    pub fn is_bad(&self) -> bool {
+        self.tells != Tells::Nothing && self.total > 0
+    }
+}
+
+/// What it means that a counter has counted something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tells {
+    /// Nothing for or against the cell.
+    Nothing,
+    /// What was measured is not complete: the cell does not PASS.
+    Loss,
+    /// What is never to happen has happened: the cell is a FAIL, with a deadline or without.
+    Fault,
 }

@@ -54,7 +54,7 @@ fn written(what: What) -> (Cell, Value) {
         name: "dropouts".to_owned(),
         meaning: "buffers that came too late".to_owned(),
         total: 3,
-        bad: true,
+        tells: Tells::Loss,
     }];
     cell.load_work = vec![LoadWork { load: "hackbench".to_owned(), ..LoadWork::default() }];
     let json = serde_json::to_string(&cell).unwrap();

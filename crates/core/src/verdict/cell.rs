@@ -4,23 +4,24 @@ use super::head;
 use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
-use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Thread, Verdict};
+use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Tells, Thread, Verdict};
 use crate::units::{grouped, human_ns};
 
 /// Judges a cell by its threads' verdicts: the outcome and bound of the worst, the
 /// exceedances of all. SKIPPED if a prerequisite was missing; BREAK if a sample was above the
 /// break value and no deadline was missed; INCONCLUSIVE if there is a deadline and nothing was
 /// measured, or if something is said against the cell and nothing else says worse: a counter,
-/// that its load did not hold,
-/// or that it did not reach its end. Costs are not judged.
+/// that its load did not hold, or that it did not reach its end. FAIL if a counter says that what is
+/// never to happen has happened. Costs are not judged otherwise.
 ///
-/// The first reason is the largest latency, the next one the count over all threads.
+/// The first reason is such a counter, else the largest latency; the next one the count over all
+/// threads.
 #[must_use]
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     let (verdict, why) = reasons(cell, rule);
     let judged = cell.state != CellState::Skipped && !rule.plumbing;
     let head = judged.then(|| head::of_cell(cell, &verdict)).flatten();
-    let mut because: Vec<String> = head.into_iter().collect();
+    let mut because: Vec<String> = faults(cell).chain(head).collect();
     if judged {
         because.extend(head::counts([cell], rule));
     }
@@ -35,7 +36,8 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         return (rule.verdict(Outcome::Skipped, Vec::new()), vec![reason.to_owned()]);
     }
     let Some(latency) = cell.latency() else {
-        return (rule.verdict(Outcome::None, Vec::new()), went_wrong(cell).collect());
+        let against = faults(cell).chain(went_wrong(cell)).collect();
+        return (rule.verdict(at_least(Outcome::None, cell), Vec::new()), against);
     };
     let threads = || latency.threads.iter();
     let Some(thread) = worst(threads()) else {
@@ -51,12 +53,13 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
         outcome => outcome,
     };
-    let outcome = broke.map_or(outcome, |_| outcome.max(Outcome::Break));
+    let outcome = at_least(broke.map_or(outcome, |_| outcome.max(Outcome::Break)), cell);
     // That a deadline was missed comes before why more may have gone unseen.
     // A BREAK by the largest sample is told by the first sentence.
     let told = |broke: &Broke| outcome == Outcome::Break && Some(broke.latency_ns) == cell.max_ns();
     let mut why: Vec<String> =
         broke.filter(|broke| !told(broke)).map(sentences::broke).into_iter().collect();
+    why.extend(faults(cell));
     why.extend(if outcome == Outcome::Fail {
         [&worst.because[..], &against].concat()
     } else {
@@ -83,11 +86,25 @@ fn worst<'a>(threads: impl Iterator<Item = &'a Thread>) -> Option<&'a Thread> {
     threads.reduce(|a, b| if rank(b) > rank(a) { b } else { a })
 }
 
-/// What the cell's counters say against it, one sentence each.
+/// What the cell's counters say against what was measured, one sentence each.
 fn went_wrong(cell: &Cell) -> impl Iterator<Item = String> {
-    cell.bad_counters().map(|Counter { name, meaning, total, .. }| {
-        format!("{} {name} ({meaning}): what was measured is not complete", grouped(*total))
-    })
+    cell.bad_counters().filter(|counter| counter.tells == Tells::Loss).map(
+        |Counter { name, meaning, total, .. }| {
+            format!("{} {name} ({meaning}): what was measured is not complete", grouped(*total))
+        },
+    )
+}
+
+/// What was never to happen and did, one sentence each.
+pub(super) fn faults(cell: &Cell) -> impl Iterator<Item = String> {
+    cell.bad_counters().filter(|counter| counter.tells == Tells::Fault).map(
+        |Counter { name, meaning, total, .. }| format!("{} {name} ({meaning})", grouped(*total)),
+    )
+}
+
+/// The outcome, but FAIL if something happened that is never to.
+fn at_least(outcome: Outcome, cell: &Cell) -> Outcome {
+    if faults(cell).next().is_some() { Outcome::Fail } else { outcome }
 }
 
 fn not_measured(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {

@@ -1,6 +1,6 @@
 //! The judgement of a run by its cells.
 
-use super::cell::{rank, reasons};
+use super::cell::{faults, rank, reasons};
 use super::head;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
@@ -10,8 +10,9 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 /// outcome and bound of the worst, the exceedances of all. A run that did not reach the end
 /// of its plan is never a PASS: what is missing may be what would have failed.
 ///
-/// The first reason is the largest latency of the run, the next one the count over all
-/// threads; the reasons of the worst cell follow.
+/// The first reason is a counter of the worst cell that is never to be above zero, else the
+/// largest latency of the run; the next one the count over all threads; the reasons of the worst
+/// cell follow.
 #[must_use]
 pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
     let started: Vec<&Cell> =
@@ -32,7 +33,7 @@ pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
         outcome => outcome,
     };
     let verdict = Verdict { outcome, exceedances, because: Vec::new(), ..worst };
-    let mut because = Vec::new();
+    let mut because: Vec<String> = faults(cell).collect();
     if rule.plumbing && rule.deadline_ns.is_some() {
         because.push(PLUMBING.to_owned());
     } else {

@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::Plan;
 use crate::schema::{
     Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, LoadWork, Outcome,
-    Placement, Quantity, RunState, Stats, Thread, Verdict, What,
+    Placement, Quantity, RunState, Stats, Tells, Thread, Verdict, What,
 };
 use proptest::prelude::*;
 

@@ -68,7 +68,7 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
         }
         @if !cell.counters.is_empty() {
             ul { @for counter in &cell.counters {
-                li class=(if counter.bad && counter.total > 0 { "bad" } else { "" }) { (words::counter(counter)) }
+                li class=(if counter.is_bad() { "bad" } else { "" }) { (words::counter(counter)) }
             } }
         }
         @if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {

@@ -54,8 +54,8 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         push_wrapped(&mut out, &words::repetitions(cost), "  ", 2, width);
     }
     for counter in &cell.counters {
-        let is_bad = counter.bad && counter.total > 0;
-        let first = if is_bad { paint.apply("  ! ", Style::Doubt) } else { "    ".to_owned() };
+        let first =
+            if counter.is_bad() { paint.apply("  ! ", Style::Doubt) } else { "    ".to_owned() };
         push_wrapped(&mut out, &words::counter(counter), &first, 4, width);
     }
     for part in words::parts(cell) {

@@ -110,7 +110,7 @@ pub fn counter(counter: &Counter) -> String {
 /// The counters of a cell that counted anything, marked if that makes its numbers suspect.
 pub fn counter_notes(cell: &Cell) -> impl Iterator<Item = String> {
     cell.counters.iter().filter(|one| one.total > 0).map(|one| {
-        let mark = if one.bad { "! " } else { "" };
+        let mark = if one.is_bad() { "! " } else { "" };
         format!("{mark}{}", counter(one))
     })
 }

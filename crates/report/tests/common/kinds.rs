@@ -19,9 +19,9 @@ pub fn all_kinds(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
     let deadline = run.run.plan.deadline_ns;
     with_legs(latency(&mut run.run.cells[0]), &mut run.cells[0], deadline);
     run.run.cells[0].counters = vec![
-        counter("lost events", "events that the trace buffer dropped", 3, true),
-        counter("overruns", "buffers that came too late", 0, true),
-        counter("wake-ups", "of the handler's thread", 15_000, false),
+        counter("lost events", "events that the trace buffer dropped", 3, Tells::Loss),
+        counter("overruns", "buffers that came too late", 0, Tells::Loss),
+        counter("wake-ups", "of the handler's thread", 15_000, Tells::Nothing),
     ];
     let costs = [
         cost("lat.syscall", Unit::Ns, Some(118.2 * worse), Some(CostEnd::Precise)),
@@ -118,8 +118,8 @@ fn with_legs(latency: &mut Latency, data: &mut CellData, deadline: Option<u64>) 
         vec![Helper { name: "posts to thread 0".to_owned(), placement: placement(1) }];
 }
 
-fn counter(name: &str, meaning: &str, total: u64, bad: bool) -> Counter {
-    Counter { name: name.to_owned(), meaning: meaning.to_owned(), total, bad }
+fn counter(name: &str, meaning: &str, total: u64, tells: Tells) -> Counter {
+    Counter { name: name.to_owned(), meaning: meaning.to_owned(), total, tells }
 }
 
 fn cost(metric: &str, unit: Unit, value: Option<f64>, end: Option<CostEnd>) -> Cost {

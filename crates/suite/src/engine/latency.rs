@@ -23,10 +23,11 @@ use super::prepared::ProbeCell;
 use super::run_dir::CellFiles;
 use super::team::{NotStarted, Rings, Team, scheduling};
 use super::thread::{Duty, Go};
+use super::threads::ThreadPlan;
 use crate::facts::FactsRoot;
 use crate::knobs::{Journal, Trace};
 use crate::recorder::Recorder;
-use crate::registry::probe::{By, Drained, Intervals, Session, Stage, State, Stop};
+use crate::registry::probe::{By, Companion, Drained, Intervals, Session, Stage, State, Stop};
 
 /// The most bytes of the cell's blocks that are read for a thread that does not end: 13 hours of
 /// one thread with many late samples.
@@ -91,6 +92,7 @@ impl<'a> LatencyBody<'a> {
         let count = probe.threads.threads.len();
         let mut stage = Stage {
             threads: u32::try_from(count).unwrap_or(u32::MAX),
+            scheduling: taken,
             interval_ns: probe.threads.interval_ns,
             dither: start.dither.filter(|_| probe.is_dithered()),
             break_ns: probe.break_ns,
@@ -104,11 +106,11 @@ impl<'a> LatencyBody<'a> {
             duties.push((plan.clone(), Duty::Probe(session.thread(plan.number)?, limits)));
         }
         let mut helpers = Vec::new();
-        for (helped, name, helper) in session.helpers() {
-            let plan = probe.threads.threads.iter().find(|thread| thread.number == helped);
-            let plan = plan.ok_or_else(|| format!("{name}: there is no thread {helped}"))?;
+        for Companion { of, below, name, helper } in session.helpers() {
+            let plan = probe.threads.threads.iter().find(|thread| thread.number == of);
+            let plan = plan.ok_or_else(|| format!("{name}: there is no thread {of}"))?;
             helpers.push(name);
-            duties.push((plan.clone(), Duty::Helper(helper)));
+            duties.push((ThreadPlan { below, ..plan.clone() }, Duty::Helper(helper)));
         }
         let (trace, trace_refused) = match probe.break_ns {
             i64::MAX => (None, None),

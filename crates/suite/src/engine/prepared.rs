@@ -227,7 +227,7 @@ impl ProbeCell {
                 name: entry.name.to_owned(),
                 meaning: entry.meaning.to_owned(),
                 total: *total,
-                bad: entry.bad,
+                tells: entry.tells,
             })
             .collect()
     }

@@ -88,7 +88,7 @@ impl Team {
         let mut handles = Vec::new();
         let mut failed = None;
         for (index, (plan, duty)) in duties.into_iter().enumerate() {
-            let number = plan.number;
+            let (number, below) = (plan.number, plan.below);
             if interrupted() {
                 failed = Some(NotStarted::Interrupted);
                 break;
@@ -97,7 +97,7 @@ impl Team {
                 index,
                 plan,
                 policy,
-                priority,
+                priority: priority.saturating_sub(below),
                 duty,
                 gate: Arc::clone(&gate),
                 stop: Arc::clone(&stop),
@@ -247,7 +247,7 @@ mod tests {
     fn started(signal_at: u32) -> u32 {
         let count = Arc::new(AtomicU32::new(0));
         let duties = (0..200).map(|number| {
-            let plan = ThreadPlan { number, affinity: None, offset_ns: 0 };
+            let plan = ThreadPlan { number, affinity: None, offset_ns: 0, below: 0 };
             let probe = Box::new(Counting(Arc::clone(&count)));
             (plan, Duty::Probe(probe, vec![(0, Limits::NONE)]))
         });

@@ -8,7 +8,7 @@ use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::CellData;
-use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState};
+use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState, Tells};
 
 use super::*;
 
@@ -141,8 +141,8 @@ fn every_seam_of_a_session_leaves_what_it_found() {
     assert_eq!((legs[0].max, legs[2].max), (Some(40), Some(60)));
     assert_eq!(legs[0].samples, latency.threads[0].stats.samples);
     assert_eq!(latency.helpers[0].name, "accompanies thread 1");
-    let counters: Vec<_> = cell.counters.iter().map(|c| (c.name.as_str(), c.bad)).collect();
-    assert_eq!(counters, [("strokes", false), ("lost", true)]);
+    let counters: Vec<_> = cell.counters.iter().map(|c| (c.name.as_str(), c.tells)).collect();
+    assert_eq!(counters, [("strokes", Tells::Nothing), ("lost", Tells::Loss)]);
     // One for each drain: that of the last one before the measurement is in it.
     assert_eq!(latency.threads[0].series[1].samples, cell.counters[0].total);
     // The setting was changed during the measurement and is restored.

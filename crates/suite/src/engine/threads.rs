@@ -16,6 +16,8 @@ pub struct ThreadPlan {
     pub affinity: Option<CpuSet>,
     /// Delay of its first release after the start, ns.
     pub offset_ns: u64,
+    /// By how much its priority is below that of the cell.
+    pub below: u32,
 }
 
 /// All threads of a cell as requested.
@@ -53,12 +55,7 @@ impl ThreadsPlan {
     /// # Errors
     /// A message that names the parameter and what it must be.
     pub fn read(values: &mut Values, pace: Pace, reach: &Reach) -> Result<Self, String> {
-        let policy = match values.text("policy") {
-            "rr" => Policy::RoundRobin,
-            "other" => Policy::Other,
-            _ => Policy::Fifo,
-        };
-        let priority = priority(values, policy, reach.force)?;
+        let (policy, priority) = scheduling(values, reach.force)?;
         let interval_ns = if pace.has_interval() { interval(values, pace, reach)? } else { 0 };
         let per_cpu = values.word("threads") == Some(PER_CPU);
         let cpus: Vec<u32> = match values.cpus("affinity") {
@@ -84,6 +81,7 @@ impl ThreadsPlan {
                 affinity: bound
                     .then(|| CpuSet::of(cpus[usize::try_from(number).unwrap_or(0) % cpus.len()])),
                 offset_ns: offset(number),
+                below: 0,
             })
             .collect();
         let explicit = values.is_given("policy") || values.is_given("priority");
@@ -99,6 +97,19 @@ impl ThreadsPlan {
             .flat_map(CpuSet::iter)
             .collect()
     }
+}
+
+/// Policy and priority. A probe without these parameters takes its own policy later.
+fn scheduling(values: &mut Values, force: bool) -> Result<(Policy, u32), String> {
+    if !values.is_known("policy") {
+        return Ok((Policy::Other, 0));
+    }
+    let policy = match values.text("policy") {
+        "rr" => Policy::RoundRobin,
+        "other" => Policy::Other,
+        _ => Policy::Fifo,
+    };
+    Ok((policy, priority(values, policy, force)?))
 }
 
 fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, String> {

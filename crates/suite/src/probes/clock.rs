@@ -45,6 +45,7 @@ because a spinning real-time thread can hang a board; no pair spans such a sleep
         },
     ],
     overrides: &[],
+    without: &[],
     check: |_| Ok(()),
     needs: &[],
     device: None,

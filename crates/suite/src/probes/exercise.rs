@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual_core::schema::{Condition, Role, Unit};
+use punctual_core::schema::{Condition, Role, Tells, Unit};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::sched::{self, Policy};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use crate::recorder::Recorder;
 use crate::registry::probe::{
-    By, Closed, CounterEntry, Drained, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
-    SeriesEntry, Session, Stage, State, Stop, Window,
+    By, Closed, Companion, CounterEntry, Drained, HelperThread, Pace, Primary, ProbeEntry,
+    ProbeThread, SeriesEntry, Session, Stage, State, Stop, Window,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values, any_text};
 
@@ -60,6 +60,7 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
         },
     ],
     overrides: &[("threads", "2"), ("interval", "2ms")],
+    without: &[],
     check: |_| Ok(()),
     needs: &[],
     device: None,
@@ -95,8 +96,12 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
         },
     ],
     counters: &[
-        CounterEntry { name: "strokes", meaning: "samples, counted by the session", bad: false },
-        CounterEntry { name: "lost", meaning: "events that were lost", bad: true },
+        CounterEntry {
+            name: "strokes",
+            meaning: "samples, counted by the session",
+            tells: Tells::Nothing,
+        },
+        CounterEntry { name: "lost", meaning: "events that were lost", tells: Tells::Loss },
     ],
     state: State::There(open),
 };
@@ -108,6 +113,7 @@ pub(super) const STAMPED: ProbeEntry = ProbeEntry {
     help: "Not in a build that anybody uses.",
     params: &[],
     overrides: &[("interval", "2ms")],
+    without: &[],
     check: |_| Ok(()),
     needs: &[],
     device: None,
@@ -126,7 +132,7 @@ pub(super) const STAMPED: ProbeEntry = ProbeEntry {
         unit: Unit::Ns,
         by: By::Thread,
     }],
-    counters: &[CounterEntry { name: "drains", meaning: "calls of drain", bad: false }],
+    counters: &[CounterEntry { name: "drains", meaning: "calls of drain", tells: Tells::Nothing }],
     state: State::There(|_, _| Ok(Box::new(Stamped { drains: 0 }))),
 };
 
@@ -233,12 +239,13 @@ impl Session for Exercise {
         }))
     }
 
-    fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
-        vec![(
-            1,
-            "accompanies thread 1".to_owned(),
-            Box::new(Blocked { trouble: self.trouble, helped: Arc::clone(&self.helped) }),
-        )]
+    fn helpers(&mut self) -> Vec<Companion> {
+        vec![Companion {
+            of: 1,
+            below: 3,
+            name: "accompanies thread 1".to_owned(),
+            helper: Box::new(Blocked { trouble: self.trouble, helped: Arc::clone(&self.helped) }),
+        }]
     }
 
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {

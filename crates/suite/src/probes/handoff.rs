@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use punctual_core::schema::Tells;
 use punctual_core::units::BareNumber;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::event::{Event, Posted, Taken};
@@ -11,8 +12,8 @@ use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use crate::recorder::Recorder;
 use crate::registry::probe::{
-    By, Closed, CounterEntry, HelperThread, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage,
-    State, Stop, Window,
+    By, Closed, Companion, CounterEntry, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
+    Session, Stage, State, Stop, Window,
 };
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -32,6 +33,7 @@ so far.",
         help: "from an answer to the next post; with 0us the pair takes the whole CPU",
     }],
     overrides: &[],
+    without: &[],
     check: |_| Ok(()),
     needs: &[],
     device: None,
@@ -47,7 +49,7 @@ so far.",
     counters: &[CounterEntry {
         name: "unanswered",
         meaning: "tokens posted but not taken before the end",
-        bad: false,
+        tells: Tells::Nothing,
     }],
     state: State::There(open),
 };
@@ -120,10 +122,10 @@ impl Session for Handoff {
         Ok(Box::new(Waits { pair, break_ns: self.break_ns }))
     }
 
-    fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
-        let posts = |(number, pair): (u32, &Arc<Pair>)| {
-            let helper = Posts { pair: Arc::clone(pair), pause_ns: self.pause_ns };
-            (number, format!("posts to thread {number}"), Box::new(helper) as Box<dyn HelperThread>)
+    fn helpers(&mut self) -> Vec<Companion> {
+        let posts = |(of, pair): (u32, &Arc<Pair>)| {
+            let helper = Box::new(Posts { pair: Arc::clone(pair), pause_ns: self.pause_ns });
+            Companion { of, below: 0, name: format!("posts to thread {of}"), helper }
         };
         (0..).zip(&self.pairs).map(posts).collect()
     }
@@ -352,7 +354,7 @@ mod tests {
         for pause_ns in [0, 1_000] {
             let mut session = Handoff { pause_ns, break_ns: i64::MAX, pairs: Vec::new() };
             let mut thread = session.thread(0).unwrap();
-            let (_, _, mut helper) = session.helpers().remove(0);
+            let mut helper = session.helpers().remove(0).helper;
             let stop = Arc::new(Stop::default());
             let theirs = Arc::clone(&stop);
             let now = monotonic_ns();

@@ -95,6 +95,7 @@ geometrically distributed and B samples long on average (two that meet count as 
         },
     ],
     overrides: &[],
+    without: &[],
     check,
     needs: &[],
     device: None,
@@ -305,6 +306,7 @@ mod tests {
     use punctual_core::params::Named;
     use punctual_core::stats::Limits;
     use punctual_core::units::SECOND_NS;
+    use punctual_sys::sched::Policy;
 
     fn values(spec: &str) -> Result<Values, String> {
         ENTRY.read(&Named::parse(spec, "").unwrap().params)
@@ -315,6 +317,7 @@ mod tests {
         let folder = std::env::temp_dir();
         let mut stage = Stage {
             threads: 1,
+            scheduling: (Policy::Other, 0),
             interval_ns: 1_000_000,
             dither: None,
             break_ns: i64::MAX,

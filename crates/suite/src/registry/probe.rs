@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
-use punctual_core::schema::{Condition, Role, Unit};
+use punctual_core::schema::{Condition, Role, Tells, Unit};
+
+use punctual_sys::sched::Policy;
 
 use super::need::Need;
 use super::param::{Default, Param};
@@ -37,6 +39,8 @@ pub struct ProbeEntry {
     pub params: &'static [Param],
     /// Parameters of threads and period whose default differs for this probe.
     pub overrides: &'static [(&'static str, &'static str)],
+    /// Parameters of threads that mean nothing for this probe, and that it does not have.
+    pub without: &'static [&'static str],
     /// Checks that involve several parameters. The error is a usage error.
     pub check: fn(&Values) -> Result<(), String>,
     /// What it needs of the board, whatever its parameters.
@@ -114,8 +118,8 @@ pub struct CounterEntry {
     pub name: &'static str,
     /// What is counted, in words.
     pub meaning: &'static str,
-    /// Whether a count above zero means that something went wrong.
-    pub bad: bool,
+    /// What a total above zero means.
+    pub tells: Tells,
 }
 
 /// How the samples of a probe are paced.
@@ -151,6 +155,7 @@ impl ProbeEntry {
             help: "Planned, not in this version: a cell with it is SKIPPED.",
             params: &[],
             overrides: &[],
+            without: &[],
             check: |_| Ok(()),
             needs: &[],
             device,
@@ -183,7 +188,8 @@ impl ProbeEntry {
             let other = self.overrides.iter().find(|(name, _)| *name == param.name);
             other.map_or(*param, |(_, value)| Param { default: Default::Value(value), ..*param })
         };
-        self.params.iter().chain(period).chain(THREAD_PARAMS).map(overridden).collect()
+        let all = self.params.iter().chain(period).chain(THREAD_PARAMS);
+        all.filter(|param| !self.without.contains(&param.name)).map(overridden).collect()
     }
 
     /// Reads its parameters.
@@ -207,6 +213,8 @@ impl ProbeEntry {
 pub struct Stage<'a> {
     /// Number of threads that measure.
     pub threads: u32,
+    /// The policy that they have, and their priority; 0 for a policy without priorities.
+    pub scheduling: (Policy, u32),
     /// Time between two releases of a thread, ns; 0 if the probe has no period.
     pub interval_ns: u64,
     /// By how much to move each release, if its entry says that it can.
@@ -228,9 +236,8 @@ pub trait Session {
     /// Why the cell is skipped.
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String>;
 
-    /// Threads that take part without samples: the number of the thread whose policy, priority
-    /// and CPUs it shares, a description, and the helper itself.
-    fn helpers(&mut self) -> Vec<(u32, String, Box<dyn HelperThread>)> {
+    /// Threads that take part without samples.
+    fn helpers(&mut self) -> Vec<Companion> {
         Vec::new()
     }
 
@@ -252,6 +259,18 @@ pub trait Session {
     /// Called when all threads have ended: closes what was opened and returns what was
     /// counted. Settings are undone after this.
     fn close(self: Box<Self>) -> Closed;
+}
+
+/// A thread that takes part without samples, beside one that measures.
+pub struct Companion {
+    /// The number of the thread whose policy and CPUs it shares.
+    pub of: u32,
+    /// By how much its real-time priority is below that thread's.
+    pub below: u32,
+    /// What it does, in words.
+    pub name: String,
+    /// The helper itself.
+    pub helper: Box<dyn HelperThread>,
 }
 
 /// Where a session puts what it found.

@@ -246,11 +246,11 @@ fn samples_are_called_what_the_probe_calls_them() {
 
 #[test]
 fn a_bad_counter_forbids_a_pass() {
-    let counter = |total, bad| Counter {
+    let counter = |total, tells| Counter {
         name: "dropouts".to_owned(),
         meaning: "buffers that came too late".to_owned(),
         total,
-        bad,
+        tells,
     };
     let with = |n, k, counters| {
         let mut cell = cell(CellState::Complete, vec![judge(n, k, &hard())]);
@@ -265,22 +265,48 @@ fn a_bad_counter_forbids_a_pass() {
     };
     for (counters, outcome, at) in [
         (vec![], Outcome::Pass, None),
-        (vec![counter(0, true), counter(3, false)], Outcome::Pass, None),
-        (vec![counter(0, true), counter(3, true)], Outcome::Inconclusive, Some(2)),
+        (vec![counter(0, Tells::Loss), counter(3, Tells::Nothing)], Outcome::Pass, None),
+        (vec![counter(0, Tells::Loss), counter(3, Tells::Loss)], Outcome::Inconclusive, Some(2)),
     ] {
         let verdict = with(30_000, 0, counters);
         assert_eq!((verdict.outcome, said(&verdict)), (outcome, at), "{verdict:?}");
     }
-    let failed = with(30_000, 1, vec![counter(3, true)]);
+    let failed = with(30_000, 1, vec![counter(3, Tells::Loss)]);
     assert_eq!(failed.outcome, Outcome::Fail);
     assert!(failed.because[1].starts_with("1 of 30,000") && said(&failed) > Some(1));
     let cost = Cell {
         what: What::Cost(Cost::default()),
-        counters: vec![counter(3, true)],
+        counters: vec![counter(3, Tells::Loss)],
         ..cell(CellState::Complete, vec![])
     };
     let verdict = judge_cell(&cost, &hard());
     assert_eq!((verdict.outcome, said(&verdict)), (Outcome::None, Some(0)));
+}
+
+#[test]
+fn what_is_never_to_happen_is_a_fail_whatever_the_deadline() {
+    let judged = |total, rule: &Rule| {
+        let mut cell = cell(CellState::Complete, vec![judge(30_000, 0, rule)]);
+        cell.counters = vec![Counter {
+            name: "inversions".to_owned(),
+            meaning: "of the priority".to_owned(),
+            total,
+            tells: Tells::Fault,
+        }];
+        let verdict = judge_cell(&cell, rule);
+        let of_run = judge_run(RunState::Complete, &[cell], rule);
+        assert_eq!(of_run.outcome, verdict.outcome);
+        let said = |because: &[String]| {
+            because.iter().position(|because| because == "2 inversions (of the priority)")
+        };
+        assert_eq!(said(&verdict.because), said(&of_run.because));
+        (verdict.outcome, said(&verdict.because))
+    };
+    let unlimited = Rule { deadline_ns: None, ..hard() };
+    assert_eq!(judged(0, &hard()), (Outcome::Pass, None));
+    assert_eq!(judged(0, &unlimited), (Outcome::None, None));
+    assert_eq!(judged(2, &hard()), (Outcome::Fail, Some(0)));
+    assert_eq!(judged(2, &unlimited), (Outcome::Fail, Some(0)));
 }
 
 proptest! {
