@@ -17,6 +17,7 @@ mod models;
 mod modules;
 mod names;
 mod newer;
+mod probes;
 mod sections;
 mod start;
 mod stopped;

@@ -102,12 +102,13 @@ fn the_counter_counts() {
 }
 
 /// Parameters that take other paths than the defaults.
-const VARIANTS: [(&str, &[(&str, &str)]); 7] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 8] = [
     ("wakeup", &[("timer", "relative")]),
     ("wakeup", &[("timer", "timerfd")]),
     ("wakeup", &[("timer", "posix")]),
     ("clock", &[("clock", "realtime")]),
     ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
+    ("inherit", &[("mutex", "plain"), ("hold", "10us"), ("spin", "10us"), ("pause", "0us")]),
     ("sim", &[("stall", "7ms"), ("stall-every", "10")]),
     ("sim", &[("dist", "exponential"), ("order", "random")]),
 ];

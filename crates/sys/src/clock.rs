@@ -63,6 +63,13 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// CPU time of the calling thread, ns (`CLOCK_THREAD_CPUTIME_ID`): what it has computed, whoever had
+/// the CPU in between.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 #[inline(always)]
 fn read(id: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

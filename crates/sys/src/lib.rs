@@ -23,6 +23,7 @@ pub mod file;
 pub mod folder;
 pub mod limits;
 pub mod memory;
+pub mod mutex;
 #[cfg(target_arch = "x86_64")]
 mod ports;
 pub mod process;

@@ -107,6 +107,57 @@ pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
     check(done).map(|_| ())
 }
 
+/// What a `SCHED_DEADLINE` thread has of a CPU (sched(7)), ns; the kernel wants 1,024 <= runtime <=
+/// deadline <= period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// CPU time in every period.
+    pub runtime_ns: u64,
+    /// From the start of a period until the runtime has been had.
+    pub deadline_ns: u64,
+    /// Length of a period.
+    pub period_ns: u64,
+}
+
+/// Why a reservation is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Not all reservations could be kept (EBUSY).
+    NoRoom,
+    /// The thread may not, or may not run on all CPUs of its root domain (EPERM).
+    NotAllowed,
+}
+
+impl Refused {
+    /// Which of them an error of [`reserve`] is.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match error.raw_os_error() {
+            Some(libc::EBUSY) => Some(Self::NoRoom),
+            Some(libc::EPERM) => Some(Self::NotAllowed),
+            _ => None,
+        }
+    }
+}
+
+/// Makes the calling thread `SCHED_DEADLINE`.
+///
+/// # Errors
+/// Those of sched_setattr(2): EBUSY and EPERM ([`Refused`]), EINVAL for times out of range.
+pub fn reserve(reserved: Reservation) -> io::Result<()> {
+    let attr = SchedAttr {
+        size: ATTR_SIZE,
+        policy: Policy::Deadline.number(),
+        runtime: reserved.runtime_ns,
+        deadline: reserved.deadline_ns,
+        period: reserved.period_ns,
+        ..SchedAttr::default()
+    };
+    // SAFETY: as in `set`.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    check(done).map(|_| ())
+}
+
 /// Policy and priority of the calling thread, as reported by the kernel.
 ///
 /// # Errors

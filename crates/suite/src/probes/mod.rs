@@ -3,10 +3,13 @@
 use crate::registry::near;
 use crate::registry::probe::ProbeEntry;
 
+mod burst;
 mod clock;
+mod deadline;
 #[cfg(test)]
 mod exercise;
 mod handoff;
+mod inherit;
 mod sim;
 mod wakeup;
 
@@ -15,6 +18,9 @@ pub static PROBES: &[ProbeEntry] = &[
     wakeup::ENTRY,
     clock::ENTRY,
     handoff::ENTRY,
+    inherit::ENTRY,
+    deadline::ENTRY,
+    burst::ENTRY,
     sim::ENTRY,
     ProbeEntry::planned(
         "rtc",
@@ -52,18 +58,11 @@ pub static PROBES: &[ProbeEntry] = &[
         Some("parport"),
         "edges of a square wave, a pulse of 50 us every 1 ms",
     ),
-    ProbeEntry::planned("inherit", None, "priority inheritance of a mutex (as pi_stress)"),
-    ProbeEntry::planned(
-        "deadline",
-        None,
-        "SCHED_DEADLINE: wake-ups, overruns, missed deadlines (as cyclicdeadline)",
-    ),
     ProbeEntry::planned(
         "migrate",
         None,
         "whether the highest priorities always run (as rt-migrate-test)",
     ),
-    ProbeEntry::planned("burst", None, "the longest stall of a consumer, in packets (as queuelat)"),
     ProbeEntry::planned(
         "respond-serial",
         Some("serial"),

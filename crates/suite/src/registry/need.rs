@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use punctual_sys::clock::tsc;
+use punctual_sys::mutex;
 use punctual_sys::socket::LoopbackEcho;
 
 /// A need. If the board does not meet it, the cell is SKIPPED and says why.
@@ -16,6 +17,10 @@ pub struct Need {
 
 /// An x86 CPU with a constant, invariant time stamp counter.
 pub const TSC: Need = Need { what: "an invariant TSC (x86)", met: tsc::is_invariant };
+
+/// Mutexes with priority inheritance.
+pub const PI_FUTEX: Need =
+    Need { what: "PI futexes (a kernel with CONFIG_FUTEX_PI)", met: mutex::inherits };
 
 /// A raw or ping socket for ICMP.
 pub const ICMP_SOCKET: Need = Need {

@@ -1,0 +1,224 @@
+//! `deadline`: jobs of a `SCHED_DEADLINE` thread: how late they start and end (as cyclicdeadline).
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use punctual_core::schema::{Role, Tells, Unit};
+use punctual_core::units::BareNumber;
+use punctual_sys::clock::{monotonic_ns, thread_cpu_ns};
+use punctual_sys::error::text;
+use punctual_sys::sched::{self, Refused, Reservation};
+use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
+
+use crate::recorder::Recorder;
+use crate::registry::probe::{
+    By, Closed, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage,
+    State, Stop, Window,
+};
+use crate::registry::{Choice, Default, Kind, Param, Values};
+use crate::schedule::Schedule;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+pub(super) const ENTRY: ProbeEntry = ProbeEntry {
+    name: "deadline",
+    summary: "SCHED_DEADLINE: wake-ups, overruns, missed deadlines (as cyclicdeadline)",
+    help: "Each thread reserves runtime=TIME of a CPU in every interval, to be had within \
+deadline=TIME of the release, and does one job in each: it waits for the release on CLOCK_MONOTONIC, \
+reads the clock and records now - release, computes for work=TIME of its own CPU time, and records \
+how long after the release that was done (response). A job that takes more CPU time than is reserved \
+is an overrun: the kernel stops the thread until its next period. The kernel refuses reservations \
+that could not all be kept (sysctl kernel.sched_rt_runtime_us is the share of all of them), and \
+threads that may not run on every CPU of their root domain, so the threads cannot be bound. Follows \
+cyclicdeadline of rt-tests; sched(7), Documentation/scheduler/sched-deadline.rst.",
+    params: &[
+        Param {
+            name: "runtime",
+            kind: Kind::Time { bare: BareNumber::Microseconds, low: 1_024, high: HOUR_NS },
+            default: Default::Value("200us"),
+            help: "CPU time reserved in every interval",
+        },
+        Param {
+            name: "deadline",
+            kind: Kind::Or(
+                &[Choice::of(IMPLICIT, "the next release")],
+                &Kind::Time { bare: BareNumber::Microseconds, low: 1_024, high: HOUR_NS },
+            ),
+            default: Default::Value(IMPLICIT),
+            help: "from a release until the runtime has been had",
+        },
+        Param {
+            name: "work",
+            kind: Kind::Time { bare: BareNumber::Microseconds, low: 0, high: HOUR_NS },
+            default: Default::Value("100us"),
+            help: "CPU time that a job takes",
+        },
+    ],
+    overrides: &[],
+    without: &["policy", "priority"],
+    check,
+    needs: &[],
+    device: None,
+    pace: Pace::Periodic,
+    dithers: |_| false,
+    primary: Primary {
+        name: "latency",
+        meaning: "start of the job minus its release",
+        nouns: ("job", "jobs"),
+        by: By::Thread,
+    },
+    series: &[SeriesEntry {
+        name: "response",
+        meaning: "end of the job minus its release",
+        role: Role::Aside,
+        unit: Unit::Ns,
+        by: By::Thread,
+    }],
+    counters: &[
+        CounterEntry {
+            name: "late",
+            meaning: "jobs that ended after their deadline",
+            tells: Tells::Nothing,
+        },
+        CounterEntry {
+            name: "overruns",
+            meaning: "jobs that took more CPU time than is reserved",
+            tells: Tells::Nothing,
+        },
+    ],
+    state: State::There(open),
+};
+
+const IMPLICIT: &str = "interval";
+
+fn check(values: &Values) -> Result<(), String> {
+    let reserved = reservation(values, values.number("interval"));
+    if reserved.deadline_ns > reserved.period_ns {
+        return Err(values.wrong("deadline", "needs an interval that is not shorter"));
+    }
+    if reserved.runtime_ns > reserved.deadline_ns {
+        return Err(values.wrong("runtime", "needs a deadline that is not shorter"));
+    }
+    Ok(())
+}
+
+fn reservation(values: &Values, interval_ns: u64) -> Reservation {
+    Reservation {
+        runtime_ns: values.number("runtime"),
+        deadline_ns: values.known_number("deadline").unwrap_or(interval_ns),
+        period_ns: interval_ns,
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    Ok(Box::new(Deadlines {
+        reserved: reservation(values, stage.interval_ns),
+        work_ns: values.number("work"),
+        break_ns: stage.break_ns,
+        counts: Vec::new(),
+    }))
+}
+
+struct Deadlines {
+    reserved: Reservation,
+    work_ns: u64,
+    break_ns: i64,
+    counts: Vec<Arc<JobCounts>>,
+}
+
+/// What a thread counts.
+#[derive(Debug, std::default::Default)]
+struct JobCounts {
+    late: AtomicU64,
+    overruns: AtomicU64,
+}
+
+impl Session for Deadlines {
+    fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let Self { reserved, work_ns, break_ns, .. } = *self;
+        let counts = Arc::new(JobCounts::default());
+        self.counts.push(Arc::clone(&counts));
+        Ok(Box::new(Jobs { reserved, work_ns, break_ns, counts }))
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        let sum = |count: fn(&JobCounts) -> &AtomicU64| {
+            self.counts.iter().map(|counts| count(counts).load(Ordering::Relaxed)).sum()
+        };
+        let counts = vec![sum(|counts| &counts.late), sum(|counts| &counts.overruns)];
+        Closed { counts, notes: Vec::new() }
+    }
+}
+
+struct Jobs {
+    reserved: Reservation,
+    work_ns: u64,
+    break_ns: i64,
+    counts: Arc<JobCounts>,
+}
+
+impl ProbeThread for Jobs {
+    fn prepare(&mut self) -> io::Result<()> {
+        sched::reserve(self.reserved).map_err(|error| {
+            let why = match Refused::of(&error) {
+                Some(Refused::NoRoom) => {
+                    "; take a shorter runtime or fewer threads, or raise \
+                     kernel.sched_rt_runtime_us, the share of all reservations"
+                }
+                Some(Refused::NotAllowed) => {
+                    "; it takes CAP_SYS_NICE, and a thread that may run on all CPUs of its root \
+                     domain: leave out affinity and threads=per-cpu"
+                }
+                None => "",
+            };
+            io::Error::other(format!("SCHED_DEADLINE is refused: {}{why}", text(&error)))
+        })
+    }
+
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let [latencies, responses] = tracks else {
+            return Err(io::Error::other("two series come from a thread"));
+        };
+        // Those of the warm-up do not count.
+        self.counts.late.store(0, Ordering::Relaxed);
+        self.counts.overruns.store(0, Ordering::Relaxed);
+        let mut schedule = Schedule::new(window.first, self.reserved.period_ns, window.end);
+        let mut left = window.samples;
+        while left > 0 && !stop.is_set() {
+            let Some(release) = schedule.next() else { break };
+            if AbsoluteSleep.until(release)? == Waited::Interrupted {
+                continue;
+            }
+            let now = monotonic_ns();
+            let (latency, missed) = schedule.serve(now);
+            latencies.record(now, latency, missed);
+            left -= 1;
+            if latency > self.break_ns {
+                stop.set_broken(release, latency);
+                break;
+            }
+            let ended = self.job();
+            let response = ended.saturating_sub(release);
+            responses.record(ended, response.cast_signed(), 0);
+            let late = u64::from(response > self.reserved.deadline_ns);
+            self.counts.late.fetch_add(late, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Jobs {
+    /// Computes, and returns when that was done.
+    fn job(&self) -> u64 {
+        let begun = thread_cpu_ns();
+        let mut used = 0;
+        while used < self.work_ns {
+            used = thread_cpu_ns() - begun;
+        }
+        let over = u64::from(used > self.reserved.runtime_ns);
+        self.counts.overruns.fetch_add(over, Ordering::Relaxed);
+        monotonic_ns()
+    }
+}
