@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::boards::{hog, x86_64};
 use crate::exact::same_twice;
 use punctual_harness::schema::validate;
-use punctual_harness::{Place, conditions, need, refused, run_json, sources};
+use punctual_harness::{Place, conditions, count, need, refused, run_json, sources};
 
 /// How tests/newer-qemu ends where there is no newer QEMU; any other failure is one of its own.
 const NOT_TO_BE_HAD: i32 = 3;
@@ -110,4 +110,41 @@ fn several_x86_cpus_are_measured_and_their_turns_excuse_what_is_late() {
     assert!(conditions(&run).contains(&"counted-instructions"));
     assert_eq!(run["board"]["lab"]["not_exact"].as_array().unwrap().len(), 1);
     assert_eq!(run["verdict"]["outcome"], "INCONCLUSIVE");
+}
+
+/// Each of three threads computes for 20 ms on two CPUs. CPUs of a board take turns, for up to a few
+/// milliseconds.
+#[test]
+fn the_higher_of_three_threads_run_at_once_on_two_cpus_unless_they_may_not_move() {
+    need!(x86_64());
+    let qemu = newer!();
+    let place = Place::of_build();
+    let probe = "migrate:work=20ms,interval=50ms";
+    let line = format!(
+        "lab run --offline -q --no-report --out m --qemu {qemu} --cpus 2 --kernel debian:rt {probe} \
+         {probe},push=forbidden --load none,hackbench -D 1s"
+    );
+    place.run(&line).with(0);
+    let run = run_json(&place.path.join("m/debian-rt-0"));
+    validate(&run);
+    let cells = run["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let overtaken = cell["counters"][0]["total"].as_u64().unwrap();
+        let threads = cell["threads"].as_array().unwrap();
+        let spans: Vec<_> =
+            threads.iter().map(|t| (count(t, "min_ns"), count(t, "max_ns"))).collect();
+        println!("{}: {spans:?} ns, {overtaken} overtaken", cell["key"]);
+        let priorities: Vec<_> = threads.iter().map(|t| count(t, "priority")).collect();
+        assert_eq!((priorities, count(&cell["helpers"][0], "priority")), (vec![80, 79], 78));
+        if cell["params"]["push"] == "forbidden" {
+            // The second waits for the first, although the lowest has the other CPU.
+            assert!(
+                spans[1].0 >= 20_000_000 && overtaken >= count(&threads[1], "samples"),
+                "{cell}"
+            );
+        } else {
+            assert!(spans.iter().all(|(_, max)| *max < 10_000_000), "{cell}");
+        }
+    }
 }

@@ -103,7 +103,9 @@ impl<'a> LatencyBody<'a> {
         let mut duties = Vec::new();
         for plan in &probe.threads.threads {
             let limits = probe.limits_of(By::Thread, start.limits);
-            duties.push((plan.clone(), Duty::Probe(session.thread(plan.number)?, limits)));
+            let thread = session.thread(plan.number)?;
+            let plan = ThreadPlan { below: session.below(plan.number), ..plan.clone() };
+            duties.push((plan, Duty::Probe(thread, limits)));
         }
         let mut helpers = Vec::new();
         for Companion { of, below, name, helper } in session.helpers() {

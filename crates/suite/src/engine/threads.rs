@@ -68,7 +68,8 @@ impl ThreadsPlan {
             None => reach.inherited.iter().collect(),
         };
         let count = values.known_number("threads").unwrap_or(cpus.len() as u64);
-        let bound = per_cpu || values.word("affinity") != Some("inherited");
+        let named = values.is_known("affinity") && values.word("affinity") != Some("inherited");
+        let bound = per_cpu || named;
         let step = values.known_number("aligned");
         let offset = |number: u64| match step {
             Some(step) => step.saturating_mul(number),

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::schema::{Role, Tells, Unit};
 use punctual_core::units::BareNumber;
-use punctual_sys::clock::{monotonic_ns, thread_cpu_ns};
+use punctual_sys::clock::monotonic_ns;
 use punctual_sys::error::text;
 use punctual_sys::sched::{self, Refused, Reservation};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use crate::compute::compute;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage,
@@ -212,12 +213,7 @@ impl ProbeThread for Jobs {
 impl Jobs {
     /// Computes, and returns when that was done.
     fn job(&self) -> u64 {
-        let begun = thread_cpu_ns();
-        let mut used = 0;
-        while used < self.work_ns {
-            used = thread_cpu_ns() - begun;
-        }
-        let over = u64::from(used > self.reserved.runtime_ns);
+        let over = u64::from(compute(self.work_ns) > self.reserved.runtime_ns);
         self.counts.overruns.fetch_add(over, Ordering::Relaxed);
         monotonic_ns()
     }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::schema::{Condition, Tells};
 use punctual_core::units::BareNumber;
-use punctual_sys::clock::{monotonic_ns, thread_cpu_ns};
+use punctual_sys::clock::monotonic_ns;
 use punctual_sys::event::{Event, Posted, Taken};
 use punctual_sys::mutex::{Mutex, Protocol};
 use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use crate::compute::compute;
 use crate::recorder::Recorder;
 use crate::registry::need::PI_FUTEX;
 use crate::registry::probe::{
@@ -405,12 +406,6 @@ impl HelperThread for Medium {
         }
         Ok(())
     }
-}
-
-/// Takes so much CPU time, ns.
-fn compute(ns: u64) {
-    let until = thread_cpu_ns().saturating_add(ns);
-    while thread_cpu_ns() < until {}
 }
 
 /// Posts one, retrying if a signal interrupts it.

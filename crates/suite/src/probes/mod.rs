@@ -10,6 +10,7 @@ mod deadline;
 mod exercise;
 mod handoff;
 mod inherit;
+mod migrate;
 mod sim;
 mod wakeup;
 
@@ -19,6 +20,7 @@ pub static PROBES: &[ProbeEntry] = &[
     clock::ENTRY,
     handoff::ENTRY,
     inherit::ENTRY,
+    migrate::ENTRY,
     deadline::ENTRY,
     burst::ENTRY,
     sim::ENTRY,
@@ -57,11 +59,6 @@ pub static PROBES: &[ProbeEntry] = &[
         "pulse",
         Some("parport"),
         "edges of a square wave, a pulse of 50 us every 1 ms",
-    ),
-    ProbeEntry::planned(
-        "migrate",
-        None,
-        "whether the highest priorities always run (as rt-migrate-test)",
     ),
     ProbeEntry::planned(
         "respond-serial",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual_sys::affinity;
 use punctual_sys::clock::tsc;
 use punctual_sys::mutex;
 use punctual_sys::socket::LoopbackEcho;
@@ -17,6 +18,12 @@ pub struct Need {
 
 /// An x86 CPU with a constant, invariant time stamp counter.
 pub const TSC: Need = Need { what: "an invariant TSC (x86)", met: tsc::is_invariant };
+
+/// Threads that can run at the same time.
+pub const TWO_CPUS: Need = Need {
+    what: "two CPUs that punctual may run on (taskset, cpuset)",
+    met: || affinity::get().is_ok_and(|cpus| cpus.iter().nth(1).is_some()),
+};
 
 /// Mutexes with priority inheritance.
 pub const PI_FUTEX: Need =

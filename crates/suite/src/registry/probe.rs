@@ -236,6 +236,12 @@ pub trait Session {
     /// Why the cell is skipped.
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String>;
 
+    /// By how much the real-time priority of a thread is below that of the cell.
+    fn below(&self, number: u32) -> u32 {
+        let _ = number;
+        0
+    }
+
     /// Threads that take part without samples.
     fn helpers(&mut self) -> Vec<Companion> {
         Vec::new()
