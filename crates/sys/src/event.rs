@@ -38,7 +38,12 @@ impl Event {
     /// # Errors
     /// Those of eventfd(2): no descriptor is left, or the kernel lacks eventfd.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { fd: eventfd(0)? })
+        // SAFETY: takes numbers only; the descriptor is checked, and owned by nothing else.
+        let fd = unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC);
+            OwnedFd::from_raw_fd(called("eventfd", fd)?)
+        };
+        Ok(Self { fd })
     }
 
     /// Adds `count` and wakes a thread that waits in [`Event::take`]. Blocks only while the
@@ -74,14 +79,6 @@ impl Event {
 fn interrupted_or_error<T>(interrupted: T) -> io::Result<T> {
     let error = io::Error::last_os_error();
     if error.kind() == io::ErrorKind::Interrupted { Ok(interrupted) } else { Err(error) }
-}
-
-/// A new eventfd at 0, with EFD_CLOEXEC and `flags`.
-pub(crate) fn eventfd(flags: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers only.
-    let fd = called("eventfd", unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) })?;
-    // SAFETY: the descriptor is new and ours.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

@@ -3,8 +3,6 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::Arc;
 
 /// A signal that the main loop acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,11 +73,11 @@ fn is_ignored(signal: libc::c_int) -> bool {
     }
 }
 
-/// The signals of [`Signal`], blocked in the process and read from a signalfd, except those
-/// that were ignored. Dropping it restores the previous mask.
+/// The signals of [`Signal`], except those that were ignored, blocked in the process and taken
+/// by the thread that blocked them. Dropping it restores the previous mask.
 #[derive(Debug)]
 pub struct Signals {
-    fd: OwnedFd,
+    set: libc::sigset_t,
     nudge: Nudge,
     before: libc::sigset_t,
     ignored: Vec<Signal>,
@@ -87,25 +85,37 @@ pub struct Signals {
 
 /// Ends [`Signals::wait`] early, from any thread.
 #[derive(Debug, Clone)]
-pub struct Nudge(Arc<OwnedFd>);
+pub struct Nudge {
+    process: u32,
+    thread: i32,
+}
+
+/// The signal of [`Nudge`]. The modules thread, timer and token have the numbers below it.
+fn nudge_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 6
+}
 
 impl Nudge {
-    fn new() -> io::Result<Self> {
-        Ok(Self(Arc::new(crate::event::eventfd(libc::EFD_NONBLOCK)?)))
-    }
-
     /// Ends the current wait, or the next one.
     pub fn nudge(&self) {
-        let one = 1_u64;
-        // SAFETY: eight readable bytes. A full counter refuses, but the wait ends anyway.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        // SAFETY: takes numbers only. The thread may have ended: then nobody waits.
+        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, nudge_signal()) };
     }
+}
 
-    fn clear(&self) {
-        let mut count = 0_u64;
-        // SAFETY: eight writable bytes.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
-    }
+/// The next signal of a set, or a negative value if there is none in time. Not by a signalfd:
+/// the kernel wakes whoever polls one at each signal to any thread of the process, and a probe
+/// that measures signals would measure that too.
+fn take(set: &libc::sigset_t, timeout_ns: u64) -> libc::c_int {
+    let timeout = crate::clock::timespec(timeout_ns);
+    let info = std::ptr::null_mut::<libc::siginfo_t>();
+    // The raw call, because musl repeats it after another signal.
+    // SAFETY: a valid set of the kernel's 64 signals, no details, a valid timeout.
+    let number = unsafe {
+        let call = libc::SYS_rt_sigtimedwait;
+        libc::syscall(call, std::ptr::from_ref(set), info, &raw const timeout, size_of::<u64>())
+    };
+    libc::c_int::try_from(number).unwrap_or(-1)
 }
 
 pub(crate) fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
@@ -125,28 +135,30 @@ impl Signals {
     /// main thread before any other thread starts, because threads inherit the mask.
     ///
     /// # Errors
-    /// Those of signalfd(2).
+    /// Those of pthread_sigmask(3).
     pub fn block() -> io::Result<Self> {
         let (ignored, taken): (Vec<_>, Vec<_>) = TAKEN
             .into_iter()
             .partition(|(number, _)| MAY_BE_IGNORED.contains(number) && is_ignored(*number));
-        let numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
+        let mut numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
+        numbers.push(nudge_signal());
         let ignored = ignored.into_iter().map(|(_, signal)| signal).collect();
         let set = set_of(&numbers);
         let mut before = MaybeUninit::uninit();
-        // SAFETY: both sets are valid; `before` is written to.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
-        // SAFETY: pthread_sigmask has written it.
-        let before = unsafe { before.assume_init() };
-        // SAFETY: the set is valid; -1 asks for a new descriptor.
-        let fd =
-            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and ours.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, nudge: Nudge::new()?, before, ignored })
+        // SAFETY: both sets are valid; `before` is written to. A nudge may come after the end,
+        // when it would end the process.
+        let before = unsafe {
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) {
+                0 => {}
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+            libc::sigaddset(before.as_mut_ptr(), nudge_signal());
+            before.assume_init()
+        };
+        // SAFETY: takes no argument.
+        let thread = unsafe { libc::gettid() };
+        let nudge = Nudge { process: std::process::id(), thread };
+        Ok(Self { set, nudge, before, ignored })
     }
 
     /// The signals that were ignored when the others were blocked, and still are.
@@ -161,38 +173,17 @@ impl Signals {
         self.nudge.clone()
     }
 
-    /// The next signal; waits for at most `timeout_ns` or until nudged.
+    /// The next signal; waits for at most `timeout_ns` or until nudged. Call it in the thread
+    /// that blocked them.
     #[must_use]
     pub fn wait(&self, timeout_ns: u64) -> Option<Signal> {
-        let poll =
-            |fd: &OwnedFd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let mut polls = [poll(&self.fd), poll(&self.nudge.0)];
-        let timeout = crate::clock::timespec(timeout_ns);
-        // SAFETY: two valid pollfds, a valid timeout, no mask.
-        let ready =
-            unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) };
-        if ready <= 0 {
+        let number = take(&self.set, timeout_ns);
+        if number == nudge_signal() {
+            let nudges = set_of(&[nudge_signal()]);
+            while take(&nudges, 0) > 0 {}
             return None;
         }
-        if polls[1].revents != 0 {
-            self.nudge.clear();
-        }
-        if polls[0].revents == 0 {
-            return None;
-        }
-        let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the buffer has the size given.
-        let got = unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
-        if usize::try_from(got).ok()? != size {
-            return None;
-        }
-        // SAFETY: the kernel has written a complete one.
-        let number = unsafe { info.assume_init() }.ssi_signo;
-        TAKEN
-            .iter()
-            .find(|(taken, _)| u32::try_from(*taken) == Ok(number))
-            .map(|(_, signal)| *signal)
+        TAKEN.iter().find(|(taken, _)| *taken == number).map(|(_, signal)| *signal)
     }
 }
 
@@ -243,6 +234,45 @@ pub fn heed_all() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_nudge_ends_the_wait_or_the_next_one() {
+        std::thread::spawn(|| {
+            let signals = Signals::block().unwrap();
+            let (nudge, theirs) = (signals.nudge(), signals.nudge());
+            let from = Instant::now();
+            let nudged = || assert_eq!(signals.wait(20_000_000_000), None);
+            nudge.nudge();
+            nudge.nudge();
+            nudged();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                theirs.nudge();
+            });
+            nudged();
+            assert!(from.elapsed() >= Duration::from_millis(20), "both nudges were one");
+            assert!(from.elapsed() < Duration::from_secs(10), "it was not nudged");
+            assert_eq!(signals.wait(1_000_000), None);
+            drop(signals);
+            nudge.nudge();
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_signal_is_taken_by_whoever_waits() {
+        std::thread::spawn(|| {
+            let signals = Signals::block().unwrap();
+            // SAFETY: a signal that this thread has blocked.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR1) };
+            assert_eq!(signals.wait(10_000_000_000), Some(Signal::User1));
+            assert_eq!(signals.wait(1_000_000), None);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn a_closing_terminal_does_not_end_at_once_however_often_it_says_so() {
