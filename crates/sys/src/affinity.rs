@@ -130,11 +130,19 @@ impl Serialize for CpuSet {
 /// Those of sched_setaffinity(2): EINVAL if none of the CPUs is online and in the cpuset. The
 /// kernel silently drops the others; check with [`get`].
 pub fn set(cpus: &CpuSet) -> io::Result<()> {
-    // SAFETY: the words are readable for the size given; pid 0 is the calling thread.
+    set_of(0, cpus)
+}
+
+/// [`set`] for a thread by its kernel ID, 0 for the calling one.
+///
+/// # Errors
+/// Those of [`set`], and ESRCH for a thread that has ended.
+pub fn set_of(thread: i32, cpus: &CpuSet) -> io::Result<()> {
+    // SAFETY: the words are readable for the size given; the number is only looked up.
     let done = unsafe {
         libc::syscall(
             libc::SYS_sched_setaffinity,
-            0,
+            thread,
             std::mem::size_of_val(&cpus.words[..]),
             cpus.words.as_ptr(),
         )

@@ -307,6 +307,13 @@ pub fn bind_to_this(command: &mut std::process::Command) {
     unsafe { command.process_group(0).pre_exec(bind) };
 }
 
+/// Leaves the terminal's foreground: its signals go to the parent, which tells this process when
+/// to end. Only for a process that was forked and not replaced since.
+pub fn leave_terminal() {
+    // SAFETY: takes no argument; it fails for leaders of a group, which a fork is not.
+    unsafe { libc::setsid() };
+}
+
 /// Makes this process the parent of every descendant whose parent ends.
 ///
 /// # Errors

@@ -95,15 +95,23 @@ const ATTR_SIZE: u32 = 48;
 /// Those of sched_setattr(2): EPERM without CAP_SYS_NICE or a sufficient RLIMIT_RTPRIO, or in
 /// a cpu cgroup without real-time budget.
 pub fn set(policy: Policy, priority: u32) -> io::Result<()> {
+    set_of(0, policy, priority)
+}
+
+/// [`set`] for a thread by its kernel ID, 0 for the calling one.
+///
+/// # Errors
+/// Those of [`set`], and ESRCH for a thread that has ended.
+pub fn set_of(thread: i32, policy: Policy, priority: u32) -> io::Result<()> {
     let attr = SchedAttr {
         size: ATTR_SIZE,
         policy: policy.number(),
         priority,
-        nice: attributes_of(0)?.nice,
+        nice: attributes_of(thread)?.nice,
         ..SchedAttr::default()
     };
-    // SAFETY: `attr` is a sched_attr of the size that it states; pid 0 is the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    // SAFETY: `attr` is a sched_attr of the size that it states; the number is only looked up.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attr, 0) };
     check(done).map(|_| ())
 }
 

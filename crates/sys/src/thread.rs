@@ -38,6 +38,15 @@ pub fn wake<T>(thread: &JoinHandle<T>) {
     unsafe { libc::pthread_kill(id as libc::pthread_t, wake_signal()) };
 }
 
+/// [`wake`] for a process whose only thread has called [`accept_wakes`].
+///
+/// # Errors
+/// Those of kill(2): ESRCH if it has ended.
+pub fn wake_process(process: i32) -> std::io::Result<()> {
+    // SAFETY: takes numbers only.
+    crate::error::called("kill", unsafe { libc::kill(process, wake_signal()) }).map(drop)
+}
+
 /// Names the calling thread as ps and the kernel show it, by the first 15 bytes of this. Processes
 /// that it forks inherit the name.
 pub fn set_name(name: &str) {
