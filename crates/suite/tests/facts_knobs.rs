@@ -61,8 +61,18 @@ fn child() {
     let scratch = journal.scratch_dir(&folder).unwrap();
     fs::create_dir(scratch.join("deep")).unwrap();
     fs::write(scratch.join("deep/file"), "left").unwrap();
+    journal.semaphores(2).unwrap();
     println!("\nready");
     std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+/// The key of the System V semaphores in a text, and whether they are there.
+fn semaphores(text: &str, mark: &str) -> (String, bool) {
+    let (_, rest) = text.split_once(mark).unwrap();
+    let key: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+    let all = fs::read_to_string("/proc/sysvipc/sem").unwrap();
+    let there = all.lines().any(|line| line.split_whitespace().next() == Some(&key));
+    (key, there)
 }
 
 /// A child that has left everything and now waits.
@@ -99,10 +109,13 @@ fn a_killed_process_is_cleaned_up_after() {
     let dry = restore_in(&folder.0, true).unwrap();
     assert_eq!(folder.setting(), "never");
     assert!(folder.scratch().is_some());
+    let of_key = "remove the System V semaphores of key ";
+    assert!(semaphores(&dry.done.join("\n"), of_key).1, "{dry:?}");
 
     let report = restore_in(&folder.0, false).unwrap();
     assert_eq!(dry, report);
-    assert_eq!(report.done.len(), 2, "{report:?}");
+    assert_eq!(report.done.len(), 3, "{report:?}");
+    assert!(!semaphores(&dry.done.join("\n"), of_key).1);
     assert!(report.failed.is_empty() && report.kept.is_empty());
     // The word that was in force; a real file of this kind lists all of them again.
     assert_eq!(folder.setting(), "madvise");
@@ -122,7 +135,7 @@ fn garbage_is_reported_and_the_rest_undone() {
 
     let report = restore_in(&folder.0, false).unwrap();
     assert_eq!(report.failed.len(), 2, "{report:?}");
-    assert!(report.failed[0].contains("line 4"), "{report:?}");
+    assert!(report.failed[0].contains("line 5"), "{report:?}");
     assert_eq!(folder.setting(), "madvise");
     assert_eq!((folder.scratch(), folder.journal()), (None, None));
 }
@@ -307,7 +320,11 @@ fn the_end_of_a_journal_undoes_it() {
     journal.setting(&folder.join("setting"), "never").unwrap();
     assert!(journal.setting(&folder.join("absent"), "1").is_err());
     fs::remove_dir_all(&second).unwrap();
+    journal.semaphores(1).unwrap();
+    let lines = fs::read_to_string(folder.journal().unwrap()).unwrap();
+    assert!(semaphores(&lines, "\"key\":").1);
     assert_eq!(journal.undo(), Vec::<String>::new());
+    assert!(!semaphores(&lines, "\"key\":").1);
     assert_eq!(folder.setting(), "madvise", "the oldest value is back");
     assert_eq!((folder.scratch(), folder.journal()), (None, None));
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use punctual_sys::token::Semaphores;
 use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
 
@@ -43,12 +44,21 @@ pub(super) enum Entry {
         /// Its value before the change.
         old: String,
     },
+    /// System V semaphores.
+    Semaphores {
+        /// Their key.
+        key: i32,
+    },
 }
 
 impl Entry {
     /// What undoing it would do, or `None` if there is nothing to undo. `owner` is the
     /// journal's process.
     pub fn pending(&self, owner: &Owner) -> Result<Option<String>, Refusal> {
+        if let Self::Semaphores { key } = self {
+            let there = Semaphores::of_key(*key);
+            return Ok(there.map(|_| format!("remove the System V semaphores of key {key}")));
+        }
         if !self.path().is_absolute() || !self.is_there().map_err(Refusal::Hindered)? {
             return Ok(None);
         }
@@ -69,6 +79,7 @@ impl Entry {
                 let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
                 Ok((now != *old).then_some(change))
             }
+            Self::Semaphores { .. } => Ok(None),
         }
     }
 
@@ -81,6 +92,7 @@ impl Entry {
             Self::Scratch { path } => Scratch::find(path, owner)?.remove(),
             Self::Cgroup { path } => end_cgroup(path),
             Self::Setting { path, old } => write_setting(path, old),
+            Self::Semaphores { key } => Semaphores::of_key(*key).map_or(Ok(()), Semaphores::remove),
         };
         done.map_err(|error| {
             Refusal::Hindered(format!("cannot {action}: {}", error::text(&error)))
@@ -93,10 +105,11 @@ impl Entry {
         !matches!(self, Self::Scratch { .. })
     }
 
-    /// What it is about.
+    /// What it is about; empty for what is no file.
     pub fn path(&self) -> &Path {
         match self {
             Self::Scratch { path } | Self::Cgroup { path } | Self::Setting { path, .. } => path,
+            Self::Semaphores { .. } => Path::new(""),
         }
     }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use punctual_sys::error;
+use punctual_sys::token::{Semaphores, system_v};
 
 use super::entry::{self, CGROUP_PREFIX, Entry};
 use super::folders::{canonical, explained, first_usable, made};
@@ -138,6 +139,19 @@ impl Journal {
         let old = entry::setting_in_force(&path)
             .map_err(|error| explained(&error, "cannot read the setting", &path))?;
         self.add(Entry::Setting { path, old })
+    }
+
+    /// Makes `count` System V semaphores at 0. Undoing removes them.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or those of semget(2).
+    pub fn semaphores(&mut self, count: u32) -> io::Result<Semaphores> {
+        let key = system_v::free_key();
+        self.add(Entry::Semaphores { key })?;
+        Semaphores::make(key, count).inspect_err(|_| {
+            // Those of another process, if it was faster: not to be removed.
+            self.entries.pop();
+        })
     }
 
     /// Forgets a setting: [`Journal::undo`] leaves it as it is.
