@@ -102,7 +102,15 @@ fn the_counter_counts() {
 }
 
 /// Parameters that take other paths than the defaults.
-const VARIANTS: [(&str, &[(&str, &str)]); 8] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 16] = [
+    ("handoff", &[("by", "pipe"), ("pause", "10us")]),
+    ("handoff", &[("by", "futex"), ("pause", "10us")]),
+    ("handoff", &[("by", "sem"), ("pause", "10us")]),
+    ("handoff", &[("by", "svsem"), ("pause", "10us")]),
+    ("handoff", &[("by", "mqueue"), ("pause", "10us")]),
+    ("handoff", &[("by", "signal"), ("pause", "10us")]),
+    ("handoff", &[("by", "sigwait"), ("pause", "10us")]),
+    ("handoff", &[("by", "condvar"), ("pause", "10us")]),
     ("wakeup", &[("timer", "relative")]),
     ("wakeup", &[("timer", "timerfd")]),
     ("wakeup", &[("timer", "posix")]),

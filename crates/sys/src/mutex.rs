@@ -28,14 +28,6 @@ const FREE: u32 = 0;
 const LOCKED: u32 = 1;
 const WAITED_FOR: u32 = 2;
 
-/// Whether the kernel has [`Protocol::Inherit`].
-#[must_use]
-pub fn inherits() -> bool {
-    let unlocked = Mutex::new(Protocol::Inherit).unlock(crate::thread::id());
-    // Nobody holds it, which is another error.
-    unlocked.is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))
-}
-
 impl Mutex {
     /// A free one.
     #[must_use]

@@ -12,6 +12,7 @@ use punctual_core::plan::Plan;
 use punctual_core::run::CellData;
 use punctual_core::schema::Cell;
 use punctual_core::stats::Limits;
+use punctual_sys::affinity::CpuSet;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Nudge;
 
@@ -108,11 +109,12 @@ impl<'a> LatencyBody<'a> {
             duties.push((plan, Duty::Probe(thread, limits)));
         }
         let mut helpers = Vec::new();
-        for Companion { of, below, name, helper } in session.helpers() {
+        for Companion { of, below, cpu, name, helper } in session.helpers() {
             let plan = probe.threads.threads.iter().find(|thread| thread.number == of);
             let plan = plan.ok_or_else(|| format!("{name}: there is no thread {of}"))?;
             helpers.push(name);
-            duties.push((ThreadPlan { below, ..plan.clone() }, Duty::Helper(helper)));
+            let affinity = cpu.map(CpuSet::of).or_else(|| plan.affinity.clone());
+            duties.push((ThreadPlan { affinity, below, ..plan.clone() }, Duty::Helper(helper)));
         }
         let (trace, trace_refused) = match probe.break_ns {
             i64::MAX => (None, None),

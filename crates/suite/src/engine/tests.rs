@@ -258,6 +258,42 @@ fn pairs_hand_over_and_end() {
 }
 
 #[test]
+fn pairs_hand_over_by_every_means() {
+    let entry = crate::probes::find("handoff").unwrap();
+    let by = entry.params.iter().find(|param| param.name == "by").unwrap();
+    let words: Vec<_> = by.kind.words().iter().map(|choice| choice.value).collect();
+    assert!(words.len() >= 9, "{words:?}");
+    for word in words {
+        let place = Place::new(&format!("by-{word}"));
+        let params = [("by", word), ("threads", "2"), ("pause", "200us"), ("policy", "other")];
+        let run = place.run_for(200_000_000, Subject::Probe("handoff".to_owned()), &params);
+        let cell = &run.cells[0];
+        assert_eq!(cell.state, CellState::Complete, "{word}: {cell:?}");
+        for thread in &cell.latency().unwrap().threads {
+            let stats = &thread.stats;
+            assert!(stats.samples > 20 && stats.min > Some(0), "{word}: {thread:?}");
+        }
+    }
+}
+
+#[test]
+fn the_posting_side_has_its_own_cpu_if_it_is_told_to() {
+    let place = Place::new("poster");
+    let run = |cpu: &str| {
+        let probe = Subject::Probe("handoff".to_owned());
+        place.run_for(100_000_000, probe, &[("policy", "other"), ("poster-affinity", cpu)])
+    };
+    let last = affinity::get().unwrap().iter().last().unwrap();
+    let there = &run(&last.to_string()).cells[0];
+    let helpers = &there.latency().unwrap().helpers;
+    assert_eq!(helpers[0].placement.cpu, Some(last), "{helpers:?}");
+    fs::remove_dir_all(place.0.join("run")).unwrap();
+    let absent = &run("4095").cells[0];
+    assert_eq!(absent.state, CellState::Skipped, "{absent:?}");
+    assert!(absent.reason.as_ref().unwrap().contains("CPU 4095"), "{absent:?}");
+}
+
+#[test]
 fn a_cost_stands_in_the_same_frame() {
     let place = Place::new("cost");
     let run = place.run(Subject::Cost("lat.syscall".to_owned()), &[]);

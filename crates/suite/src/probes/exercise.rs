@@ -243,6 +243,7 @@ impl Session for Exercise {
         vec![Companion {
             of: 1,
             below: 3,
+            cpu: None,
             name: "accompanies thread 1".to_owned(),
             helper: Box::new(Blocked { trouble: self.trouble, helped: Arc::clone(&self.helped) }),
         }]

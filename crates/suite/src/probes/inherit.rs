@@ -14,7 +14,7 @@ use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use crate::compute::compute;
 use crate::recorder::Recorder;
-use crate::registry::need::PI_FUTEX;
+use crate::registry::need::PI_FUTEXES;
 use crate::registry::probe::{
     By, Closed, Companion, CounterEntry, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
     Session, Stage, State, Stop, Window,
@@ -41,7 +41,7 @@ glibc or a language's runtime makes of it is not seen.",
                 Choice {
                     value: "pi",
                     help: "with priority inheritance (FUTEX_LOCK_PI)",
-                    needs: &[PI_FUTEX],
+                    needs: &[PI_FUTEXES],
                 },
                 Choice::of("plain", "without (FUTEX_WAIT)"),
             ]),
@@ -210,10 +210,17 @@ impl Session for Inherit {
             let medium = Medium { triple: Arc::clone(triple), spin_ns: self.spin_ns };
             let name = |what| format!("{what} thread {of}");
             [
-                Companion { of, below: 2, name: name("low: locks before"), helper: Box::new(low) },
+                Companion {
+                    of,
+                    below: 2,
+                    cpu: None,
+                    name: name("low: locks before"),
+                    helper: Box::new(low),
+                },
                 Companion {
                     of,
                     below: 1,
+                    cpu: None,
                     name: name("medium: computes beside"),
                     helper: Box::new(medium),
                 },

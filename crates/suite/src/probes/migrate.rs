@@ -147,6 +147,7 @@ impl Session for Migrations {
         vec![Companion {
             of: 0,
             below: self.threads,
+            cpu: None,
             name: "the lowest, which has to wait".to_owned(),
             helper: Box::new(Lowest {
                 interval_ns: self.interval_ns,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use punctual_sys::affinity;
 use punctual_sys::clock::tsc;
-use punctual_sys::mutex;
 use punctual_sys::socket::LoopbackEcho;
+use punctual_sys::token::{MessageQueue, system_v};
 
 /// A need. If the board does not meet it, the cell is SKIPPED and says why.
 #[derive(Debug, Clone, Copy)]
@@ -25,14 +25,27 @@ pub const TWO_CPUS: Need = Need {
     met: || affinity::get().is_ok_and(|cpus| cpus.iter().nth(1).is_some()),
 };
 
-/// Mutexes with priority inheritance.
-pub const PI_FUTEX: Need =
-    Need { what: "PI futexes (a kernel with CONFIG_FUTEX_PI)", met: mutex::inherits };
-
 /// A raw or ping socket for ICMP.
 pub const ICMP_SOCKET: Need = Need {
     what: "a raw or ping socket (root, or net.ipv4.ping_group_range)",
     met: || LoopbackEcho::open(Duration::from_secs(1)).is_ok(),
+};
+
+/// POSIX message queues.
+pub const MESSAGE_QUEUES: Need = Need {
+    what: "POSIX message queues: a kernel with CONFIG_POSIX_MQUEUE, and room for one more \
+           (ulimit -q, fs.mqueue.queues_max)",
+    met: || MessageQueue::new().is_ok(),
+};
+
+/// System V semaphores.
+pub const SYSTEM_V: Need =
+    Need { what: "System V semaphores: a kernel with CONFIG_SYSVIPC", met: system_v::is_supported };
+
+/// Futexes with priority inheritance.
+pub const PI_FUTEXES: Need = Need {
+    what: "futexes with priority inheritance: a kernel with CONFIG_FUTEX_PI",
+    met: punctual_sys::futex::has_pi,
 };
 
 /// The first need that this board does not meet, as the reason for a SKIPPED cell.

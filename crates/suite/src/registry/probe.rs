@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::schema::{Condition, Role, Tells, Unit};
-
 use punctual_sys::sched::Policy;
 
 use super::need::Need;
@@ -269,10 +268,12 @@ pub trait Session {
 
 /// A thread that takes part without samples, beside one that measures.
 pub struct Companion {
-    /// The number of the thread whose policy and CPUs it shares.
+    /// The number of the thread whose policy it has, and whose CPUs.
     pub of: u32,
     /// By how much its real-time priority is below that thread's.
     pub below: u32,
+    /// Its own CPU, if it has one.
+    pub cpu: Option<u32>,
     /// What it does, in words.
     pub name: String,
     /// The helper itself.
