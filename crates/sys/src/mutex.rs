@@ -1,8 +1,9 @@
 //! A mutex of two system calls (futex(2)): with priority inheritance, or without.
 
 use std::io;
-use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::futex::{self, Scope};
 
 /// What the kernel does for a thread that holds a mutex which a more urgent one waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,14 +47,18 @@ impl Mutex {
                 if self.take(thread.unsigned_abs()) {
                     return Ok(());
                 }
-                self.ask(libc::FUTEX_LOCK_PI, 0)
+                self.ask(|word| futex::lock_pi(word, Scope::Private))
             }
             Protocol::None => {
                 if self.take(LOCKED) {
                     return Ok(());
                 }
                 while self.word.swap(WAITED_FOR, Ordering::Acquire) != FREE {
-                    self.ask(libc::FUTEX_WAIT, WAITED_FOR)?;
+                    match self.ask(|word| futex::wait(word, Scope::Private, WAITED_FOR)) {
+                        // It had changed before the wait began.
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        ended => ended?,
+                    }
                 }
                 Ok(())
             }
@@ -72,10 +77,10 @@ impl Mutex {
         let left = self.word.compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed);
         match (left, self.protocol) {
             (Ok(_), _) => Ok(()),
-            (Err(_), Protocol::Inherit) => self.ask(libc::FUTEX_UNLOCK_PI, 0),
+            (Err(_), Protocol::Inherit) => futex::unlock_pi(&self.word, Scope::Private),
             (Err(_), Protocol::None) => {
                 self.word.store(FREE, Ordering::Release);
-                self.ask(libc::FUTEX_WAKE, 1)
+                futex::wake_one(&self.word, Scope::Private)
             }
         }
     }
@@ -84,29 +89,12 @@ impl Mutex {
         self.word.compare_exchange(FREE, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// The system call, again if a signal or another thread came between.
-    fn ask(&self, operation: i32, value: u32) -> io::Result<()> {
+    /// A system call, again as long as this says that something came between.
+    fn ask(&self, call: impl Fn(&AtomicU32) -> io::Result<()>) -> io::Result<()> {
         loop {
-            // SAFETY: the word is an aligned u32 that lives as long as the call; without a timeout
-            // the kernel follows no other pointer.
-            let done = unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.word.as_ptr(),
-                    operation | libc::FUTEX_PRIVATE_FLAG,
-                    value,
-                    ptr::null::<libc::timespec>(),
-                )
-            };
-            if done >= 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            match error.raw_os_error() {
-                // The word had changed before the wait began, which the caller looks at.
-                Some(libc::EAGAIN) if operation == libc::FUTEX_WAIT => return Ok(()),
-                Some(libc::EINTR | libc::EAGAIN) => {}
-                _ => return Err(error),
+            match call(&self.word) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                ended => return ended,
             }
         }
     }

@@ -32,7 +32,7 @@ by=condvar: with the mutex). It then answers through an eventfd, and after a pau
 hand-over follows. Both sides of a pair have the same policy, priority and CPUs, unless \
 poster-affinity says otherwise. threads=N makes N pairs; with threads=per-cpu both sides of a \
 pair share a CPU. Modelled on ptsematest, svsematest, pmqtest, signaltest and sigwaittest of \
-rt-tests and on perf bench sched pipe; docs/handoff.md compares them.",
+rt-tests and on perf bench sched pipe; docs/probes/handoff.md compares them.",
     params: &[
         Param {
             name: "by",
