@@ -47,18 +47,6 @@ impl<T: Token> Pair<T> {
         self.course.posted.load(Ordering::Relaxed).saturating_sub(taken)
     }
 
-    /// Whether the posting side has left this window and its last token is taken.
-    fn is_over(&self, window: &Window, taken: u64) -> bool {
-        self.course.poster_left.load(Ordering::Acquire) == window.end
-            && !self.is_open(window, taken)
-    }
-
-    /// Whether a token of this window is posted and not taken.
-    fn is_open(&self, window: &Window, taken: u64) -> bool {
-        self.course.posted_in.load(Ordering::Acquire) == window.end
-            && self.course.posted.load(Ordering::Acquire) != taken
-    }
-
     /// Posts tokens until the end of the window, or until it `is_told` to end.
     pub(super) fn hand_over(
         &self,
@@ -66,35 +54,17 @@ impl<T: Token> Pair<T> {
         window: &Window,
         is_told: impl Fn() -> bool,
     ) -> io::Result<()> {
-        let course = &*self.course;
-        let is_over = || is_told() || monotonic_ns() >= window.end;
-        let is_alone = || course.waiter_left.load(Ordering::Relaxed) == window.end;
-        let (mut next, mut posted) = (window.first, course.posted.load(Ordering::Relaxed));
-        loop {
-            while AbsoluteSleep.until(next)? == Waited::Interrupted {
-                if is_over() {
-                    return Ok(());
-                }
-            }
-            let now = monotonic_ns();
-            if now >= window.end || is_told() || is_alone() {
-                return Ok(());
-            }
-            posted += 1;
-            course.posted_ns.store(now, Ordering::Relaxed);
-            // With its instant: a waiter that a signal wakes may see it before the token is there.
-            course.posted.store(posted, Ordering::Release);
-            course.posted_in.store(window.end, Ordering::Release);
+        let (course, answer) = (&*self.course, &self.answer);
+        let posted = course.posted.load(Ordering::Relaxed);
+        let mut side = Posting { course, answer, window, is_told, next: window.first, posted };
+        while side.stamp()? {
             self.token.post()?;
-            // An answer that was left from the window before is not the one to this token.
-            while course.taken.load(Ordering::Acquire) != posted {
-                let interrupted = self.answer.take()? == Taken::Interrupted;
-                if is_alone() || interrupted && is_over() {
-                    return Ok(());
-                }
+            if !side.is_answered()? {
+                break;
             }
-            next = monotonic_ns().saturating_add(pause_ns);
+            side.next = monotonic_ns().saturating_add(pause_ns);
         }
+        Ok(())
     }
 
     /// Leaves a window as its posting side. Whatever ended it: the partner may wait for a token
@@ -102,6 +72,74 @@ impl<T: Token> Pair<T> {
     pub(super) fn leave(&self, window_end: u64) -> io::Result<()> {
         self.course.poster_left.store(window_end, Ordering::Release);
         self.token.post()
+    }
+}
+
+impl Course {
+    /// Whether the posting side has left this window and its last token is taken.
+    fn is_over(&self, window: &Window, taken: u64) -> bool {
+        self.poster_left.load(Ordering::Acquire) == window.end && !self.is_open(window, taken)
+    }
+
+    /// Whether a token of this window is posted and not taken.
+    fn is_open(&self, window: &Window, taken: u64) -> bool {
+        self.posted_in.load(Ordering::Acquire) == window.end
+            && self.posted.load(Ordering::Acquire) != taken
+    }
+}
+
+/// The side that posts, in a window. What does not depend on the primitive is compiled once: the
+/// size of the binary counts.
+struct Posting<'a, F> {
+    course: &'a Course,
+    answer: &'a Event,
+    window: &'a Window,
+    is_told: F,
+    /// When to post next.
+    next: u64,
+    posted: u64,
+}
+
+impl<F: Fn() -> bool> Posting<'_, F> {
+    fn is_over(&self) -> bool {
+        (self.is_told)() || monotonic_ns() >= self.window.end
+    }
+
+    fn is_alone(&self) -> bool {
+        self.course.waiter_left.load(Ordering::Relaxed) == self.window.end
+    }
+
+    /// Waits until the next token is due and notes the instant; false if there is to be none.
+    #[inline(never)]
+    fn stamp(&mut self) -> io::Result<bool> {
+        while AbsoluteSleep.until(self.next)? == Waited::Interrupted {
+            if self.is_over() {
+                return Ok(false);
+            }
+        }
+        let now = monotonic_ns();
+        if now >= self.window.end || (self.is_told)() || self.is_alone() {
+            return Ok(false);
+        }
+        self.posted += 1;
+        self.course.posted_ns.store(now, Ordering::Relaxed);
+        // With its instant: a waiter that a signal wakes may see it before the token is there.
+        self.course.posted.store(self.posted, Ordering::Release);
+        self.course.posted_in.store(self.window.end, Ordering::Release);
+        Ok(true)
+    }
+
+    /// Waits for the answer; false if there will be none.
+    #[inline(never)]
+    fn is_answered(&self) -> io::Result<bool> {
+        // An answer that was left from the window before is not the one to this token.
+        while self.course.taken.load(Ordering::Acquire) != self.posted {
+            let interrupted = self.answer.take()? == Taken::Interrupted;
+            if self.is_alone() || interrupted && self.is_over() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -128,47 +166,90 @@ impl<T: Token> ProbeThread for Waits<T> {
 impl<T: Token> Waits<T> {
     fn take_tokens(&self, window: &Window, recorder: &mut Recorder, stop: &Stop) -> io::Result<()> {
         let pair = &*self.pair;
-        let course = &*pair.course;
-        let mut taken = course.taken.load(Ordering::Relaxed);
-        let mut left = window.samples;
-        while left > 0 && !pair.is_over(window, taken) {
-            let now = match pair.token.take()? {
-                Some(now) => now,
-                None if !stop.is_over(window) => continue,
-                None if !pair.is_open(window, taken) => break,
-                // A token on its way is late by now; the last sample counts it.
-                None => monotonic_ns(),
-            };
-            let posted_in = course.posted_in.load(Ordering::Acquire);
-            if posted_in > window.end {
-                // This thread is late and its partner is already in the next window, where this
-                // token will be taken.
-                return pair.token.post();
+        let (course, answer) = (&*pair.course, &pair.answer);
+        let (taken, break_ns) = (course.taken.load(Ordering::Relaxed), self.break_ns);
+        let left = window.samples;
+        let mut side = Waiting { course, answer, window, recorder, stop, break_ns, taken, left };
+        while side.waits_for_more() {
+            match side.serve(pair.token.take()?)? {
+                Next::Wait => {}
+                Next::End => break,
+                Next::PostAgain => return pair.token.post(),
             }
-            let posted = course.posted.load(Ordering::Acquire);
-            if posted_in != window.end || posted == taken {
-                continue;
-            }
-            let latency = now.wrapping_sub(course.posted_ns.load(Ordering::Relaxed)).cast_signed();
-            recorder.record(now, latency, 0);
-            taken = posted;
-            left -= 1;
-            if latency > self.break_ns {
-                stop.set_broken(now.saturating_add_signed(-latency), latency);
-            }
-            let last = left == 0 || stop.is_set();
-            if last {
-                // Before the partner sees its token taken and posts another one.
-                course.waiter_left.store(window.end, Ordering::Relaxed);
-            }
-            course.taken.store(taken, Ordering::Release);
-            if last {
-                break;
-            }
-            Token::post(&pair.answer)?;
         }
         Ok(())
     }
+}
+
+/// The side that waits, in a window.
+struct Waiting<'a> {
+    course: &'a Course,
+    answer: &'a Event,
+    window: &'a Window,
+    recorder: &'a mut Recorder,
+    stop: &'a Stop,
+    break_ns: i64,
+    taken: u64,
+    left: u64,
+}
+
+/// What the side that waits does after a wait.
+enum Next {
+    Wait,
+    End,
+    /// Posts what it has taken, which is of the next window.
+    PostAgain,
+}
+
+impl Waiting<'_> {
+    fn waits_for_more(&self) -> bool {
+        self.left > 0 && !self.course.is_over(self.window, self.taken)
+    }
+
+    /// Records and answers a token that came at this instant, or what there is after a signal.
+    #[inline(never)]
+    fn serve(&mut self, at: Option<u64>) -> io::Result<Next> {
+        let Self { course, window, stop, .. } = *self;
+        let now = match at {
+            Some(now) => now,
+            None if !stop.is_over(window) => return Ok(Next::Wait),
+            None if !course.is_open(window, self.taken) => return Ok(Next::End),
+            // A token on its way is late by now; the last sample counts it.
+            None => monotonic_ns(),
+        };
+        let posted_in = course.posted_in.load(Ordering::Acquire);
+        if posted_in > window.end {
+            // This thread is late and its partner is already in the next window.
+            return Ok(Next::PostAgain);
+        }
+        let posted = course.posted.load(Ordering::Acquire);
+        if posted_in != window.end || posted == self.taken {
+            return Ok(Next::Wait);
+        }
+        let latency = now.wrapping_sub(course.posted_ns.load(Ordering::Relaxed)).cast_signed();
+        self.recorder.record(now, latency, 0);
+        self.taken = posted;
+        self.left -= 1;
+        if latency > self.break_ns {
+            stop.set_broken(now.saturating_add_signed(-latency), latency);
+        }
+        let last = self.left == 0 || stop.is_set();
+        if last {
+            // Before the partner sees its token taken and posts another one.
+            course.waiter_left.store(window.end, Ordering::Relaxed);
+        }
+        course.taken.store(posted, Ordering::Release);
+        if last {
+            return Ok(Next::End);
+        }
+        Token::post(self.answer)?;
+        Ok(Next::Wait)
+    }
+}
+
+/// Whether it is to end. Named here, or each primitive would have a closure of its own, and code.
+fn stopped(stop: &Stop) -> impl Fn() -> bool {
+    move || stop.is_set()
 }
 
 /// The thread that posts.
@@ -179,7 +260,7 @@ pub(super) struct Posts<T> {
 
 impl<T: Token> HelperThread for Posts<T> {
     fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
-        let done = self.pair.hand_over(self.pause_ns, window, || stop.is_set());
+        let done = self.pair.hand_over(self.pause_ns, window, stopped(stop));
         self.pair.leave(window.end)?;
         done
     }

@@ -20,7 +20,7 @@ const ROOM: usize = 64 << 10;
 /// A process that was forked, and its window.
 struct Partner {
     pid: Pid,
-    orders: Arc<Orders>,
+    orders: Orders,
     /// Has a byte for each window that the process has left; ends with it.
     left: PipeReader,
 }
@@ -52,22 +52,51 @@ pub(super) struct Relays<T> {
     partner: Partner,
 }
 
+/// Posts tokens in a window that ends early once this is its end.
+type InWindow<'a> = &'a dyn Fn(&Window, &AtomicU64) -> io::Result<()>;
+
 impl<T: Token> Relays<T> {
     /// Forks the process, which waits for its first window. Call it before threads are started.
     ///
     /// # Errors
     /// Those of pipe2(2), eventfd(2), mmap(2) and fork(2), or that there are threads.
     pub(super) fn fork(pair: Arc<Pair<T>>, pause_ns: u64) -> io::Result<Self> {
+        let partner = Partner::fork(&|window, told| {
+            let done = pair.hand_over(pause_ns, window, told_to_leave(told, window.end));
+            pair.leave(window.end)?;
+            done
+        })?;
+        Ok(Self { pair, partner })
+    }
+}
+
+/// Whether this window is to end early.
+fn told_to_leave(told: &AtomicU64, end: u64) -> impl Fn() -> bool {
+    move || told.load(Ordering::Relaxed) == end
+}
+
+impl<T: Token> HelperThread for Relays<T> {
+    fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
+        let done = self.partner.relay(window, stop);
+        if done.is_err() {
+            self.pair.leave(window.end)?;
+        }
+        done
+    }
+}
+
+impl Partner {
+    fn fork(posts: InWindow<'_>) -> io::Result<Self> {
         let (left, leave) = io::pipe()?;
         let window = SharedValue::new(Dates::default())?;
-        let orders = Arc::new(Orders { go: Event::new()?, window });
-        let pid = process::fork_worker(|| post_for_ever(&pair, &orders, &leave, pause_ns))?;
-        Ok(Self { pair, partner: Partner { pid, orders, left } })
+        let orders = Orders { go: Event::new()?, window };
+        let pid = process::fork_worker(|| post_for_ever(&orders, leave, posts))?;
+        Ok(Self { pid, orders, left })
     }
 
     /// Gives the process a window, and waits until it has left it.
     fn relay(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
-        let Partner { pid, ref orders, ref mut left } = self.partner;
+        let Self { pid, ref orders, ref mut left } = *self;
         let (policy, priority) = sched::get()?;
         sched::set_of(pid, policy, priority)?;
         affinity::set_of(pid, &affinity::get()?)?;
@@ -90,41 +119,23 @@ impl<T: Token> Relays<T> {
     }
 }
 
-impl<T: Token> HelperThread for Relays<T> {
-    fn run(&mut self, window: &Window, stop: &Stop) -> io::Result<()> {
-        let done = self.relay(window, stop);
-        if done.is_err() {
-            self.pair.leave(window.end)?;
-        }
-        done
-    }
-}
-
 /// The life of the process, which its parent ends.
-fn post_for_ever<T: Token>(
-    pair: &Pair<T>,
-    orders: &Orders,
-    mut leave: &PipeWriter,
-    pause_ns: u64,
-) -> i32 {
+fn post_for_ever(orders: &Orders, mut leave: PipeWriter, posts: InWindow<'_>) -> i32 {
     process::leave_terminal();
     thread::set_name("punctual-posts");
     thread::accept_wakes();
     // Without the right to it, pages are faulted in during the warm-up.
     let _ = memory::lock_all(ROOM);
-    let mut posts = || -> io::Result<()> {
+    let mut windows = || -> io::Result<()> {
         sched::set_timer_slack(1)?;
         loop {
             while orders.go.take()? == Taken::Interrupted {}
             let date = |date: &AtomicU64| date.load(Ordering::Relaxed);
             let dates = &*orders.window;
             let (first, end) = (date(&dates.first), date(&dates.end));
-            let window = Window { first, end, samples: u64::MAX, aim: Aim::NONE };
-            let done = pair.hand_over(pause_ns, &window, || date(&dates.told) == end);
-            pair.leave(end)?;
+            posts(&Window { first, end, samples: u64::MAX, aim: Aim::NONE }, &dates.told)?;
             leave.write_all(&[1])?;
-            done?;
         }
     };
-    posts().map_or(1, |()| 0)
+    windows().map_or(1, |()| 0)
 }
