@@ -17,7 +17,7 @@ mod unit;
 mod verdict;
 mod work;
 
-pub use board::{Board, BoardKind, Kernel, Lab, MODULES_MAX, Marks, ModuleAddress};
+pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{Cell, CellState, Counter, NOT_AT_REST, NOT_IDLE, Tells, What};
 pub use cost::{Better, Cost, CostEnd};
 pub use latency::{Broke, Latency, Quantity, Response, Role, Series, Side, SideRole};

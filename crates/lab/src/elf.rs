@@ -56,6 +56,19 @@ impl<'a> Elf<'a> {
         })
     }
 
+    /// Whether an address is in its code (`PT_LOAD` with `PF_X`).
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        let headers = (0..u16_at(self.bytes, 56).map_or(0, usize::from))
+            .filter_map(|index| self.header(32, 54, index));
+        let mut code = headers.filter(|header| {
+            u32_at(header, 0) == Some(1) && u32_at(header, 4).is_some_and(|flags| flags & 1 == 1)
+        });
+        code.any(|header| {
+            let offset = u64_at(header, 16).and_then(|start| address.checked_sub(start));
+            offset.zip(u64_at(header, 32)).is_some_and(|(offset, length)| offset < length)
+        })
+    }
+
     /// The content of the first section of this name.
     pub(crate) fn section(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.named_section(name).and_then(|(_, header)| self.content(header))

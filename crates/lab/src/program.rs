@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use punctual_core::schema::{MARKS, Marks};
 use punctual_sys::file;
 
 use crate::arch::Arch;
@@ -46,6 +47,19 @@ fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
     here.ancestors().skip(1).take(4).map(|folder| folder.join(&built)).find(|path| path.is_file())
 }
 
+/// Where this program can be seen at work, as it says in its file; `None`: it does not, or is not at
+/// a fixed address.
+#[must_use]
+pub fn marks(program: &[u8]) -> Option<Marks> {
+    let elf = Elf::read(program)?;
+    program.as_chunks::<8>().0.windows(5).find_map(|words| {
+        let all = words.strip_prefix(&MARKS)?.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        let all: Vec<u64> = all.filter(|address| elf.is_code(*address)).collect();
+        let [begin, sample, end] = all[..] else { return None };
+        Some(Marks { begin, sample, end })
+    })
+}
+
 fn read(path: &Path, arch: Arch) -> anyhow::Result<Vec<u8>> {
     let bytes =
         file::read(path, MOST).with_context(|| format!("cannot read {}", path.display()))?;
@@ -83,6 +97,29 @@ mod tests {
         let same = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
         assert_eq!(check(&own, same).is_ok(), cfg!(target_env = "musl"));
         assert!(check(&own[..70], same).unwrap_err().to_string().contains("cut short"));
+    }
+
+    #[test]
+    fn marks_are_three_places_in_the_code_after_their_name() {
+        let mut program = vec![0_u8; 64 + 56];
+        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        program[32] = 64;
+        program[54..57].copy_from_slice(&[56, 0, 1]);
+        // PT_LOAD, executable, from 0x1000, of 0x100 bytes.
+        for (at, value) in [(0, 1 | 5 << 32), (16, 0x1000), (32, 0x100_u64)] {
+            program[64 + at..64 + at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let with = |all: [u64; 3]| {
+            let addresses = all.iter().flat_map(|address| address.to_le_bytes());
+            let bytes = MARKS.into_iter().flatten().chain(addresses);
+            let others = MARKS.into_iter().flatten().chain([0; 24]);
+            program.iter().copied().chain(others).chain(bytes).collect::<Vec<u8>>()
+        };
+        let found = marks(&with([0x1000, 0x1040, 0x10ff]));
+        assert_eq!(found, Some(Marks { begin: 0x1000, sample: 0x1040, end: 0x10ff }));
+        assert_eq!(marks(&with([0x1000, 0x1040, 0x1100])), None);
+        assert_eq!(marks(&with([0x1000, 0x1040, 0xfff])), None);
+        assert_eq!(marks(&program), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use punctual_core::block::{BLOCK_NS, Moments, Outlier};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
-use punctual_core::schema::Marks;
+use punctual_core::schema::{MARKS, Marks};
 use punctual_core::stats::{Limits, Refused};
 use punctual_ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
 
@@ -101,6 +101,21 @@ pub struct Recording {
     pub refused: Refused,
 }
 
+/// The same for those who read this program's file.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Seen {
+    /// By which it is found there.
+    name: [[u8; 8]; 2],
+    begin: fn(&mut Recorder, u64) -> Option<i64>,
+    sample: fn(&mut Recorder, u64, i64),
+    end: fn(Recorder) -> Recording,
+}
+
+#[used]
+static SEEN: Seen =
+    Seen { name: MARKS, begin: Recorder::begin, sample: Recorder::notable, end: Recorder::finish };
+
 impl Recorder {
     /// A recorder of a thread's primary series, whose ring lasts ten minutes if the collector
     /// is starved. Samples count as warm-up until [`Recorder::begin`].
@@ -151,9 +166,7 @@ impl Recorder {
     /// Where this program can be seen at work from outside, as addresses of its code.
     #[must_use]
     pub fn marks() -> Marks {
-        let begin: fn(&mut Self, u64) -> Option<i64> = Self::begin;
-        let sample: fn(&mut Self, u64, i64) = Self::notable;
-        let end: fn(Self) -> Recording = Self::finish;
+        let Seen { begin, sample, end, .. } = SEEN;
         let [begin, sample, end] = [begin as usize, sample as usize, end as usize];
         Marks { begin: begin as u64, sample: sample as u64, end: end as u64 }
     }

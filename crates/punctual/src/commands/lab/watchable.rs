@@ -1,8 +1,6 @@
 //! Which experiments can be watched from outside, and where their punctual is seen at work.
 
-use std::path::Path;
-
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use punctual_core::plan::CellPlan;
 use punctual_core::schema::Marks;
 use punctual_core::units::{exact_duration, grouped};
@@ -10,20 +8,17 @@ use punctual_lab::experiment::Experiment;
 use punctual_lab::{microscope, program};
 use punctual_report::words;
 use punctual_suite::probes;
-use punctual_suite::recorder::{ABOVE_CAP, Recorder};
+use punctual_suite::recorder::ABOVE_CAP;
 
 /// Where the board's punctual can be seen at work.
 ///
 /// # Errors
-/// It is not this program.
+/// It does not say so.
 pub fn marks(experiment: &Experiment) -> anyhow::Result<Marks> {
-    let own = program::find(experiment.board.arch, Some(Path::new("/proc/self/exe")));
-    let is_own = own.is_ok_and(|own| own == experiment.program);
-    ensure!(
-        is_own,
-        "what is watched must be this punctual itself: a static one for the board, and no --program"
-    );
-    Ok(Recorder::marks())
+    program::marks(&experiment.program).context(
+        "the board's punctual does not say where it can be seen at work: it is an older one, or was \
+         not built for a fixed address (.cargo/config.toml)",
+    )
 }
 
 /// What boards and cells must be like to be watched: the releases of one thread are told apart, and
