@@ -1,45 +1,44 @@
-//! Boards of QEMU 10, which starts several x86 CPUs with counted time. Where it cannot be had
-//! these tests are skipped, under `CI` too: everything else runs with Debian 12's own QEMU.
+//! Boards of QEMU 10, which starts several x86 CPUs with counted time, and tells an observer what
+//! registers hold. Where it cannot be had these tests are skipped, under `CI` too: everything else
+//! runs with Debian 12's own QEMU.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::boards::{hog, x86_64};
+use crate::boards::{aarch64, hog, side_by_side, x86_64};
 use crate::exact::same_twice;
+use crate::explain::samples_of_arm64_kernels;
 use punctual_harness::schema::validate;
 use punctual_harness::{Place, conditions, count, need, refused, run_json, sources};
 
 /// How tests/newer-qemu ends where there is no newer QEMU; any other failure is one of its own.
 const NOT_TO_BE_HAD: i32 = 3;
 
-/// The newer QEMU for x86_64 boards.
-fn qemu() -> Result<&'static Path, &'static str> {
+/// The newer QEMU of this name.
+fn qemu(name: &str) -> Result<PathBuf, &'static str> {
     static FOLDER: LazyLock<Result<PathBuf, String>> = LazyLock::new(|| {
         let script = sources().join("tests/newer-qemu");
         let ended = Command::new(&script).output().unwrap();
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
         assert!(ended.status.signal().is_none(), "{}: {}: {said}", script.display(), ended.status);
         match ended.status.code() {
-            Some(0) => {
-                let folder = String::from_utf8(ended.stdout).unwrap();
-                Ok(Path::new(folder.trim()).join("qemu-system-x86_64"))
-            }
+            Some(0) => Ok(PathBuf::from(String::from_utf8(ended.stdout).unwrap().trim())),
             Some(NOT_TO_BE_HAD) => Err(said),
             _ => panic!("{}: {said}", script.display()),
         }
     });
-    FOLDER.as_deref().map_err(String::as_str)
+    FOLDER.as_ref().map(|folder| folder.join(name)).map_err(String::as_str)
 }
 
 /// Ends a test where there is no newer QEMU.
 macro_rules! newer {
-    () => {
-        match qemu() {
-            Ok(program) => program.display(),
+    ($name:expr) => {
+        match qemu($name) {
+            Ok(program) => program.display().to_string(),
             Err(reason) => return refused(reason.trim()),
         }
     };
@@ -62,7 +61,7 @@ fn is_of_newer(run: &Value) {
 #[test]
 fn one_cpu_repeats_on_a_newer_qemu_too() {
     need!(x86_64());
-    let program = newer!();
+    let program = newer!("qemu-system-x86_64");
     let place = Place::of_build();
     let _hog = hog();
     let line = format!("--qemu {program} --kernel debian:rt wakeup --load hackbench -D 500ms");
@@ -83,7 +82,7 @@ fn one_cpu_repeats_on_a_newer_qemu_too() {
 #[test]
 fn several_x86_cpus_are_measured_and_their_turns_excuse_what_is_late() {
     need!(x86_64());
-    let program = newer!();
+    let program = newer!("qemu-system-x86_64");
     let place = Place::of_build();
     let line = format!(
         "lab check -q --offline --qemu {program} --cpus 2 --kernel debian:rt --replicates 1 \
@@ -117,7 +116,7 @@ fn several_x86_cpus_are_measured_and_their_turns_excuse_what_is_late() {
 #[test]
 fn the_higher_of_three_threads_run_at_once_on_two_cpus_unless_they_may_not_move() {
     need!(x86_64());
-    let qemu = newer!();
+    let qemu = newer!("qemu-system-x86_64");
     let place = Place::of_build();
     let probe = "migrate:work=20ms,interval=50ms";
     let line = format!(
@@ -147,4 +146,104 @@ fn the_higher_of_three_threads_run_at_once_on_two_cpus_unless_they_may_not_move(
             assert!(spans.iter().all(|(_, max)| *max < 10_000_000), "{cell}");
         }
     }
+}
+
+/// Registers are read only where sections are followed: samples are explained as with an older QEMU.
+#[test]
+fn samples_of_arm64_kernels_are_explained_on_a_newer_qemu_too() {
+    need!(aarch64());
+    let program = newer!("qemu-system-aarch64");
+    samples_of_arm64_kernels(&format!("--qemu {program}"));
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value}"))
+}
+
+fn ns(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// The stretches with interrupts off that held up explained samples: where they began, since the start
+/// of the cell, and how long they were, ns. They are deduced from the blocks that were executed.
+fn deduced(cell: &Value) -> Vec<(i64, i64)> {
+    let of_sample = |sample: &Value| -> Vec<(i64, i64)> {
+        let release = ns(&sample["at_ns"]) - ns(&sample["latency_ns"]);
+        let held = items(&sample["held"]).iter().filter(|held| held["how"] == "interrupts");
+        held.map(|held| {
+            let from = ns(&held["from_ns"]);
+            (release + from, ns(&held["to_ns"]) - from)
+        })
+        .collect()
+    };
+    items(&cell["samples"]).iter().flat_map(of_sample).collect()
+}
+
+/// Whoever held a sample up is among the sections, which are read from registers: at the same place,
+/// and as long.
+#[test]
+fn sections_of_arm64_kernels_are_those_that_held_samples_up() {
+    need!(aarch64());
+    let program = newer!("qemu-system-aarch64");
+    let place = Place::of_build();
+    let common = format!(
+        "--offline --qemu {program} --board aarch64 --kernel debian:voluntary,debian:rt wakeup \
+         --load none,hackbench -D 300ms"
+    );
+    let [watched, plain] = side_by_side(
+        &place,
+        [
+            &format!("lab sections -q --json --longest 64 --out watched {common}"),
+            &format!("lab run -q --no-report --jobs 1 --out plain {common}"),
+        ],
+    );
+    plain.with(0);
+    let watched = watched.with(0).json();
+    place.run("compare --exact watched plain").with(0);
+    let mut known = 0;
+    for (model, found) in ["voluntary", "rt"].into_iter().zip(items(&watched)) {
+        let dir = format!("plain/debian-{model}-0");
+        let line = format!("lab explain -q --offline --json --worst 40 --qemu {program} {dir}");
+        let why = place.run(&line).with(0).json();
+        for (cell, explained) in items(&found["cells"]).iter().zip(items(&why[0]["cells"])) {
+            let kinds = items(&cell["kinds"]);
+            let names: Vec<&Value> = kinds.iter().map(|kind| &kind["how"]).collect();
+            assert_eq!(names, ["interrupts", "scheduler"]);
+            assert!(kinds.iter().all(|kind| count(kind, "count") > 300), "{model}");
+            let longest = items(&kinds[0]["longest"]);
+            let least = longest.iter().map(|one| ns(&one["length_ns"])).min().unwrap();
+            for (begin, length) in deduced(explained).iter().filter(|(_, length)| *length > least) {
+                let is_it = |one: &&Value| {
+                    ns(&one["at_ns"]).abs_diff(*begin) <= 16 && ns(&one["length_ns"]) == *length
+                };
+                let section = longest.iter().find(is_it);
+                assert!(section.is_some(), "{model}: {begin} {length} is not in {longest:#?}");
+                known += 1;
+            }
+        }
+        let coverage = &found["coverage"];
+        assert!(count(coverage, "blocks") > 3_000 && count(coverage, "locking") > 500);
+    }
+    println!("{known} sections are known from samples");
+    assert!(known > 3, "{known}");
+}
+
+#[test]
+fn a_release_is_aimed_at_a_section_of_an_arm64_kernel() {
+    need!(aarch64());
+    let program = newer!("qemu-system-aarch64");
+    let place = Place::of_build();
+    let line = format!(
+        "lab aim -q --offline --json --qemu {program} --board aarch64 --kernel debian:voluntary \
+         wakeup --load hackbench -D 300ms --aim 1 --out aimed"
+    );
+    let all = place.run(&line).with(0).json();
+    let cell = &items(&all)[0]["cells"][0];
+    let target = &items(&cell["targets"])[0];
+    println!("{target}");
+    // Else something before it was not as it had been.
+    let shot = &target["measured"]["measured"];
+    let (measured, predicted) = (count(shot, "latency_ns"), count(target, "predicted_ns"));
+    let length = count(&target["section"], "length_ns");
+    assert!(measured > length - 5_000 && measured.abs_diff(predicted) < 10_000, "{target}");
 }

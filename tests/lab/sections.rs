@@ -2,13 +2,14 @@
 //! changes; and what cannot be watched is refused.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use punctual_lab::arch::Arch;
 use punctual_lab::kernel::Kernels;
 use serde_json::Value;
 
-use crate::boards::{emulators, side_by_side, start, x86_64};
+use crate::boards::{aarch64, emulators, side_by_side, start, x86_64};
 use crate::modules::module;
 use punctual_harness::processes::{signal, wait_at_most};
 use punctual_harness::schema::validate;
@@ -195,6 +196,13 @@ fn what_cannot_be_watched_is_refused_before_the_boot() {
     refuses("--kernel debian:rt handoff", one);
     refuses("--kernel debian:rt wakeup:threads=2", one);
     refuses("--kernel debian:rt --cpus 1 --free-running wakeup", "time was not counted");
+
+    need!(aarch64());
+    let qemu = place.path.join("qemu");
+    fs::write(&qemu, "#!/bin/sh\necho QEMU emulator version 7.2.22\n").unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let older = "--board aarch64 --qemu ./qemu --kernel debian:rt";
+    refuses(older, "need QEMU 10, which tells what registers hold: ./qemu is QEMU 7.2.22");
 
     let old = "debian:5.10-rt";
     let kernels = Kernels::of_user().unwrap();

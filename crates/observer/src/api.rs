@@ -2,7 +2,8 @@
 //!
 //! Version 1 (QEMU 7.2 to 8): include/qemu/qemu-plugin.h of QEMU 7.2. Version 4 (QEMU 10.0 and
 //! later): the same file of 10.0. What differs is how instructions are counted (`counter.rs`) and
-//! how their bytes are read, by a function of the same name.
+//! how their bytes are read, by a function of the same name. Only the later one tells what registers
+//! hold (`registers.rs`), and what was read from memory or written.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -39,6 +40,9 @@ const READ_OR_WRITE: c_int = 3;
 
 /// No register of the guest is read, so QEMU need not write any back (`QEMU_PLUGIN_CB_NO_REGS`).
 const NO_REGS: c_int = 0;
+
+/// Some are (`QEMU_PLUGIN_CB_R_REGS`).
+const READS_REGS: c_int = 1;
 
 #[repr(C)]
 pub(crate) struct Info {
@@ -139,6 +143,12 @@ impl Block<'_> {
         unsafe { qemu_plugin_register_vcpu_tb_exec_cb(self.0, callback, NO_REGS, data(word)) }
     }
 
+    /// The same for a callback that reads registers.
+    pub(crate) fn on_execution_reading(&mut self, callback: OnExecution, word: u64) {
+        // SAFETY: it is being translated; the callback takes the word for what it is.
+        unsafe { qemu_plugin_register_vcpu_tb_exec_cb(self.0, callback, READS_REGS, data(word)) }
+    }
+
     /// Passes its instructions to `f`, in order. Each is counted after what `f` has registered
     /// for it, so that callbacks see the number of instructions before it.
     pub(crate) fn each_instruction(&mut self, mut f: impl FnMut(&mut Instruction)) {
@@ -173,17 +183,23 @@ impl Instruction {
         (bytes, size.min(16))
     }
 
-    /// What it reads from memory or writes is reported after it has.
-    pub(crate) fn on_access(&mut self, callback: OnAccess) {
-        // SAFETY: its block is being translated; the callback uses no word.
+    /// What it reads from memory or writes is reported after it has, and after it was counted.
+    pub(crate) fn on_access(&mut self, callback: OnAccess, word: u64) {
+        // SAFETY: its block is being translated; the callback takes the word for what it is.
         unsafe {
-            qemu_plugin_register_vcpu_mem_cb(self.0, callback, NO_REGS, READ_OR_WRITE, data(0))
+            qemu_plugin_register_vcpu_mem_cb(self.0, callback, NO_REGS, READ_OR_WRITE, data(word))
         }
     }
 
     pub(crate) fn on_execution(&mut self, callback: OnExecution, word: u64) {
         // SAFETY: its block is being translated; the callback takes the word for what it is.
         unsafe { qemu_plugin_register_vcpu_insn_exec_cb(self.0, callback, NO_REGS, data(word)) }
+    }
+
+    /// The same for a callback that reads registers, which are as they are before the instruction.
+    pub(crate) fn on_execution_reading(&mut self, callback: OnExecution, word: u64) {
+        // SAFETY: its block is being translated; the callback takes the word for what it is.
+        unsafe { qemu_plugin_register_vcpu_insn_exec_cb(self.0, callback, READS_REGS, data(word)) }
     }
 }
 
@@ -194,6 +210,35 @@ impl Access {
         let place = unsafe { qemu_plugin_get_hwaddr(self, address) };
         // SAFETY: QEMU has just made it; it is valid until the next one.
         (!place.is_null()).then(|| unsafe { qemu_plugin_hwaddr_phys_addr(place) })
+    }
+}
+
+#[cfg(api = "4")]
+impl Access {
+    /// The word that was read or written.
+    pub(crate) fn word(self) -> u32 {
+        /// `qemu_plugin_mem_value`.
+        #[repr(C)]
+        struct Value {
+            kind: c_int,
+            data: [u64; 2],
+        }
+        unsafe extern "C" {
+            fn qemu_plugin_mem_get_value(access: Access) -> Value;
+        }
+        // SAFETY: called while QEMU reports this access.
+        let value = unsafe { qemu_plugin_mem_get_value(self) };
+        let _ = value.kind;
+        let [a, b, c, d, ..] = value.data[0].to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+#[cfg(api = "1")]
+impl Access {
+    /// Not told: nobody asks.
+    pub(crate) fn word(self) -> u32 {
+        0
     }
 }
 

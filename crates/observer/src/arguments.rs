@@ -5,12 +5,17 @@
 //! sample=0xADDRESS       executed for each of its samples
 //! finish=0xADDRESS       executed when it ends its cell
 //! dump=C.N[:C.N...]      write the ring when sample N of cell C is taken, both from 1; up to 256
-//! entries=0xA[:0xA...]   where interrupts and exceptions arrive (x86_64); up to 1024
+//! image=0xADDRESS        the kernel's own address of its first byte (aarch64), which runs elsewhere
+//!                        before it is mapped there
+//! entries=0xA[:0xA...]   where interrupts and exceptions arrive; up to 1024. Without them interrupts
+//!                        are not followed on aarch64, where that needs QEMU 10
 //! syscalls=0xA[:0xA...]  where system calls arrive, with interrupts off (x86_64); up to 1024
 //! stream=0|1             write all but blocks as they happen, from the first Begin on; without it
 //!                        only Begin, Sample, End
+//! clocks=0xA[:0xA...]    functions that read the clock on behalf of user space; up to 1024
 //! preempt=0xADDRESS      the count of why threads may not be switched, in the variables of a CPU
-//!                        (x86_64); without it nothing is Held
+//!                        (x86_64), or bytes from the start of a thread (aarch64, QEMU 10); without
+//!                        it nothing is Held
 //! counts=0xA[:0xA...]    instructions that add to it by an address in a register; up to 1024
 //! preemptible=0|1        whether the kernel can switch threads wherever that count is 0; 1
 //! points=0xA[:0xA...]    functions that switch threads; up to 1024
@@ -18,7 +23,8 @@
 //! wakes=0xA[:0xA...]     functions that wake the thread that waits for a timer; up to 1024
 //! looks=0xA[:0xA...]     instructions by which code looks whether it is to give way; up to 1024
 //! passing=0xA-0xB[:...]  code on behalf of its caller, each without its end; up to 512
-//! cover=0|1              write the blocks of the kernel that each cell executed (x86_64); 0
+//! cover=0xADDRESS        write the blocks of the kernel that each cell executed, of those in the
+//!                        2 GiB from this address on
 //! milestones=0xA[:...]   functions that are passed between a release and the start of the work: from
 //!                        the first Begin on, write blocks that begin there, the first block of user
 //!                        space after such, and what Interrupt, Idle, Resume and Clock are for. No
@@ -109,13 +115,17 @@ pub struct Arguments {
     pub finish: Option<u64>,
     /// Samples at which the ring is written, as [`dump`] makes them.
     pub dumps: List<DUMPS_MAX>,
+    /// Where the kernel begins.
+    pub image: Option<u64>,
     /// Where interrupts and exceptions arrive.
     pub entries: List<ADDRESSES_MAX>,
     /// Where system calls arrive.
     pub syscalls: List<ADDRESSES_MAX>,
+    /// Functions that read the clock for user space.
+    pub clocks: List<ADDRESSES_MAX>,
     /// Whether all events but blocks are written as they happen.
     pub is_streamed: bool,
-    /// Where the CPU counts why it may not switch threads.
+    /// Where the CPU, or each thread, counts why it may not switch threads.
     pub preempt: Option<u64>,
     /// Instructions that add to it, if their address does not say so.
     pub counts: List<ADDRESSES_MAX>,
@@ -131,8 +141,8 @@ pub struct Arguments {
     pub looks: List<ADDRESSES_MAX>,
     /// Starts and ends, in turn, of code on behalf of its caller.
     pub passing: List<ADDRESSES_MAX>,
-    /// Whether the blocks of the kernel are written that a cell executed.
-    pub is_covered: bool,
+    /// From where on the blocks of the kernel are written that a cell executed.
+    pub cover: Option<u64>,
     /// Functions that are written whenever they are entered.
     pub milestones: List<ADDRESSES_MAX>,
     /// How many of the longest stretches are written.
@@ -160,8 +170,10 @@ impl Arguments {
         sample: None,
         finish: None,
         dumps: List::EMPTY,
+        image: None,
         entries: List::EMPTY,
         syscalls: List::EMPTY,
+        clocks: List::EMPTY,
         is_streamed: false,
         preempt: None,
         counts: List::EMPTY,
@@ -171,7 +183,7 @@ impl Arguments {
         wakes: List::EMPTY,
         looks: List::EMPTY,
         passing: List::EMPTY,
-        is_covered: false,
+        cover: None,
         milestones: List::EMPTY,
         longest: 0,
         switch: None,
@@ -192,8 +204,10 @@ impl Arguments {
             b"sample" => self.sample = Some(address(value)?),
             b"finish" => self.finish = Some(address(value)?),
             b"dump" => each(value, |item| self.dumps.insert(cell_and_sample(item)?))?,
+            b"image" => self.image = Some(address(value)?),
             b"entries" => each(value, |item| self.entries.insert(address(item)?))?,
             b"syscalls" => each(value, |item| self.syscalls.insert(address(item)?))?,
+            b"clocks" => each(value, |item| self.clocks.insert(address(item)?))?,
             b"stream" => self.is_streamed = yes(value)?,
             b"preempt" => self.preempt = Some(address(value)?),
             b"counts" => each(value, |item| self.counts.insert(address(item)?))?,
@@ -214,7 +228,7 @@ impl Arguments {
                 path.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
                 self.memory = Some(path);
             }
-            b"cover" => self.is_covered = yes(value)?,
+            b"cover" => self.cover = Some(address(value)?),
             b"longest" => {
                 let count = number(value, 10).filter(|n| *n <= LONGEST_MAX as u64);
                 let count = count.and_then(|n| u8::try_from(n).ok());
@@ -333,6 +347,8 @@ mod tests {
             "entries=0xffffffff81e00010:0xffffffff81c00000",
             "entries=0xffffffff81d00000",
             "syscalls=0xffffffff81e00080",
+            "clocks=0x70",
+            "image=0xffff800008000000",
             "stream=1",
             "preempt=0x1fb40",
             "counts=0x77",
@@ -342,7 +358,7 @@ mod tests {
             "wakes=0x40",
             "looks=0x31",
             "passing=0x100-0x200:0x20-0x30",
-            "cover=1",
+            "cover=0xffffffff80000000",
             "milestones=0x60:0x50",
             "longest=5",
             "switch=0x99",
@@ -362,7 +378,9 @@ mod tests {
         assert!(all.entries.contains(0xffff_ffff_81d0_0000));
         assert!(!all.entries.contains(0xffff_ffff_81d0_0001) && !all.entries.contains(0));
         assert!(all.syscalls.contains(0xffff_ffff_81e0_0080));
-        assert!(all.is_streamed && all.is_covered);
+        assert!(all.clocks.contains(0x70) && all.is_streamed);
+        assert_eq!(all.image, Some(0xffff_8000_0800_0000));
+        assert_eq!(all.cover, Some(0xffff_ffff_8000_0000));
         assert_eq!((all.ring(), all.output()), (4096, 7));
         assert_eq!((all.preempt, all.is_cooperative, all.longest), (Some(0x1fb40), true, 5));
         assert!(all.counts.contains(0x77) && all.looks.contains(0x31));
@@ -376,7 +394,7 @@ mod tests {
         let inside = inside.map(|address| all.passing.is_inside(address));
         assert_eq!(inside, [false, true, true, false, false, true, true, false]);
         let none = read(&["stream=0"]).unwrap();
-        assert!(!none.is_streamed && !none.is_covered && none.begin.is_none());
+        assert!(!none.is_streamed && none.cover.is_none() && none.begin.is_none());
         assert_eq!((none.ring(), none.output()), (RING_DEFAULT, 1));
     }
 

@@ -53,6 +53,7 @@ mod version {
 
     use super::ADD;
     use crate::raw::{PluginId, RawInstruction, RawScoreboard};
+    use crate::registers;
     use crate::single::Single;
 
     /// `qemu_plugin_u64`: a number in each CPU's part of a scoreboard.
@@ -99,6 +100,7 @@ mod version {
         // SAFETY: the scoreboard is never freed, and this CPU exists.
         let found = unsafe { qemu_plugin_scoreboard_find(scoreboard, cpu) };
         COUNT.with(|count| *count = found.cast());
+        registers::find();
     }
 
     /// Instructions begun so far.

@@ -10,14 +10,18 @@
 //! (arch/x86/include/asm/preempt.h). What changes it are additions to an address relative to the
 //! instruction, with the prefix GS: its target is known before it is executed. The variable's
 //! other bit, whether a switch is needed, is changed by `and` and `or`, which count for nothing.
+//!
+//! On aarch64 both depend on values of registers, which QEMU tells from version 10 on: interrupts are
+//! switched by `msr daif, xN` too, and come back with `eret` as `SPSR_EL1` says; the count is part of
+//! each thread (arch/arm64/include/asm/preempt.h), and which thread runs is what was written to
+//! `sp_el0` (arch/arm64/include/asm/current.h).
 
 /// What the guest's CPU is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// `qemu-system-x86_64`.
     X86_64,
-    /// `qemu-system-aarch64`. Interrupts are not followed there: most are switched by a value in
-    /// a register (`msr daif, xN`).
+    /// `qemu-system-aarch64`.
     Aarch64,
 }
 
@@ -31,26 +35,96 @@ impl Target {
             _ => None,
         }
     }
+
+    /// Where its board has memory; QEMU's `virt` has flash and devices before (hw/arm/virt.c).
+    #[must_use]
+    pub const fn memory_start(self) -> u64 {
+        match self {
+            Self::X86_64 => 0,
+            Self::Aarch64 => 1 << 30,
+        }
+    }
+}
+
+/// Where QEMU puts an arm64 kernel in memory: behind its own first instructions, at the next address
+/// that such a kernel may begin at (hw/arm/boot.c).
+const IMAGE: u64 = Target::Aarch64.memory_start() + (2 << 20);
+
+/// Tells the addresses of an arm64 kernel that runs where it is in memory, before its own addresses
+/// are mapped. QEMU knows such code by its place in memory, and does not translate it again when it is
+/// executed by its own address later.
+#[derive(Debug, Clone, Copy)]
+pub struct Early {
+    /// The kernel's own address of its first byte; `None` once there are processes.
+    image: Option<u64>,
+}
+
+impl Early {
+    /// A kernel with this address of its own, at the start; `None`: it has no other than where it is.
+    #[must_use]
+    pub const fn new(image: Option<u64>) -> Self {
+        Self { image }
+    }
+
+    /// What the address of a block that is executed first now is off its own by.
+    pub const fn offset(&mut self, address: u64) -> u64 {
+        let Some(image) = self.image else { return 0 };
+        // Up to 3 GiB of memory; programs are elsewhere.
+        if address >> 30 >= 1 && address >> 32 == 0 {
+            return image.wrapping_sub(IMAGE);
+        }
+        if !is_kernel(address) {
+            self.image = None;
+        }
+        0
+    }
 }
 
 /// What an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// User space reads the clock: `rdtsc`, `rdtscp`; `mrs xN, cntvct_el0` or `cntvctss_el0`.
+    /// Reads the clock: `rdtsc`, `rdtscp`; `mrs xN, cntvct_el0` or `cntvctss_el0`.
     Clock,
-    /// `cli`.
+    /// `cli`; `msr daifset` with `I`.
     InterruptsOff,
     /// `sti`, and `sysret` to user space, which always runs with interrupts on. `sti` takes
-    /// effect after the next instruction, so that `sti; hlt` misses no interrupt.
+    /// effect after the next instruction, so that `sti; hlt` misses no interrupt. `msr daifclr` with
+    /// `I`.
     InterruptsOn,
-    /// `iret`: interrupts are again as they were in what was interrupted.
+    /// `msr daif, xN`: interrupts are as [`MASKED`] says in the register with this number.
+    Interrupts(u8),
+    /// `iret`, `eret`: interrupts are again as they were in what was interrupted.
     Return,
+    /// `msr sp_el0, xN`: the thread in the register with this number runs. On the way to user space it
+    /// is a stack pointer of that.
+    Current(u8),
     /// `pushfq`. An `iret` in the same block returns to these flags: nothing was interrupted, the
     /// kernel only wants the CPU's pipeline emptied (`iret_to_self`). QEMU may cut a block
     /// between the two at the end of its turn; then the `iret` is taken for a return.
     PushFlags,
     /// The CPU halts until an interrupt: `hlt`, `mwait`; `wfi`.
     Halt,
+}
+
+/// The bit of `daif` and of a saved state that says that interrupts are off (Arm ARM, C5.2.3).
+pub const MASKED: u64 = 1 << 7;
+
+/// Number of the register that is always 0.
+pub const ZERO: u8 = 31;
+
+/// Whether an instruction writes a word to an address in a register plus this many bytes (aarch64):
+/// `str wN, [xN, #offset]`.
+#[must_use]
+pub fn stores_word(bytes: &[u8], offset: u64) -> bool {
+    let word = bytes.try_into().map_or(0, u32::from_le_bytes);
+    word & 0xffc0_0000 == 0xb900_0000 && u64::from(word >> 10 & 0xfff) * 4 == offset
+}
+
+/// Whether an exception with this syndrome, at this vector, is an access to memory that is tried again
+/// (aarch64): synchronous, and a data abort (Arm ARM, D1.4.1.3 and D24.2.40).
+#[must_use]
+pub const fn is_fault(vector: u64, syndrome: u64) -> bool {
+    vector >> 7 & 3 == 0 && matches!(syndrome >> 26 & 0x3f, 0x24 | 0x25)
 }
 
 /// Whether an address is the kernel's: on both architectures its half of the addresses is the
@@ -154,8 +228,8 @@ pub fn role(target: Target, bytes: &[u8], address: u64) -> Option<Role> {
         Target::X86_64 => x86_64(bytes),
         Target::Aarch64 => aarch64(u32::from_le_bytes(bytes.try_into().ok()?)),
     }?;
-    // User space could not switch interrupts, and the kernel's readings are of no interest.
-    (is_kernel(address) != (role == Role::Clock)).then_some(role)
+    // User space could not do the others.
+    (is_kernel(address) || role == Role::Clock).then_some(role)
 }
 
 fn x86_64(bytes: &[u8]) -> Option<Role> {
@@ -181,11 +255,20 @@ fn without_prefixes(mut bytes: &[u8]) -> &[u8] {
 }
 
 fn aarch64(word: u32) -> Option<Role> {
-    match word {
-        0xd503_207f => Some(Role::Halt),
-        _ if matches!(word & !0x1f, 0xd53b_e040 | 0xd53b_e0c0) => Some(Role::Clock),
-        _ => None,
-    }
+    let [low, ..] = word.to_le_bytes();
+    let register = low & 0x1f;
+    // The operand of `daifset` and `daifclr`.
+    let has_irq = word & 0x200 != 0;
+    Some(match (word & !0x1f, word & !0xf00) {
+        _ if word == 0xd503_207f => Role::Halt,
+        _ if word == 0xd69f_03e0 => Role::Return,
+        (0xd53b_e040 | 0xd53b_e0c0, _) => Role::Clock,
+        (0xd51b_4220, _) => Role::Interrupts(register),
+        (0xd518_4100, _) => Role::Current(register),
+        (_, 0xd503_40df) if has_irq => Role::InterruptsOff,
+        (_, 0xd503_40ff) if has_irq => Role::InterruptsOn,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -228,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_read_in_user_space_and_interrupts_switched_in_the_kernel() {
+    fn clocks_are_read_everywhere_and_interrupts_switched_in_the_kernel() {
         for bytes in [&[0x0f, 0x31][..], &[0x0f, 0x01, 0xf9], &[0xf3, 0x0f, 0x31]] {
             assert_eq!(role(Target::X86_64, bytes, USER), Some(Role::Clock));
-            assert_eq!(role(Target::X86_64, bytes, KERNEL), None);
+            assert_eq!(role(Target::X86_64, bytes, KERNEL), Some(Role::Clock));
         }
         assert_eq!(role(Target::X86_64, &[0xfa], USER), None);
         assert_eq!(role(Target::X86_64, &[0xf4], USER), None);
@@ -295,11 +378,56 @@ mod tests {
         assert_eq!(of(0xd53b_e040, USER), Some(Role::Clock));
         assert_eq!(of(0xd53b_e05f, USER), Some(Role::Clock));
         assert_eq!(of(0xd53b_e0c3, USER), Some(Role::Clock));
-        assert_eq!(of(0xd53b_e043, KERNEL), None);
+        assert_eq!(of(0xd53b_e043, KERNEL), Some(Role::Clock));
         assert_eq!(of(0xd503_207f, KERNEL), Some(Role::Halt));
+        assert_eq!(of(0xd503_43df, KERNEL), Some(Role::InterruptsOff));
+        assert_eq!(of(0xd503_42ff, KERNEL), Some(Role::InterruptsOn));
+        assert_eq!(of(0xd51b_4233, KERNEL), Some(Role::Interrupts(19)));
+        assert_eq!(of(0xd51b_423f, KERNEL), Some(Role::Interrupts(ZERO)));
+        assert_eq!(of(0xd69f_03e0, KERNEL), Some(Role::Return));
+        assert_eq!(of(0xd518_4101, KERNEL), Some(Role::Current(1)));
+        assert_eq!(of(0xd503_44df, KERNEL), None, "daifset of errors");
+        assert_eq!(of(0xd503_48ff, KERNEL), None, "daifclr of debugging");
+        assert_eq!(of(0xd53b_4233, KERNEL), None, "mrs x19, daif");
+        assert_eq!(of(0xd538_4101, KERNEL), None, "mrs x1, sp_el0");
+        assert_eq!(of(0xd518_4101, USER), None);
         assert_eq!(of(0xd503_201f, KERNEL), None, "nop");
         assert_eq!(of(0xd53b_e020, USER), None, "cntpct_el0");
         assert_eq!(role(Target::Aarch64, &[0x7f, 0x20], KERNEL), None);
+    }
+
+    #[test]
+    fn stores_to_a_place_in_a_thread_are_read() {
+        let of = |word: u32, offset| stores_word(&word.to_le_bytes(), offset);
+        // str w1, [x0, #8]
+        assert!(of(0xb900_0801, 8) && !of(0xb900_0801, 16));
+        assert!(of(0xb900_1273, 16));
+        assert!(!of(0xf900_0401, 8), "str x1, [x0, #8]");
+        assert!(!of(0xb940_0801, 8), "ldr w1, [x0, #8]");
+        assert!(!stores_word(&[1, 8, 0], 8));
+    }
+
+    #[test]
+    fn only_accesses_to_memory_are_tried_again() {
+        const VECTORS: u64 = 0xffff_8000_0801_0800;
+        let (current, lower, call) = (0x25 << 26 | 7, 0x24 << 26, 0x15 << 26);
+        assert!(is_fault(VECTORS + 0x200, current) && is_fault(VECTORS + 0x400, lower));
+        assert!(!is_fault(VECTORS + 0x400, call));
+        // An interrupt leaves the syndrome as it was.
+        assert!(!is_fault(VECTORS + 0x280, current) && !is_fault(VECTORS + 0x480, lower));
+    }
+
+    #[test]
+    fn a_kernel_runs_at_other_addresses_before_there_are_processes() {
+        const OWN: u64 = 0xffff_8000_0800_0000;
+        let mut early = Early::new(Some(OWN));
+        let own = |early: &mut Early, address: u64| address.wrapping_add(early.offset(address));
+        assert_eq!(own(&mut early, 0x4020_0040), OWN + 0x40);
+        assert_eq!(own(&mut early, OWN + 0x80), OWN + 0x80);
+        assert_eq!(own(&mut early, 0x40e9_b2c0), OWN + 0xc9_b2c0);
+        assert_eq!(own(&mut early, 0x20_1000), 0x20_1000);
+        assert_eq!(own(&mut early, 0x4020_0040), 0x4020_0040, "of a process");
+        assert_eq!(own(&mut Early::new(None), 0x4020_0040), 0x4020_0040);
     }
 
     #[test]

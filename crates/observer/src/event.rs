@@ -12,7 +12,7 @@ pub const SIZE: usize = 16;
 pub const MAGIC: [u8; 8] = *b"punctual";
 
 /// Version of this format.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 const VALUE_BITS: u32 = 56;
 
@@ -28,7 +28,7 @@ pub enum Kind {
     Idle = 3,
     /// The CPU goes on; the address is that of the first block after the halt.
     Resume = 4,
-    /// User space reads the clock.
+    /// User space reads the clock, or the kernel on its behalf.
     Clock = 5,
     /// Interrupts are off from here. Which address: see [`Kind::Held`].
     InterruptsOff = 6,
@@ -66,6 +66,9 @@ pub enum Kind {
     /// Code looks here whether it is to give way, and would soon: a woken thread would run, but not
     /// at once as in [`Kind::Free`].
     Looked = 20,
+    /// An instruction has not reached memory, and is executed again (aarch64). The address is that of
+    /// the vector. Elsewhere [`Kind::Interrupt`] says so.
+    Fault = 21,
 }
 
 impl Kind {
@@ -93,6 +96,7 @@ impl Kind {
             18 => Self::Switch,
             19 => Self::Task,
             20 => Self::Looked,
+            21 => Self::Fault,
             _ => return None,
         })
     }
@@ -248,10 +252,10 @@ mod tests {
 
     #[test]
     fn kinds_have_their_numbers() {
-        for number in 1..=20 {
+        for number in 1..=21 {
             assert_eq!(Kind::of(number).unwrap() as u8, number);
         }
-        for number in [0, 21, 255] {
+        for number in [0, 22, 255] {
             assert_eq!(Kind::of(number), None);
             assert_eq!(Event { at: 0, word: u64::from(number) << 56 }.kind(), None);
         }
@@ -261,7 +265,7 @@ mod tests {
     fn a_header_is_known_by_its_magic() {
         let header = Header { protocol: PROTOCOL, api: 4 };
         let mut bytes = header.to_bytes();
-        assert_eq!(&bytes, b"punctual\x04\0\0\0\x04\0\0\0");
+        assert_eq!(&bytes, b"punctual\x05\0\0\0\x04\0\0\0");
         assert_eq!(Header::from_bytes(bytes), Some(header));
         bytes[0] = b'P';
         assert_eq!(Header::from_bytes(bytes), None);

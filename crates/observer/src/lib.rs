@@ -31,6 +31,7 @@ pub mod longest;
 pub mod observer;
 pub mod output;
 pub mod ring;
+pub mod rules;
 pub mod tasks;
 
 #[cfg(plugin)]
@@ -41,6 +42,8 @@ mod counter;
 mod host;
 #[cfg(plugin)]
 mod raw;
+#[cfg(plugin)]
+mod registers;
 #[cfg(plugin)]
 mod single;
 #[cfg(plugin)]

@@ -1,12 +1,13 @@
 //! What the plugin knows of the guest's course, and which events it keeps and writes.
 
-use crate::arguments::{ADDRESSES_MAX, Arguments, List, dump};
+use crate::arguments::{List, dump};
 use crate::callers::Callers;
 use crate::coverage::Coverage;
 use crate::event::{Event, Header, Kind, values};
 use crate::longest::Longest;
 use crate::output::{Output, Sink};
 use crate::ring::Ring;
+use crate::rules::Rules;
 use crate::tasks;
 
 /// Entries of the kernel that follow each other within so many instructions are one arrival: the
@@ -18,48 +19,6 @@ const BEFORE: usize = 1 << 16;
 
 /// How far the caller of code that only takes or releases a lock is looked for.
 const CALLER_WITHIN: usize = 64;
-
-/// What is followed, and what is written.
-#[derive(Debug)]
-pub struct Rules {
-    /// Whether all events but blocks are written as they happen.
-    pub is_streamed: bool,
-    /// Whether only what lies between releases and their samples is.
-    pub has_milestones: bool,
-    /// Whether it is known what forbids to switch threads.
-    pub has_preempt_count: bool,
-    /// Whether threads are only switched where the kernel says so.
-    pub is_cooperative: bool,
-    /// How many of the longest stretches are written.
-    pub longest: u8,
-    /// Starts and ends, in turn, of code on behalf of its caller.
-    pub passing: List<ADDRESSES_MAX>,
-}
-
-impl Rules {
-    /// Nothing is followed or written.
-    pub const NONE: Self = Self {
-        is_streamed: false,
-        has_milestones: false,
-        has_preempt_count: false,
-        is_cooperative: false,
-        longest: 0,
-        passing: List::EMPTY,
-    };
-
-    /// What was asked for.
-    #[must_use]
-    pub fn of(arguments: &Arguments) -> Self {
-        Self {
-            is_streamed: arguments.is_streamed,
-            has_milestones: !arguments.milestones.as_slice().is_empty(),
-            has_preempt_count: arguments.preempt.is_some(),
-            is_cooperative: arguments.is_cooperative,
-            longest: arguments.longest,
-            passing: arguments.passing.clone(),
-        }
-    }
-}
 
 /// Whether the CPU takes interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +43,8 @@ pub struct Observer<'a, S> {
     off_since: u64,
     /// The kernel's count of why it may not switch threads.
     preempt_count: i64,
+    /// Whether the kernel has been asked to read the clock, and has not yet.
+    reads_clock: bool,
     /// What was last passed to the function that enables bottom halves.
     bottom_halves: i64,
     is_in_kernel: bool,
@@ -91,7 +52,7 @@ pub struct Observer<'a, S> {
     has_passed: bool,
     /// Since when a woken thread cannot run.
     held_since: Option<u64>,
-    /// How often the count was not 0 in user space.
+    /// How often something was followed wrongly: the count was not 0 in user space, say.
     strays: u64,
     longest_off: Longest,
     longest_held: Longest,
@@ -121,6 +82,7 @@ impl<'a, S: Sink> Observer<'a, S> {
             interrupts: Interrupts::Unknown,
             off_since: 0,
             preempt_count: 0,
+            reads_clock: false,
             bottom_halves: 0,
             is_in_kernel: true,
             has_passed: false,
@@ -217,6 +179,18 @@ impl<'a, S: Sink> Observer<'a, S> {
         self.keep(Event::new(at, Kind::Clock, address));
     }
 
+    /// A function is entered that reads the clock on behalf of user space.
+    pub fn asks_for_clock(&mut self) {
+        self.reads_clock = true;
+    }
+
+    /// The kernel reads the clock.
+    pub fn kernel_clock(&mut self, at: u64, address: u64) {
+        if core::mem::take(&mut self.reads_clock) {
+            self.clock(at, address);
+        }
+    }
+
     /// The CPU halts until an interrupt. One that comes is served at once.
     pub fn halt(&mut self, at: u64, address: u64) {
         self.is_halted = true;
@@ -231,6 +205,11 @@ impl<'a, S: Sink> Observer<'a, S> {
             self.keep(Event::new(at, Kind::Resume, address));
             self.turn(at, address);
         }
+    }
+
+    /// An exception arrives because an instruction has not reached memory; it will be tried again.
+    pub fn fault(&mut self, at: u64, address: u64) {
+        self.keep(Event::new(at, Kind::Fault, address));
     }
 
     /// An interrupt or an exception arrives.
@@ -295,6 +274,34 @@ impl<'a, S: Sink> Observer<'a, S> {
         }
     }
 
+    /// The same, and it is known whether interrupts are off then.
+    pub fn exception_return(&mut self, at: u64, address: u64, is_off: bool) {
+        self.callers.interrupt_return(at);
+        self.interrupts_are(at, address, is_off);
+    }
+
+    /// An instruction turns interrupts off or on.
+    pub fn interrupts_are(&mut self, at: u64, address: u64, off: bool) {
+        if off {
+            self.interrupts_off(at, address);
+        } else {
+            self.interrupts_on(at, address);
+        }
+    }
+
+    /// Something is not known that decides what follows.
+    pub fn lost(&mut self) {
+        self.strays += 1;
+    }
+
+    /// The kernel's count of why it may not switch threads is this from here on. It is that of a
+    /// thread, but the same in the one that is switched from and the one that is switched to
+    /// (`finish_task_switch`, kernel/sched/core.c).
+    pub fn preempt_count_is(&mut self, at: u64, address: u64, count: i64) {
+        self.preempt_count = count;
+        self.turn(at, address);
+    }
+
     /// The kernel adds to its count of why it may not switch threads.
     pub fn preempt_count_add(&mut self, at: u64, address: u64, number: i64) {
         self.preempt_count = self.preempt_count.wrapping_add(number);
@@ -351,7 +358,9 @@ impl<'a, S: Sink> Observer<'a, S> {
         let is_off = matches!(self.interrupts, Interrupts::Off(_));
         let is_forbidden =
             is_off || self.preempt_count > 0 || self.rules.is_cooperative && self.is_in_kernel;
-        let is_held = self.rules.has_preempt_count && !self.is_halted && is_forbidden;
+        // What is released before a CPU halts with interrupts off keeps it from halting, and waits on.
+        let is_halted = self.is_halted && !is_off;
+        let is_held = self.rules.has_preempt_count && !is_halted && is_forbidden;
         if is_held != self.held_since.is_some() {
             if is_held {
                 self.begin_held(at, address);
@@ -479,8 +488,8 @@ mod tests {
         let memory = Memory::new();
         let output = Output::new(memory.clone(), &mut buffer);
         let (mut words, mut index) = (vec![0; COVERED], vec![0; COVERED / 64 / 64 + 1]);
-        let words = if all.is_covered { &mut words[..] } else { &mut [] };
-        let coverage = Coverage::new(words, &mut index);
+        let words = if all.cover.is_some() { &mut words[..] } else { &mut [] };
+        let coverage = Coverage::new(all.cover.unwrap_or(0), words, &mut index);
         let mut guest = Observer::new(Ring::new(&mut slots), output, coverage, Rules::of(&all));
         course(&mut guest, &all);
         guest.end(99);
@@ -692,6 +701,51 @@ mod tests {
     }
 
     #[test]
+    fn a_cpu_that_halts_with_interrupts_off_is_not_free() {
+        let events = held(&[], |guest| {
+            guest.interrupts_off(10, KERNEL);
+            guest.halt(20, KERNEL);
+            guest.resume(20, KERNEL + 4);
+            guest.interrupts_on(30, KERNEL + 8);
+        });
+        assert_eq!(events, [(Kind::Held, 10), (Kind::Free, 30)]);
+    }
+
+    #[test]
+    fn registers_say_what_a_return_leaves_and_a_store_what_the_count_is() {
+        let events = held(&[], |guest| {
+            guest.interrupt(10, ENTRY);
+            guest.interrupts_are(12, KERNEL, false);
+            guest.preempt_count_is(20, KERNEL, 1);
+            guest.interrupts_are(21, KERNEL, true);
+            guest.interrupt(22, ENTRY);
+            guest.exception_return(24, KERNEL, true);
+            guest.preempt_count_is(25, KERNEL, 0);
+            guest.interrupts_are(30, KERNEL, false);
+            guest.interrupt(40, ENTRY);
+            guest.preempt_count_is(41, KERNEL, 0x1_0000);
+            guest.preempt_count_is(42, KERNEL, 0);
+            guest.exception_return(50, KERNEL, false);
+        });
+        let (held, free) = (Kind::Held, Kind::Free);
+        let expected = [(held, 10), (free, 12), (held, 20), (free, 30), (held, 40), (free, 50)];
+        assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn the_kernel_reads_the_clock_for_a_process_that_has_asked() {
+        let events = streamed(|guest| {
+            guest.kernel_clock(1, KERNEL);
+            guest.asks_for_clock();
+            guest.kernel_clock(3, KERNEL);
+            guest.kernel_clock(4, KERNEL);
+            guest.fault(5, ENTRY);
+            guest.clock(6, USER);
+        });
+        assert_eq!(events, [(Kind::Clock, 3), (Kind::Fault, 5), (Kind::Clock, 6)]);
+    }
+
+    #[test]
     fn what_was_counted_wrong_is_told_and_forgotten_in_user_space() {
         let mut all = Vec::new();
         let mut slots = [Event { at: 0, word: 0 }; 16];
@@ -709,12 +763,13 @@ mod tests {
             guest.interrupts_on(at + 3, KERNEL);
             guest.user_block(at + 4, word(Kind::Block, USER));
         }
+        guest.lost();
         guest.end(99);
         for bytes in memory.bytes.borrow().chunks_exact(SIZE) {
             all.push(Event::from_bytes(bytes.try_into().unwrap()));
         }
         let last = all.last().unwrap();
-        assert_eq!((last.kind(), last.value()), (Some(Kind::End), 2), "not before the first cell");
+        assert_eq!((last.kind(), last.value()), (Some(Kind::End), 3), "not before the first cell");
         let free = all.iter().filter(|event| event.kind() == Some(Kind::Free));
         assert_eq!(free.map(|event| event.at).collect::<Vec<_>>(), [24, 34]);
     }
@@ -859,7 +914,8 @@ mod tests {
 
     #[test]
     fn each_cell_has_the_blocks_of_the_kernel_that_it_executed() {
-        let events = written(&["cover=1", "ring=16"], |guest, all| {
+        let cover = "cover=0xffffffff80000000";
+        let events = written(&[cover, "ring=16"], |guest, all| {
             let block = |guest: &mut Observer<Memory>, at, address| match address {
                 USER => guest.user_block(at, word(Kind::Block, address)),
                 _ => guest.block(at, word(Kind::Block, address)),

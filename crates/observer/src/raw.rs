@@ -21,6 +21,13 @@ pub(crate) struct RawPlace {
     _opaque: [u8; 0],
 }
 
+/// `struct qemu_plugin_register`.
+#[cfg(api = "4")]
+#[repr(C)]
+pub(crate) struct RawRegister {
+    _opaque: [u8; 0],
+}
+
 /// `struct qemu_plugin_scoreboard`.
 #[cfg(api = "4")]
 #[repr(C)]

@@ -3,16 +3,21 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::api::{self, Access, Block, Guest, Info, Instruction, OnExecution};
-use crate::arguments::{Arguments, Refusal, key};
+use crate::arguments::{ADDRESSES_MAX, Arguments, List, Refusal, key};
 use crate::counter;
 use crate::coverage::{self, Coverage};
-use crate::decode::{Addend, Role, Target, Variable, addition, is_kernel, loaded, role};
+use crate::decode::{
+    Addend, Early, MASKED, Role, Target, Variable, ZERO, addition, is_fault, is_kernel, loaded,
+    role, stores_word,
+};
 use crate::event::{self, Header, Kind, PROTOCOL};
 use crate::host::{self, File, Mapped};
-use crate::observer::{Observer, Rules};
+use crate::observer::Observer;
 use crate::output::{Output, Sink};
 use crate::raw::{PluginId, RawBlock};
+use crate::registers::{self, Register};
 use crate::ring::Ring;
+use crate::rules::Rules;
 use crate::single::Single;
 
 /// Events that are collected before they are written: 64 KiB.
@@ -29,8 +34,11 @@ static OBSERVER: Single<Observer<'static, File>> = Single::new(Observer::new(
     Rules::NONE,
 ));
 static MEMORY: Single<Mapped> = Single::new(Mapped::NONE);
+/// Where the thread that runs counts why it may not be switched (aarch64).
+static COUNT_PLACE: Single<u64> = Single::new(0);
 static TRANSLATION: Single<Translation> = Single::new(Translation {
     target: Target::X86_64,
+    early: Early::new(None),
     after_halts: [0; HALTS_MAX],
     numbers: [0; NUMBERS_MAX],
 });
@@ -47,6 +55,7 @@ const BOTTOM_HALVES: (u8, [i64; 2]) = (6, [0x200, 0x201]);
 /// What decides how a block is instrumented.
 struct Translation {
     target: Target,
+    early: Early,
     /// Addresses at which a CPU goes on if it halts with interrupts off, 0 for none: `wfi` on
     /// aarch64. QEMU reports idle CPUs only if each has a thread of its own.
     after_halts: [u64; HALTS_MAX],
@@ -85,9 +94,15 @@ impl Translation {
     /// A CPU arrives at an entry, or goes on after a halt, only at the start of a block. These
     /// callbacks come before that of the block itself.
     fn instrument(&mut self, block: &mut Block, arguments: &Arguments) {
-        let address = block.address();
+        let offset = self.early.offset(block.address());
+        let address = block.address().wrapping_add(offset);
         if arguments.entries.contains(address) {
-            block.on_execution(on_interrupt, address);
+            match self.target {
+                Target::X86_64 => block.on_execution(on_interrupt, address),
+                Target::Aarch64 => block.on_execution_reading(on_exception, address),
+            }
+        } else if arguments.clocks.contains(address) {
+            block.on_execution(on_asks_for_clock, address);
         } else if arguments.syscalls.contains(address) {
             block.on_execution(on_system_call, address);
         } else if arguments.points.contains(address) {
@@ -111,17 +126,18 @@ impl Translation {
         }
         let mut before = Before::default();
         block.each_instruction(|instruction| {
-            self.instrument_one(instruction, arguments, &mut before);
+            let address = instruction.address().wrapping_add(offset);
+            self.instrument_one(instruction, address, arguments, &mut before);
         });
     }
 
     fn instrument_one(
         &mut self,
         instruction: &mut Instruction,
+        address: u64,
         arguments: &Arguments,
         before: &mut Before,
     ) {
-        let address = instruction.address();
         if arguments.begin == Some(address) {
             instruction.on_execution(on_begin, address);
         }
@@ -132,33 +148,49 @@ impl Translation {
             instruction.on_execution(on_finish, address);
         }
         if arguments.switch == Some(address) {
-            instruction.on_access(on_switch);
+            instruction.on_access(on_switch, address);
         }
         if arguments.looks.contains(address) {
             instruction.on_execution(on_look, address);
         }
         let (bytes, size) = instruction.bytes();
         let bytes = bytes.get(..size).unwrap_or_default();
-        let follows_interrupts = arguments.milestones.as_slice().is_empty();
+        let is_empty = |list: &List<ADDRESSES_MAX>| list.as_slice().is_empty();
+        let follows_interrupts = is_empty(&arguments.milestones)
+            && (self.target == Target::X86_64 || !is_empty(&arguments.entries));
         match role(self.target, bytes, address) {
-            Some(Role::InterruptsOff | Role::InterruptsOn | Role::Return)
-                if !follows_interrupts => {}
-            Some(Role::Clock) => instruction.on_execution(on_clock, address),
-            Some(Role::InterruptsOff) => instruction.on_execution(on_interrupts_off, address),
-            Some(Role::InterruptsOn) => instruction.on_execution(on_interrupts_on, address),
-            Some(Role::Return) if !before.pushed_flags => {
-                instruction.on_execution(on_return, address);
-            }
+            Some(Role::Clock) if !is_kernel(address) => instruction.on_execution(on_clock, address),
+            Some(Role::Clock) if is_empty(&arguments.clocks) => {}
+            Some(Role::Clock) => instruction.on_execution(on_kernel_clock, address),
             Some(Role::PushFlags) => before.pushed_flags = true,
             Some(Role::Halt) => {
                 self.note_halt(address.wrapping_add(size as u64));
                 instruction.on_execution(on_halt, address);
             }
+            Some(_) if !follows_interrupts => {}
+            Some(Role::Interrupts(register)) => {
+                instruction
+                    .on_execution_reading(on_interrupts, event::packed(register.into(), address));
+            }
+            Some(Role::Current(register)) => {
+                instruction.on_execution_reading(on_current, register.into());
+            }
+            Some(Role::Return) if self.target == Target::Aarch64 => {
+                instruction.on_execution_reading(on_exception_return, address);
+            }
+            Some(Role::InterruptsOff) => instruction.on_execution(on_interrupts_off, address),
+            Some(Role::InterruptsOn) => instruction.on_execution(on_interrupts_on, address),
+            Some(Role::Return) if !before.pushed_flags => {
+                instruction.on_execution(on_return, address);
+            }
             Some(Role::Return) | None => {}
         }
-        if let Some(target) = arguments.preempt
-            && is_kernel(address)
-        {
+        let Some(target) = arguments.preempt.filter(|_| is_kernel(address)) else { return };
+        if self.target == Target::Aarch64 {
+            if stores_word(bytes, target) {
+                instruction.on_access(on_store, address);
+            }
+        } else {
             let is_target = |variable| match variable {
                 Variable::At(place) => place == target,
                 Variable::In(_) => arguments.counts.contains(address),
@@ -289,6 +321,74 @@ extern "C" fn on_interrupt(_cpu: c_uint, address: *mut c_void) {
     OBSERVER.with(|guest| guest.interrupt(counter::now(), address.addr() as u64));
 }
 
+extern "C" fn on_exception(_cpu: c_uint, address: *mut c_void) {
+    let (at, vector) = (counter::now(), address.addr() as u64);
+    let syndrome = registers::read(Register::Syndrome);
+    OBSERVER.with(|guest| {
+        match syndrome {
+            Some(syndrome) if is_fault(vector, syndrome) => guest.fault(at, vector),
+            Some(_) => {}
+            None => guest.lost(),
+        }
+        guest.interrupt(at, vector);
+    });
+}
+
+extern "C" fn on_exception_return(_cpu: c_uint, address: *mut c_void) {
+    let state = registers::read(Register::SavedState);
+    OBSERVER.with(|guest| match state {
+        Some(state) => {
+            let is_off = state & MASKED != 0;
+            guest.exception_return(counter::now(), address.addr() as u64, is_off);
+        }
+        None => guest.lost(),
+    });
+}
+
+extern "C" fn on_interrupts(_cpu: c_uint, word: *mut c_void) {
+    let (number, address) = event::unpacked(word.addr() as u64);
+    let flags = general(number);
+    OBSERVER.with(|guest| match flags {
+        Some(flags) => guest.interrupts_are(counter::now(), address, flags & MASKED != 0),
+        None => guest.lost(),
+    });
+}
+
+extern "C" fn on_current(_cpu: c_uint, number: *mut c_void) {
+    let thread = general(number.addr());
+    let offset = ARGUMENTS.with(|arguments| arguments.preempt);
+    match (thread, offset) {
+        (Some(thread), Some(offset)) if is_kernel(thread) => {
+            COUNT_PLACE.with(|place| *place = thread.wrapping_add(offset));
+        }
+        (Some(_), _) => {}
+        (None, _) => OBSERVER.with(Observer::lost),
+    }
+}
+
+/// What is in the register that an instruction names by this number.
+fn general(number: usize) -> Option<u64> {
+    match u8::try_from(number).ok()? {
+        ZERO => Some(0),
+        number => registers::read(Register::General(number)),
+    }
+}
+
+extern "C" fn on_store(_cpu: c_uint, access: Access, place: u64, address: *mut c_void) {
+    if COUNT_PLACE.with(|count| *count == place) {
+        let (at, count) = (counter::now().wrapping_sub(1), access.word());
+        OBSERVER.with(|guest| guest.preempt_count_is(at, address.addr() as u64, count.into()));
+    }
+}
+
+extern "C" fn on_asks_for_clock(_cpu: c_uint, _: *mut c_void) {
+    OBSERVER.with(Observer::asks_for_clock);
+}
+
+extern "C" fn on_kernel_clock(_cpu: c_uint, address: *mut c_void) {
+    OBSERVER.with(|guest| guest.kernel_clock(counter::now(), address.addr() as u64));
+}
+
 extern "C" fn on_wake(_cpu: c_uint, address: *mut c_void) {
     OBSERVER.with(|guest| guest.wake(counter::now(), address.addr() as u64));
 }
@@ -354,30 +454,29 @@ fn start(guest: &Guest) -> Result<(), Refusal> {
         return Err("is not a system with one CPU");
     }
     ARGUMENTS.with(|arguments| {
-        let has_entries = [&arguments.entries, &arguments.syscalls]
-            .iter()
-            .any(|list| !list.as_slice().is_empty());
-        let follows = has_entries || arguments.preempt.is_some() || arguments.is_covered;
-        if target == Target::Aarch64 && follows {
-            return Err("is aarch64, which is not followed: no entries, syscalls, preempt, cover");
+        let follows = !arguments.entries.as_slice().is_empty() || arguments.preempt.is_some();
+        if target == Target::Aarch64 && follows && !registers::ARE_KNOWN {
+            return Err("is aarch64, which is followed from QEMU 10 on: no entries, no preempt");
         }
         let slots = usize::try_from(arguments.ring()).ok().and_then(host::events);
         let no_memory = "is not watched: there is no memory for the ring";
         let (slots, buffer) = slots.zip(host::buffer(BUFFERED)).ok_or(no_memory)?;
-        let coverage = match arguments.is_covered {
-            true => {
+        let coverage = match arguments.cover {
+            Some(start) => {
                 let words = host::words(coverage::WORDS).zip(host::words(coverage::INDEX));
                 let (words, index) =
                     words.ok_or("is not watched: there is no memory for blocks")?;
-                Coverage::new(words, index)
+                Coverage::new(start, words, index)
             }
-            false => Coverage::none(),
+            None => Coverage::none(),
         };
         if let Some(path) = &arguments.memory {
             let memory = Mapped::of(path).ok_or("is not watched: its memory cannot be read")?;
             MEMORY.with(|place| *place = memory);
         }
-        TRANSLATION.with(|translation| translation.target = target);
+        TRANSLATION.with(|translation| {
+            (translation.target, translation.early) = (target, Early::new(arguments.image));
+        });
         OBSERVER.with(|guest| {
             let output = Output::new(File(arguments.output().into()), buffer);
             *guest = Observer::new(Ring::new(slots), output, coverage, Rules::of(arguments));

@@ -1,6 +1,7 @@
 //! Where members of the kernel's structures are, from the type information that it carries (BTF,
 //! Documentation/bpf/btf.rst).
 
+use super::kallsyms::{Image, Symbols};
 use crate::elf::{u16_at, u32_at};
 
 /// `BTF_MAGIC`, and the only version.
@@ -14,6 +15,21 @@ const TYPE: usize = 12;
 
 /// Bytes of a member.
 const MEMBER: usize = 12;
+
+/// The edges of a kernel's type information (include/asm-generic/vmlinux.lds.h).
+pub(super) const EDGES: [&str; 2] = ["__start_BTF", "__stop_BTF"];
+
+/// What it begins with: magic, version, no flags, and its header's length.
+const BEGIN: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
+
+/// The type information of a kernel. Only with CONFIG_KALLSYMS_ALL its edges have names, which Debian's
+/// arm64 has from 6.12 on.
+pub(super) fn of<'a>(image: &Image<'a>, symbols: &Symbols) -> &'a [u8] {
+    match EDGES.map(|name| symbols.address(name)) {
+        [Some(start), Some(stop)] => image.memory(start, stop.saturating_sub(start)),
+        _ => image.from(&BEGIN),
+    }
+}
 
 /// Where these members of a structure begin, bytes. `None`: it has no such structure, or not all
 /// of them, or one begins between two bytes.
@@ -83,7 +99,12 @@ pub(super) mod tests {
     /// Type information with some types before and in `task_struct`: its members and their places
     /// in bits.
     pub(in super::super) fn made_up(members: &[(&str, u32)]) -> Vec<u8> {
-        let mut names = b"\0int\0task_struct\0task_struct_old\0".to_vec();
+        made_up_of("task_struct", members)
+    }
+
+    /// The same of another structure, whose name has as many letters.
+    pub(in super::super) fn made_up_of(structure: &str, members: &[(&str, u32)]) -> Vec<u8> {
+        let mut names = format!("\0int\0{structure}\0{structure}_old\0").into_bytes();
         let mut types = Vec::new();
         let mut add = |words: &[u32]| words.iter().for_each(|w| types.extend(w.to_le_bytes()));
         add(&[1, 1 << 24, 4, 32]);

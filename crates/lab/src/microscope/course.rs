@@ -19,6 +19,10 @@ impl BoardTime {
     /// The next event, at its instruction of the board's time.
     pub(super) fn correct(&mut self, event: Event, functions: &Functions) -> Event {
         let handles = match event.kind() {
+            Some(Kind::Fault) => {
+                self.faults += 1;
+                None
+            }
             Some(Kind::Interrupt) => Some(Role::FaultEntry),
             Some(Kind::Block) if functions.switches().is_some() => Some(Role::Fault),
             _ => None,
@@ -257,6 +261,7 @@ mod tests {
     use super::super::functions::tests::functions;
     use super::super::sample::explain;
     use super::super::sample::tests::{BUSY, events, recorded};
+    use super::*;
 
     /// Who held up a sample of 4 us with this course, and from where to where.
     fn held(course: &[(u64, &str)]) -> Vec<(Hold, Option<i64>, i64)> {
@@ -271,6 +276,19 @@ mod tests {
         let more = (1_341..).zip(places.iter().copied());
         course.splice(12..12, more);
         course
+    }
+
+    #[test]
+    fn an_instruction_that_is_tried_again_takes_no_time() {
+        let functions = functions();
+        let mut time = BoardTime::default();
+        let at = |time: &mut BoardTime, kind, at| {
+            time.correct(Event::new(at, kind, 0x1000), &functions).at
+        };
+        assert_eq!(at(&mut time, Kind::Idle, 10), 10);
+        assert_eq!(at(&mut time, Kind::Fault, 21), 20);
+        assert_eq!(at(&mut time, Kind::Interrupt, 21), 20);
+        assert_eq!(at(&mut time, Kind::Fault, 31), 29);
     }
 
     const OFF: (Hold, Option<i64>, i64) = (Hold::Interrupts, Some(-200), 840);

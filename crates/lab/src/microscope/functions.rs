@@ -12,7 +12,14 @@ use super::vectors::{SLOTS, Vectors};
 pub(super) struct Function(u32);
 
 /// The edges of the kernel's code (include/asm-generic/sections.h).
-pub(super) const TEXT: [&str; 2] = ["_stext", "_etext"];
+const TEXT: [&str; 2] = ["_stext", "_etext"];
+
+/// The kernel's code, and its address.
+pub(super) fn text<'a>(image: &Image<'a>, symbols: &Symbols) -> Option<(u64, &'a [u8])> {
+    let [start, end] = TEXT.map(|name| symbols.address(name));
+    let (start, end) = (start?, end?);
+    Some((start, image.memory(start, end.saturating_sub(start))))
+}
 
 /// What a function is for those who follow the kernel from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,13 +251,27 @@ impl Functions {
 
     /// Where functions of these roles begin.
     pub(super) fn entries(&self, chosen: impl Fn(Role) -> bool) -> Vec<u64> {
-        let vectors = self.vectors.iter().flat_map(Vectors::starts);
-        let addresses = self.symbols.iter().map(|(address, ..)| address).chain(vectors);
+        let addresses = self.symbols.iter().map(|(address, ..)| address).chain(self.vectors());
         let begins = |address: &u64| {
             let (function, offset) = self.at(*address);
             offset == 0 && chosen(self.role(function))
         };
         addresses.filter(begins).collect()
+    }
+
+    /// The first of 2 GiB in which the kernel's code and that of its modules lies: the last ones that
+    /// there are, or what is around the kernel (arm64: modules are before it, within reach of a jump;
+    /// arch/arm64/kernel/module.c).
+    pub(super) fn neighbourhood(&self) -> u64 {
+        match self.vectors {
+            None => 0xffff_ffff_8000_0000,
+            Some(_) => (self.text.start & !0xfff).saturating_sub(1 << 30),
+        }
+    }
+
+    /// Where exceptions arrive (arm64).
+    pub(super) fn vectors(&self) -> impl Iterator<Item = u64> + '_ {
+        self.vectors.iter().flat_map(Vectors::starts)
     }
 
     fn of_module(&self, address: u64) -> Option<(Function, u64)> {
@@ -417,6 +438,10 @@ pub(super) mod tests {
         let timers = functions.entries(|role| role == Role::TimerEntry);
         assert_eq!(timers, [ARM64 + 0x280, ARM64 + 0x480]);
         assert!(functions.switches().is_some() && self::functions().switches().is_none());
+        assert_eq!(functions.vectors().collect::<Vec<_>>()[..2], [ARM64, ARM64 + 0x80]);
+        // A GiB before `_stext`, and the last two.
+        assert_eq!(functions.neighbourhood(), 0xffff_8000_0801_1000 - (1 << 30));
+        assert_eq!(self::functions().neighbourhood(), u64::MAX - (2 << 30) + 1);
     }
 
     /// The address of a place such as `read+4`; `user` is one of a process.

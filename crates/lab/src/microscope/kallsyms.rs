@@ -210,6 +210,17 @@ impl<'a> Image<'a> {
         place.and_then(|place| self.bytes.get(place)).unwrap_or_default()
     }
 
+    /// The address of its first byte, of an arm64 kernel: it runs elsewhere before it is mapped there.
+    pub(super) fn start(&self) -> Option<u64> {
+        self.segments.first().map(|(_, address)| *address)
+    }
+
+    /// The file from where it has these bytes first.
+    pub(super) fn from(&self, bytes: &[u8]) -> &'a [u8] {
+        let at = self.bytes.windows(bytes.len()).position(|window| window == bytes);
+        at.and_then(|at| self.bytes.get(at..)).unwrap_or_default()
+    }
+
     /// The address that is stored at this place of the file, or will be at boot.
     fn pointer(&self, at: usize) -> Option<u64> {
         let stored = u64_at(self.bytes, at).filter(|&value| value != 0).or_else(|| {

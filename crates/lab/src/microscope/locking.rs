@@ -1,19 +1,25 @@
 //! Where a kernel takes locks and forbids preemption, by the bytes of its code.
 //!
-//! Only what is as good as certain by four bytes that name an address: a direct call or jump to
+//! Only what is as good as certain, on x86 by four bytes that name an address: a direct call or jump to
 //! the start of a function that takes a lock, and an addition to the preempt count. The instruction
 //! that turns interrupts off (`cli`) is a single byte, which may as well be part of another one,
 //! and on kernels for Xen it is only written at boot: it is not looked for.
 
 use punctual_observer::decode::{Addend, Variable, addition};
 
+use super::arm64;
+use super::functions::{Functions, text};
 use super::kallsyms::{Image, Symbols};
-use super::preempt::{by_register, count, passing, text};
+use super::preempt::{by_register, count, passing};
 
 /// What functions begin with that take a lock with which preemption is off
 /// (include/linux/spinlock_api_smp.h, rwlock_api_smp.h). With PREEMPT_RT too: the locks that
-/// threads sleep on have other names there (`rt_spin_lock`).
-const LOCKS: [&str; 6] = [
+/// threads sleep on have other names there (`rt_spin_lock`). Where taking a lock is inline, as in arm64
+/// kernels that do not count, what waits for it is called.
+const LOCKS: [&str; 9] = [
+    "queued_read_lock_slowpath",
+    "queued_spin_lock_slowpath",
+    "queued_write_lock_slowpath",
     "_raw_spin_lock",
     "_raw_spin_trylock",
     "_raw_read_lock",
@@ -36,16 +42,26 @@ const LONGEST: usize = 12;
 
 /// The addresses of the instructions that take a lock or add to the preempt count, ascending. What
 /// only does so for its caller has none.
-pub(super) fn places(image: &Image, symbols: &Symbols) -> Vec<u64> {
-    let Some((start, text)) = text(image, symbols) else { return Vec::new() };
+pub(super) fn places(image: &Image, functions: &Functions) -> Vec<u64> {
+    let symbols = functions.symbols();
     let locks: Vec<u64> = symbols
         .iter()
         .filter(|(.., name)| LOCKS.iter().any(|lock| name.starts_with(lock)))
         .map(|(address, ..)| address)
         .collect();
+    let mut places = match functions.switches() {
+        Some(_) => arm64::locking(image, symbols, &locks),
+        None => x86(image, symbols, &locks),
+    };
+    let passing = passing(symbols);
+    places.retain(|at| !passing.iter().any(|(start, end)| (*start..*end).contains(at)));
+    places
+}
+
+fn x86(image: &Image, symbols: &Symbols, locks: &[u64]) -> Vec<u64> {
+    let Some((start, text)) = text(image, symbols) else { return Vec::new() };
     let count = count(image, symbols);
     let by_register = count.map(|count| by_register(image, symbols, count)).unwrap_or_default();
-    let passing = passing(symbols);
     let takes = |at: usize, address: u64| {
         let bytes = |length: usize| text.get(at..at + length);
         match text[at] {
@@ -71,8 +87,7 @@ pub(super) fn places(image: &Image, symbols: &Symbols) -> Vec<u64> {
         let address = start + at as u64;
         takes(at, address).then_some(address)
     });
-    let passes = |at: u64| passing.iter().any(|(start, end)| (*start..*end).contains(&at));
-    places.filter(|address| !passes(*address)).collect()
+    places.collect()
 }
 
 #[cfg(test)]
@@ -135,6 +150,6 @@ mod tests {
         let file = kernel(&code);
         let image = Image::read(&file, Arch::X86_64).unwrap();
         let expected = [0x100, 0x108, 0x120, 0x140, 0x168].map(|at| BASE + at);
-        assert_eq!(places(&image, &symbols), expected);
+        assert_eq!(places(&image, &Functions::of(symbols)), expected);
     }
 }

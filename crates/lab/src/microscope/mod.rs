@@ -5,6 +5,7 @@
 //! executed, and writes them out when a wanted sample is taken. Everything else is done here.
 
 mod aim;
+mod arm64;
 mod btf;
 mod course;
 mod coverage;
@@ -44,11 +45,15 @@ pub use wanted::{Wanted, wanted};
 
 use crate::arch::Arch;
 use crate::board::BoardSpec;
+use crate::emulator::{Emulator, Version};
 use crate::experiment::{Experiment, Follow, Place, Ready};
 use crate::observer::Observer;
 use crate::qemu::End;
 use functions::Functions;
 use kallsyms::{Image, Symbols};
+
+/// The oldest QEMU that tells an observer of it what registers hold.
+const TELLS_REGISTERS: Version = (10, 0);
 
 /// Addresses, as the observer's lists are written.
 fn joined(addresses: impl Iterator<Item = u64>) -> String {
@@ -82,15 +87,18 @@ pub fn watchable(board: &BoardSpec) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the sections of a board's guests can be followed.
+/// Checks that the sections of a board's guests can be followed with this QEMU.
 ///
 /// # Errors
 /// They cannot, and which can.
-pub fn has_sections(board: &BoardSpec) -> Result<()> {
+pub fn has_sections(board: &BoardSpec, emulator: &Emulator) -> Result<()> {
     ensure!(
-        board.arch == Arch::X86_64,
-        "sections, and so aimed releases, are followed on boards x86_64 only; on aarch64 samples can \
-         be explained: lab explain, lab run --legs"
+        board.arch == Arch::X86_64 || emulator.number() >= TELLS_REGISTERS,
+        "sections, and so aimed releases, of aarch64 boards need QEMU 10, which tells what registers \
+         hold: {} is QEMU {}; install it (Debian 12: qemu-system-arm of bookworm-backports), or name \
+         one with --qemu. With this one samples can be explained: lab explain, lab run --legs",
+        emulator.program.display(),
+        emulator.version
     );
     watchable(board)
 }
@@ -119,11 +127,13 @@ impl Watch {
         let arch = experiment.board.arch;
         let symbols = Symbols::of_image(&image, arch)
             .with_context(|| format!("the functions of {}", kernel.name))?;
+        let image = Image::read(&image, arch)?;
         let mut arguments = match arch {
             Arch::X86_64 => entries(&symbols),
-            Arch::Aarch64 => Vec::new(),
+            Arch::Aarch64 => {
+                image.start().map(|start| format!("image={start:#x}")).into_iter().collect()
+            }
         };
-        let image = Image::read(&image, arch)?;
         let mut functions = Functions::of(symbols);
         if arch == Arch::Aarch64 {
             functions.find_switches(&image);
@@ -154,9 +164,10 @@ impl Watch {
         })?;
         let mut locking = Vec::new();
         let watch = Self::of(experiment, number, |image, functions| {
-            let mut more = preempt::arguments(image, functions.symbols(), model, &kernel.release)?;
-            more.extend([format!("longest={longest}"), "cover=1".to_owned()]);
-            locking = locking::places(image, functions.symbols());
+            let mut more = preempt::arguments(image, functions, model, &kernel.release)?;
+            let cover = functions.neighbourhood();
+            more.extend([format!("longest={longest}"), format!("cover={cover:#x}")]);
+            locking = locking::places(image, functions);
             Ok(more)
         })?;
         Ok(Self { locking, ..watch })
@@ -296,7 +307,7 @@ impl Watches {
     /// # Errors
     /// Why the sections of a kernel cannot be watched.
     pub fn of(experiment: &Experiment, marks: Marks, longest: usize) -> Result<Self> {
-        has_sections(&experiment.board)?;
+        has_sections(&experiment.board, &experiment.emulator)?;
         let kernels = 0..experiment.kernels.len();
         let all = kernels.map(|kernel| Watch::of_sections(experiment, kernel, longest));
         Ok(Self { all: all.collect::<Result<_>>()?, marks, longest })
@@ -468,18 +479,21 @@ pub fn read_symbols(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::emulator;
 
     #[test]
-    fn one_cpu_is_watched_and_sections_are_followed_on_one_architecture() {
+    fn one_cpu_is_watched_and_sections_of_arm64_need_registers() {
         let board = |arch, cpus| BoardSpec { arch, cpus, ..BoardSpec::default() };
         for arch in [Arch::X86_64, Arch::Aarch64] {
             assert!(watchable(&board(arch, 1)).is_ok());
             let error = watchable(&board(arch, 2)).unwrap_err().to_string();
             assert_eq!(error, "only boards with one CPU can be watched");
         }
-        assert!(has_sections(&board(Arch::X86_64, 1)).is_ok());
-        assert!(has_sections(&board(Arch::X86_64, 2)).is_err());
-        let error = has_sections(&board(Arch::Aarch64, 1)).unwrap_err().to_string();
-        assert!(error.contains("on boards x86_64 only"), "{error}");
+        let of = |arch, cpus, qemu| has_sections(&board(arch, cpus), &emulator(qemu));
+        assert!(of(Arch::X86_64, 1, "7.2.22").is_ok());
+        assert!(of(Arch::X86_64, 2, "10.0.2").is_err());
+        assert!(of(Arch::Aarch64, 1, "10.0.2").is_ok());
+        let error = of(Arch::Aarch64, 1, "7.2.22 (Debian)").unwrap_err().to_string();
+        assert!(error.contains("need QEMU 10") && error.contains("is QEMU 7.2.22"), "{error}");
     }
 }

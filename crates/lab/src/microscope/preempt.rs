@@ -5,9 +5,10 @@ use punctual_core::preemption::Model;
 use punctual_core::release::version_key;
 use punctual_observer::decode::{Addend, Variable, addition, loaded};
 
-use super::functions::{Role, TEXT, role};
+use super::arm64;
+use super::functions::{Functions, Role, role, text};
 use super::kallsyms::{Image, Symbols};
-use super::list;
+use super::{joined, list};
 
 /// How far into a function the first addition to the preempt count may be.
 const WITHIN: u64 = 64;
@@ -28,8 +29,19 @@ const OFFERS: [&str; 2] = ["__cond_resched", "_cond_resched"];
 const LOCKED_OFFERS: [&str; 3] =
     ["__cond_resched_lock", "__cond_resched_rwlock_read", "__cond_resched_rwlock_write"];
 
-/// Small functions on behalf of their callers, besides those of locks.
-const PASSING: [&str; 8] = [
+/// Small functions on behalf of their callers, besides those of locks. On arm64 compilers make such of
+/// what is inline in the source (arch/arm64/include/asm/irqflags.h, daifflags.h, preempt.h).
+const PASSING: [&str; 18] = [
+    "__preempt_count_add",
+    "__preempt_count_dec_and_test",
+    "__preempt_count_sub",
+    "arch_local_irq_disable",
+    "arch_local_irq_enable",
+    "arch_local_irq_restore",
+    "arch_local_irq_save",
+    "local_daif_inherit",
+    "local_daif_mask",
+    "local_daif_restore",
     "__local_bh_disable_ip",
     "__local_bh_enable_ip",
     "preempt_count_add",
@@ -50,12 +62,14 @@ const LOCK_TEXT: [&str; 2] = ["__lock_text_start", "__lock_text_end"];
 /// It cannot be told of this kernel.
 pub(super) fn arguments(
     image: &Image,
-    symbols: &Symbols,
+    functions: &Functions,
     model: Model,
     release: &str,
 ) -> Result<Vec<String>> {
+    let symbols = functions.symbols();
+    let is_arm64 = functions.switches().is_some();
     ensure!(
-        version_key(release) >= version_key("5.12"),
+        is_arm64 || version_key(release) >= version_key("5.12"),
         "sections need Linux 5.12 or later: before, interrupts are turned on by popf too, which \
          cannot be seen from outside"
     );
@@ -64,10 +78,10 @@ pub(super) fn arguments(
         Model::Full | Model::Lazy | Model::Rt => false,
         Model::Unknown => anyhow::bail!("the preemption model of {release} is not known"),
     };
-    let count = count(image, symbols);
+    let count = if is_arm64 { arm64::count(image, symbols) } else { count(image, symbols) };
     // A cooperative kernel may do without the count, and then asks for switches regardless of it.
     let count = match count {
-        None if is_cooperative => 0,
+        None if is_cooperative && !is_arm64 => 0,
         count => count.context("where the kernel counts what forbids preemption was not found")?,
     };
     let plain = |name: &str| name.split('.').next() == Some(SWITCHES);
@@ -80,17 +94,22 @@ pub(super) fn arguments(
         format!("points={points}"),
     ];
     // Without a count the 0 is no place: nothing adds to it.
-    let counts = if count == 0 { Vec::new() } else { by_register(image, symbols, count) };
-    let joined = |addresses: &[u64]| {
-        addresses.iter().map(|address| format!("{address:#x}")).collect::<Vec<_>>().join(":")
-    };
-    arguments.extend((!counts.is_empty()).then(|| format!("counts={}", joined(&counts))));
+    let has_places = count != 0 && !is_arm64;
+    let counts = if has_places { by_register(image, symbols, count) } else { Vec::new() };
+    arguments
+        .extend((!counts.is_empty()).then(|| format!("counts={}", joined(counts.into_iter()))));
+    if is_arm64 {
+        arguments.push(format!("entries={}", joined(functions.vectors())));
+        let clocks = functions.entries(|role| role == Role::ReadsClock).into_iter();
+        arguments.push(format!("clocks={}", joined(clocks)));
+    }
     let offers = list(symbols, |name| OFFERS.contains(&name));
     arguments.extend((!offers.is_empty()).then(|| format!("offers={offers}")));
     let wakes = list(symbols, |name| role(name) == Role::TimerWakes);
     arguments.extend((!wakes.is_empty()).then(|| format!("wakes={wakes}")));
-    let looks = looks(image, symbols);
-    arguments.extend((!looks.is_empty()).then(|| format!("looks={}", looks.join(":"))));
+    let looks = if is_arm64 { arm64::looks(image, symbols) } else { looks(image, symbols) };
+    let looks = looks.into_iter().take(MOST_LOOKS);
+    arguments.extend(Some(format!("looks={}", joined(looks))).filter(|told| told != "looks="));
     let passing = passing(symbols).into_iter();
     let passing: Vec<String> = passing.map(|(from, to)| format!("{from:#x}-{to:#x}")).collect();
     arguments.extend((!passing.is_empty()).then(|| format!("passing={}", passing.join(":"))));
@@ -115,13 +134,6 @@ pub(super) fn count(image: &Image, symbols: &Symbols) -> Option<u64> {
             })
         })
     })
-}
-
-/// The kernel's code, and its address.
-pub(super) fn text<'a>(image: &Image<'a>, symbols: &Symbols) -> Option<(u64, &'a [u8])> {
-    let [start, end] = TEXT.map(|name| symbols.address(name));
-    let (start, end) = (start?, end?);
-    Some((start, image.memory(start, end.saturating_sub(start))))
 }
 
 /// The half of an address that instructions have in them.
@@ -256,7 +268,7 @@ fn is_kept(register: u8) -> bool {
 /// for long, but gives way in between, such as `zap_pte_range` (mm/memory.c). Which variable is the
 /// current thread, and which bit it is, is learned from `schedule`, which looks as long as it is
 /// set (kernel/sched/core.c).
-fn looks(image: &Image, symbols: &Symbols) -> Vec<String> {
+fn looks(image: &Image, symbols: &Symbols) -> Vec<u64> {
     let mut found = Vec::new();
     let Some((current, mask)) = flag(image, symbols) else { return found };
     let Some((start, text)) = text(image, symbols) else { return found };
@@ -291,10 +303,9 @@ fn looks(image: &Image, symbols: &Symbols) -> Vec<String> {
             just || holding >> of.from & 1 == 1
         };
         if FlagTest::read(rest).is_some_and(|of| of.mask == mask && is_current(&of)) {
-            found.push(format!("{address:#x}"));
+            found.push(address);
         }
     }
-    found.truncate(MOST_LOOKS);
     found
 }
 
@@ -322,7 +333,8 @@ pub(super) fn passing(symbols: &Symbols) -> Vec<(u64, u64)> {
     let mut all = symbols.iter().peekable();
     while let Some((start, _, name)) = all.next() {
         let end = all.peek().map_or(start, |next| next.0);
-        if PASSING.contains(&name) {
+        // Copies of what is inline in the source.
+        if PASSING.contains(&name) || name.starts_with("__raw_spin_") {
             ranges.push((start, end));
         }
     }
@@ -484,7 +496,7 @@ pub(super) mod tests {
         let image = Image::read(&bytes, crate::arch::Arch::X86_64).unwrap();
         assert_eq!(flag(&image, &symbols), Some((0x1_fb80, 8)));
         let expected = [starts[1] - 6, starts[2] - 5, starts[2] + 9];
-        let expected = expected.map(|at| format!("{:#x}", BASE + at as u64));
+        let expected = expected.map(|at| BASE + at as u64);
         assert_eq!(looks(&image, &symbols), expected);
     }
 
@@ -493,7 +505,8 @@ pub(super) mod tests {
         // A file without any code.
         let bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0\x01\0\0\0";
         let image = Image::read(bytes, crate::arch::Arch::X86_64).unwrap();
-        let of = |model, release| arguments(&image, &symbols(), model, release);
+        let functions = Functions::of(symbols());
+        let of = |model, release| arguments(&image, &functions, model, release);
         let error = |model, release| of(model, release).unwrap_err().to_string();
         assert!(error(Model::None, "5.10.0-46-amd64").contains("5.12 or later"));
         assert!(error(Model::Unknown, "6.1.0").contains("not known"));
@@ -508,7 +521,7 @@ pub(super) mod tests {
         let image = Image::read(&bytes, crate::arch::Arch::X86_64).unwrap();
         let names = [(0, "_stext"), (0, "__schedule"), (10, "_etext"), (10, "last")];
         let symbols = Symbols::made_up(names.into_iter().map(|(at, name)| (BASE + at, 'T', name)));
-        let told = arguments(&image, &symbols, Model::None, "6.1.0").unwrap();
+        let told = arguments(&image, &Functions::of(symbols), Model::None, "6.1.0").unwrap();
         assert!(!told.iter().any(|one| one.starts_with("counts=")), "{told:?}");
     }
 }

@@ -315,8 +315,8 @@ fn sections() -> Command {
              samples find by chance is complete here: by length, by the functions that begin and \
              end them, and the longest with their stacks. It says as well what was tested: which \
              functions of the kernel each cell executed, and which that take a spin lock or forbid \
-             preemption none did. Only the probe wakeup with one thread, boards x86_64 with one \
-             CPU, Linux 5.12 or later.",
+             preemption none did. Only the probe wakeup with one thread, boards with one CPU, Linux \
+             5.12 or later; on aarch64 5.14, with QEMU 10.",
         )
         .after_help(SECTIONS_EXAMPLES)
         .arg(

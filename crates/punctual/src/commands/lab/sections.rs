@@ -79,7 +79,7 @@ impl Watching {
         longest: usize,
         quiet: bool,
     ) -> anyhow::Result<Self> {
-        microscope::has_sections(&experiment.board)?;
+        microscope::has_sections(&experiment.board, &experiment.emulator)?;
         check(&experiment)?;
         let watches = Watches::of(&experiment, marks(&experiment)?, longest)?;
         let ready = experiment.prepare()?;
