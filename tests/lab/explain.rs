@@ -152,6 +152,7 @@ pub fn samples_of_arm64_kernels(options: &str) {
             assert_eq!(of_all.as_array().unwrap().len(), 200);
             let samples = cell["samples"].as_array().unwrap();
             samples.iter().for_each(whole);
+            samples.iter().for_each(has_threads);
             assert_eq!(samples[1]["latency_ns"], run["cells"][number]["max_ns"]);
             for sample in samples {
                 let ends: Vec<&Value> =
@@ -192,7 +193,8 @@ pub fn samples_of_arm64_kernels(options: &str) {
     let is_place = |name: &&str| !name.starts_with('[') && !name.starts_with("arch_local_irq");
     assert!(names.iter().all(is_place), "{names:?}");
     let line = format!("lab explain --offline --worst 1 -q {options} a/debian-voluntary-0");
-    let says = ["the CPU was idle: ", "no call of the scheduler from "];
+    let says =
+        ["the CPU was idle: ", "no call of the scheduler from ", "threads: ", "hackbench (pid "];
     place.run(&line).with(0).says(&says);
 }
 

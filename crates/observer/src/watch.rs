@@ -408,7 +408,9 @@ extern "C" fn on_return(_cpu: c_uint, address: *mut c_void) {
 extern "C" fn on_switch(_cpu: c_uint, access: Access, address: u64, _: *mut c_void) {
     let Some(place) = access.place(address) else { return };
     let fields = ARGUMENTS.with(|arguments| arguments.task);
-    let task = MEMORY.with(|memory| fields?.read(place, |at| memory.byte(at)));
+    let start = TRANSLATION.with(|translation| translation.target.memory_start());
+    let byte = |memory: &Mapped, at: u64| memory.byte(at.checked_sub(start)?);
+    let task = MEMORY.with(|memory| fields?.read(place, |at| byte(memory, at)));
     OBSERVER.with(|guest| guest.switch(counter::now(), place, task));
 }
 

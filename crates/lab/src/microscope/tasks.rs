@@ -1,7 +1,8 @@
 //! Which thread the CPU executes, and what it is called.
 //!
 //! The observer sees the instruction of `__switch_to_asm` that loads the stack pointer of the thread
-//! that is switched to (arch/x86/entry/entry_64.S), and reads that thread in the guest's memory.
+//! that is switched to (arch/x86/entry/entry_64.S), or that of `cpu_switch_to` which loads where it
+//! goes on (arch/arm64/kernel/entry.S), and reads that thread in the guest's memory.
 
 use punctual_core::explanation::GuestThread;
 use punctual_observer::event::{Event, Kind, bytes_of};
@@ -16,16 +17,19 @@ const SWITCH: &str = "__switch_to_asm";
 /// `mov offset(%rsi), %rsp`, before its offset of four bytes.
 const LOAD: [u8; 3] = [0x48, 0x8b, 0xa6];
 
-/// The type information of the kernel (include/asm-generic/vmlinux.lds.h).
-const BTF: [&str; 2] = ["__start_BTF", "__stop_BTF"];
+/// Where they are on arm64.
+const SWITCH_ARM64: &str = "cpu_switch_to";
+
+/// `ldr lr, [x8]`: the last of the registers that a thread has kept, 12 words after the first.
+const LOAD_ARM64: u32 = 0xf940_011e;
+const BEFORE: u32 = 12 * 8;
 
 /// What tells the observer to follow threads: where they are switched, and what is where in one.
 /// Nothing if the kernel does not show it.
 pub(super) fn arguments(image: &Image, symbols: &Symbols) -> Vec<String> {
-    let Some((place, stack)) = switch(image, symbols) else { return Vec::new() };
-    let [start, stop] = BTF.map(|name| symbols.address(name).unwrap_or_default());
-    let btf = image.memory(start, stop.saturating_sub(start));
-    let fields = btf::offsets(btf, "task_struct", ["pid", "prio", "comm"]);
+    let found = switch(image, symbols).or_else(|| switch_arm64(image, symbols));
+    let Some((place, stack)) = found else { return Vec::new() };
+    let fields = btf::offsets(btf::of(image, symbols), "task_struct", ["pid", "prio", "comm"]);
     let task =
         fields.map(|[pid, prio, comm]| format!("task={stack:#x}:{pid:#x}:{prio:#x}:{comm:#x}"));
     [format!("switch={place:#x}")].into_iter().chain(task).collect()
@@ -38,6 +42,16 @@ fn switch(image: &Image, symbols: &Symbols) -> Option<(u64, u32)> {
     let at = code.windows(LOAD.len()).position(|bytes| bytes == LOAD)?;
     let offset = code.get(at + LOAD.len()..)?.first_chunk().copied()?;
     Some((start + at as u64, u32::from_le_bytes(offset)))
+}
+
+fn switch_arm64(image: &Image, symbols: &Symbols) -> Option<(u64, u32)> {
+    let start = symbols.address(SWITCH_ARM64)?;
+    let code = image.memory(start, symbols.rest_of_function(start)).as_chunks::<4>().0;
+    let words: Vec<u32> = code.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    // `mov x10, #offset`, from the start of a thread to these registers.
+    let offset = words.iter().find(|word| **word & 0xffe0_001f == 0xd280_000a)? >> 5 & 0xffff;
+    let at = words.iter().position(|word| *word == LOAD_ARM64)?;
+    Some((start + 4 * at as u64, offset + BEFORE))
 }
 
 /// Which threads run one after the other: from which count of instructions on. Those of which
@@ -79,6 +93,8 @@ fn named(task: &Task) -> GuestThread {
 pub(super) mod tests {
     use punctual_observer::event::values;
 
+    use super::super::arm64::tests::{ARM64, arm64_kernel};
+    use super::super::btf::EDGES;
     use super::super::btf::tests::made_up;
     use super::super::preempt::tests::{BASE, kernel};
     use super::*;
@@ -92,7 +108,8 @@ pub(super) mod tests {
         let bytes = [&code[..], &[0; 16], &btf].concat();
         let end = BASE + bytes.len() as u64;
         let symbols = |switch: &'static str| {
-            let names = [(BASE, switch), (BASE + 16, "next"), (BASE + 32, BTF[0]), (end, BTF[1])];
+            let names =
+                [(BASE, switch), (BASE + 16, "next"), (BASE + 32, EDGES[0]), (end, EDGES[1])];
             Symbols::made_up(names.into_iter().map(|(at, name)| (at, 'T', name)))
         };
         let file = kernel(&bytes);
@@ -104,6 +121,21 @@ pub(super) mod tests {
         let without = kernel(code);
         let without = Image::read(&without, Arch::X86_64).unwrap();
         assert_eq!(arguments(&without, &symbols(SWITCH)), [switch]);
+    }
+
+    #[test]
+    fn the_switch_of_an_arm64_kernel_is_found_in_its_image() {
+        // mov x10, #0xb80; add x8, x0, x10; str lr, [x8]; add x8, x1, x10; ldr lr, [x8]
+        let code = [0xd281_700a, 0x8b0a_0008, 0xf900_011e, 0x8b0a_0028, 0xf940_011e];
+        let file = arm64_kernel(&code, &[]);
+        let image = Image::read(&file, Arch::Aarch64).unwrap();
+        let start = ARM64;
+        let names = [(start, SWITCH_ARM64), (start + 20, "next")];
+        let symbols = Symbols::made_up(names.into_iter().map(|(at, name)| (at, 'T', name)));
+        assert_eq!(switch_arm64(&image, &symbols), Some((start + 16, 0xb80 + 96)));
+        let names = [(start, SWITCH_ARM64), (start + 16, "next")];
+        let symbols = Symbols::made_up(names.into_iter().map(|(at, name)| (at, 'T', name)));
+        assert_eq!(switch_arm64(&image, &symbols), None, "it has no load");
     }
 
     /// A thread that gets the CPU, as the observer writes it.
