@@ -120,24 +120,23 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         break_ns: stage.break_ns,
     };
     match values.text("by") {
-        "pipe" => pairs.of(|_| Pipe::new()),
-        "futex" => pairs.of(|_| FutexWord::new(between)),
-        "sem" => pairs.of(|_| PosixSemaphore::new(between)),
+        "pipe" => pairs.of(&mut |_| boxed(Pipe::new())),
+        "futex" => pairs.of(&mut |_| boxed(FutexWord::new(between))),
+        "sem" => pairs.of(&mut |_| boxed(PosixSemaphore::new(between))),
         "svsem" => {
             let all = stage.journal.semaphores(stage.threads);
             let all = all.map_err(|error| error.to_string())?;
-            pairs.of(|number| Ok(all.one(number)))
+            pairs.of(&mut |number| boxed(Ok(all.one(number))))
         }
-        "mqueue" => pairs.of(|_| MessageQueue::new()),
-        "signal" => pairs.of(|_| Handled::new()),
-        "sigwait" => pairs.of(|_| SigWait::new()),
-        "condvar" => pairs.of(|_| PiCondition::new(between)),
-        _ => pairs.of(|_| Event::new()),
+        "mqueue" => pairs.of(&mut |_| boxed(MessageQueue::new())),
+        "signal" => pairs.of(&mut |_| boxed(Handled::new())),
+        "sigwait" => pairs.of(&mut |_| boxed(SigWait::new())),
+        "condvar" => pairs.of(&mut |_| boxed(PiCondition::new(between))),
+        _ => pairs.of(&mut |_| boxed(Event::new())),
     }
 }
 
 /// What all pairs have in common.
-#[derive(Clone)]
 struct Pairs {
     count: u32,
     between: Between,
@@ -148,35 +147,56 @@ struct Pairs {
 }
 
 impl Pairs {
-    fn of<T: Token + 'static>(
+    fn of(
         self,
-        mut token: impl FnMut(u16) -> io::Result<T>,
+        make: &mut dyn FnMut(u16) -> io::Result<Box<dyn AnyPair>>,
     ) -> Result<Box<dyn Session>, String> {
-        let mut pair = |number| Ok(Arc::new(Pair::new(token(number)?)?));
-        let pairs = (0..self.count).map(|number| pair(u16::try_from(number).unwrap_or(u16::MAX)));
+        let pairs = (0..self.count).map(|number| make(u16::try_from(number).unwrap_or(u16::MAX)));
         let pairs = pairs.collect::<io::Result<_>>().map_err(|error| error.to_string())?;
         Ok(Box::new(Handoff { common: self, pairs, helpers: Vec::new() }))
     }
 }
 
-struct Handoff<T> {
+/// A pair by some primitive.
+trait AnyPair {
+    /// The side that waits, and the one that posts.
+    fn sides(&self, common: &Pairs) -> io::Result<(Box<dyn ProbeThread>, Box<dyn HelperThread>)>;
+
+    /// Tokens that were posted and not taken.
+    fn unanswered(&self) -> u64;
+}
+
+fn boxed<T: Token + 'static>(token: io::Result<T>) -> io::Result<Box<dyn AnyPair>> {
+    Ok(Box::new(Arc::new(Pair::new(token?)?)))
+}
+
+impl<T: Token + 'static> AnyPair for Arc<Pair<T>> {
+    fn sides(&self, common: &Pairs) -> io::Result<(Box<dyn ProbeThread>, Box<dyn HelperThread>)> {
+        let Pairs { between, pause_ns, break_ns, .. } = *common;
+        let pair = Arc::clone(self);
+        let posts: Box<dyn HelperThread> = match between {
+            Between::Threads => Box::new(Posts { pair, pause_ns }),
+            Between::Processes => Box::new(Relays::fork(pair, pause_ns)?),
+        };
+        Ok((Box::new(Waits { pair: Arc::clone(self), break_ns }), posts))
+    }
+
+    fn unanswered(&self) -> u64 {
+        self.course.unanswered()
+    }
+}
+
+struct Handoff {
     common: Pairs,
-    pairs: Vec<Arc<Pair<T>>>,
+    pairs: Vec<Box<dyn AnyPair>>,
     helpers: Vec<Companion>,
 }
 
-impl<T: Token + 'static> Session for Handoff<T> {
+impl Session for Handoff {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Pairs { between, pause_ns, break_ns, .. } = self.common;
         let pair = self.pairs.get(number as usize).ok_or("no such pair")?;
-        let posting = Arc::clone(pair);
-        let (what, helper): (_, Box<dyn HelperThread>) = match between {
-            Between::Threads => ("", Box::new(Posts { pair: posting, pause_ns })),
-            Between::Processes => {
-                let relays = Relays::fork(posting, pause_ns);
-                (", a process", Box::new(relays.map_err(|error| error.to_string())?))
-            }
-        };
+        let (waits, helper) = pair.sides(&self.common).map_err(|error| error.to_string())?;
+        let what = if self.common.between == Between::Processes { ", a process" } else { "" };
         let cpus = self.common.poster_cpus.as_ref();
         self.helpers.push(Companion {
             of: number,
@@ -185,7 +205,7 @@ impl<T: Token + 'static> Session for Handoff<T> {
             name: format!("posts to thread {number}{what}"),
             helper,
         });
-        Ok(Box::new(Waits { pair: Arc::clone(pair), break_ns }))
+        Ok(waits)
     }
 
     fn helpers(&mut self) -> Vec<Companion> {
@@ -215,7 +235,7 @@ mod tests {
     fn session(pause_ns: u64) -> Box<dyn Session> {
         let between = Between::Threads;
         let pairs = Pairs { count: 1, between, poster_cpus: None, pause_ns, break_ns: i64::MAX };
-        pairs.of(|_| Event::new()).unwrap()
+        pairs.of(&mut |_| boxed(Event::new())).unwrap()
     }
 
     #[test]

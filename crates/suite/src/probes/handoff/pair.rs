@@ -41,12 +41,6 @@ impl<T: Token> Pair<T> {
         Ok(Self { token, answer: Event::new()?, course: SharedValue::new(Course::default())? })
     }
 
-    /// Tokens that were posted and not taken.
-    pub(super) fn unanswered(&self) -> u64 {
-        let taken = self.course.taken.load(Ordering::Relaxed);
-        self.course.posted.load(Ordering::Relaxed).saturating_sub(taken)
-    }
-
     /// Posts tokens until the end of the window, or until it `is_told` to end.
     pub(super) fn hand_over(
         &self,
@@ -76,6 +70,12 @@ impl<T: Token> Pair<T> {
 }
 
 impl Course {
+    /// Tokens that were posted and not taken.
+    pub(super) fn unanswered(&self) -> u64 {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.posted.load(Ordering::Relaxed).saturating_sub(taken)
+    }
+
     /// Whether the posting side has left this window and its last token is taken.
     fn is_over(&self, window: &Window, taken: u64) -> bool {
         self.poster_left.load(Ordering::Acquire) == window.end && !self.is_open(window, taken)
