@@ -122,6 +122,8 @@ fn no_system_call_but_the_wait() {
         ("posix", "rt_sigtimedwait"),
         ("timerfd", "read"),
         ("relative", "clock_nanosleep"),
+        ("futex", "futex"),
+        ("io_uring", "io_uring_enter"),
     ] {
         let folder = Folder::new(&format!("calls-{timer}"));
         fs::create_dir(folder.path("traces")).unwrap();

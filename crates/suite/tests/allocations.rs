@@ -102,7 +102,7 @@ fn the_counter_counts() {
 }
 
 /// Parameters that take other paths than the defaults.
-const VARIANTS: [(&str, &[(&str, &str)]); 16] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 19] = [
     ("handoff", &[("by", "pipe"), ("pause", "10us")]),
     ("handoff", &[("by", "futex"), ("pause", "10us")]),
     ("handoff", &[("by", "sem"), ("pause", "10us")]),
@@ -114,6 +114,9 @@ const VARIANTS: [(&str, &[(&str, &str)]); 16] = [
     ("wakeup", &[("timer", "relative")]),
     ("wakeup", &[("timer", "timerfd")]),
     ("wakeup", &[("timer", "posix")]),
+    ("wakeup", &[("timer", "epoll")]),
+    ("wakeup", &[("timer", "futex")]),
+    ("wakeup", &[("timer", "io_uring")]),
     ("clock", &[("clock", "realtime")]),
     ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
     ("inherit", &[("mutex", "plain"), ("hold", "10us"), ("spin", "10us"), ("pause", "0us")]),

@@ -7,6 +7,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use crate::clock::{monotonic_ns, timespec};
 use crate::error::called;
 
+mod epoll;
+mod futex;
+mod ring;
+
+pub use epoll::EpollTimer;
+pub use futex::FutexTimeout;
+pub use ring::RingTimeout;
+
 /// Whether a wait lasted until its release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waited {
@@ -182,19 +190,29 @@ impl TimerFd {
     }
 }
 
+impl TimerFd {
+    /// Waits until it has expired since the last time, and counts that.
+    #[inline(always)]
+    fn read(&mut self) -> io::Result<Waited> {
+        let mut count = 0_u64;
+        // SAFETY: the buffer has the eight bytes that the read asks for.
+        let got =
+            unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        if got < 0 {
+            return interrupted_or_error(io::Error::last_os_error());
+        }
+        self.expirations.seen += count;
+        Ok(Waited::Released)
+    }
+}
+
 impl Wait for TimerFd {
     #[inline(always)]
     fn until(&mut self, release_ns: u64) -> io::Result<Waited> {
         while !self.expirations.cover(release_ns) {
-            let mut count = 0_u64;
-            // SAFETY: the buffer has the eight bytes that the read asks for.
-            let got = unsafe {
-                libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>())
-            };
-            if got < 0 {
-                return interrupted_or_error(io::Error::last_os_error());
+            if self.read()? == Waited::Interrupted {
+                return Ok(Waited::Interrupted);
             }
-            self.expirations.seen += count;
         }
         Ok(Waited::Released)
     }
@@ -323,14 +341,20 @@ mod tests {
         waits_for_each_release(TimerFd::new(at, interval).unwrap(), at, interval);
         let at = first();
         waits_for_each_release(PosixTimer::new(at, interval).unwrap(), at, interval);
+        let at = first();
+        waits_for_each_release(EpollTimer::new(at, interval).unwrap(), at, interval);
+        waits_for_each_release(FutexTimeout::default(), first(), interval);
+        if let Ok(ring) = RingTimeout::new() {
+            waits_for_each_release(ring, first(), interval);
+        }
     }
 
-    #[test]
-    fn a_signal_ends_the_wait_for_a_posix_timer() {
+    /// What a wait for a release in 20 s returns if signals come.
+    fn interrupted<W: Wait>(make: impl FnOnce(u64) -> W + Send + 'static) -> Waited {
         crate::thread::accept_wakes();
         let waits = std::thread::spawn(|| {
-            let first = monotonic_ns() + 20_000_000_000;
-            PosixTimer::new(first, 1_000_000_000).unwrap().until(first).unwrap()
+            let release = monotonic_ns() + 20_000_000_000;
+            make(release).until(release).unwrap()
         });
         let from = std::time::Instant::now();
         while !waits.is_finished() && from.elapsed().as_secs() < 15 {
@@ -338,7 +362,44 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(waits.is_finished(), "it waits for its release");
-        assert_eq!(waits.join().unwrap(), Waited::Interrupted);
+        waits.join().unwrap()
+    }
+
+    #[test]
+    fn a_signal_ends_every_wait() {
+        const SECOND: u64 = 1_000_000_000;
+        let found = [
+            interrupted(|first| PosixTimer::new(first, SECOND).unwrap()),
+            interrupted(|first| EpollTimer::new(first, SECOND).unwrap()),
+            interrupted(|_| FutexTimeout::default()),
+        ];
+        assert_eq!(found, [Waited::Interrupted; 3]);
+        if RingTimeout::new().is_ok() {
+            assert_eq!(interrupted(|_| RingTimeout::new().unwrap()), Waited::Interrupted);
+        }
+    }
+
+    #[test]
+    fn a_ring_waits_on_after_a_signal_and_for_another_release() {
+        let Ok(mut ring) = RingTimeout::new() else { return };
+        crate::thread::accept_wakes();
+        let waits = std::thread::spawn(move || {
+            let first = monotonic_ns() + 200_000_000;
+            let mut interrupted = 0;
+            // The first request stays with the kernel, and ends before the release of the second.
+            while ring.until(first + 100_000_000 * u64::from(interrupted > 0)).unwrap()
+                == Waited::Interrupted
+            {
+                interrupted += 1;
+            }
+            (interrupted, monotonic_ns().saturating_sub(first))
+        });
+        for _ in 0..20 {
+            crate::thread::wake(&waits);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let (interrupted, late_ns) = waits.join().unwrap();
+        assert!(interrupted > 0 && late_ns >= 100_000_000, "{interrupted} {late_ns}");
     }
 
     #[test]
@@ -347,6 +408,7 @@ mod tests {
         for mut wait in [
             Box::new(TimerFd::new(first, interval).unwrap()) as Box<dyn Wait>,
             Box::new(PosixTimer::new(first, interval).unwrap()),
+            Box::new(EpollTimer::new(first, interval).unwrap()),
         ] {
             std::thread::sleep(std::time::Duration::from_millis(50));
             let next = monotonic_ns();

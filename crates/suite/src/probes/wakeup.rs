@@ -5,9 +5,13 @@ use std::sync::Arc;
 
 use punctual_core::schema::Condition;
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::timer::{AbsoluteSleep, PosixTimer, RelativeSleep, TimerFd, Wait, Waited};
+use punctual_sys::timer::{
+    AbsoluteSleep, EpollTimer, FutexTimeout, PosixTimer, RelativeSleep, RingTimeout, TimerFd, Wait,
+    Waited,
+};
 
 use crate::recorder::Recorder;
+use crate::registry::need::IO_URING;
 use crate::registry::probe::{
     By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
 };
@@ -21,7 +25,7 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
 runs, and records now - release. Releases are at start + k x interval, whatever happened before; \
 those that pass while the thread is late are counted as missed. Follows cyclictest (rt-tests). \
 If releases are dithered (run --dither, and on virtual boards always), each is moved within its \
-interval; those of timer=posix and timerfd, which the kernel repeats, cannot be. \
+interval; those of timer=posix, timerfd and epoll, which the kernel repeats, cannot be. \
 timer=relative is a common mistake: its latencies include the time between reading the clock and \
 going to sleep.",
     params: &[Param {
@@ -31,6 +35,9 @@ going to sleep.",
             Choice::of("posix", "timer_create and sigwaitinfo"),
             Choice::of("timerfd", "read of a timerfd"),
             Choice::of("relative", "clock_nanosleep for the time left"),
+            Choice::of("epoll", "epoll_wait for a timerfd, then its read"),
+            Choice::of("futex", "FUTEX_WAIT_BITSET with an absolute timeout"),
+            Choice { value: "io_uring", help: "IORING_OP_TIMEOUT", needs: &[IO_URING] },
         ]),
         default: Default::Value("nanosleep"),
         help: "way to wait",
@@ -42,7 +49,7 @@ going to sleep.",
     device: None,
     pace: Pace::Periodic,
     // The kernel repeats the other timers by itself.
-    dithers: |values| ["nanosleep", "relative"].contains(&values.text("timer")),
+    dithers: |values| !["posix", "timerfd", "epoll"].contains(&values.text("timer")),
     primary: Primary {
         name: "latency",
         meaning: "start of the work minus its release",
@@ -60,6 +67,9 @@ enum Timer {
     Posix,
     Descriptor,
     Relative,
+    Epoll,
+    Futex,
+    Ring,
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
@@ -68,6 +78,9 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         "posix" => Timer::Posix,
         "timerfd" => Timer::Descriptor,
         "relative" => Timer::Relative,
+        "epoll" => Timer::Epoll,
+        "futex" => Timer::Futex,
+        "io_uring" => Timer::Ring,
         _ => Timer::Nanosleep,
     };
     let interval_ns = stage.interval_ns;
@@ -123,6 +136,9 @@ impl ProbeThread for Wakeup {
             Timer::Nanosleep => hot.run(&mut AbsoluteSleep).map(drop),
             Timer::Relative => hot.run(&mut RelativeSleep).map(drop),
             Timer::Posix => hot.run(&mut PosixTimer::new(window.first, interval)?).map(drop),
+            Timer::Epoll => hot.run(&mut EpollTimer::new(window.first, interval)?).map(drop),
+            Timer::Futex => hot.run(&mut FutexTimeout::default()).map(drop),
+            Timer::Ring => hot.run(&mut RingTimeout::new()?).map(drop),
             Timer::Descriptor => {
                 let mut timer = TimerFd::new(window.first, interval)?;
                 let releases = hot.run(&mut timer)?;

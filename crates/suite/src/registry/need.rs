@@ -5,6 +5,7 @@ use std::time::Duration;
 use punctual_sys::affinity;
 use punctual_sys::clock::tsc;
 use punctual_sys::socket::LoopbackEcho;
+use punctual_sys::timer::RingTimeout;
 use punctual_sys::token::{MessageQueue, system_v};
 
 /// A need. If the board does not meet it, the cell is SKIPPED and says why.
@@ -46,6 +47,12 @@ pub const SYSTEM_V: Need =
 pub const PI_FUTEXES: Need = Need {
     what: "futexes with priority inheritance: a kernel with CONFIG_FUTEX_PI",
     met: punctual_sys::futex::has_pi,
+};
+
+/// io_uring.
+pub const IO_URING: Need = Need {
+    what: "io_uring: Linux 5.5 or later with CONFIG_IO_URING, and kernel.io_uring_disabled=0",
+    met: || RingTimeout::new().is_ok(),
 };
 
 /// The first need that this board does not meet, as the reason for a SKIPPED cell.
