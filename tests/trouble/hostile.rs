@@ -187,7 +187,7 @@ const READ: &[(&str, Spoil)] = &[
         cells(run, 1_000, |number, cell| {
             cell["dir"] = json!(format!("{number}"));
             cell["verdict"]["because"] = json!(vec!["because"; 500]);
-            let counter = json!({"name": "n", "meaning": "m", "total": 1, "bad": true});
+            let counter = json!({"name": "n", "meaning": "m", "total": 1, "tells": "loss"});
             cell["counters"] = Value::Array(vec![counter; 40]);
         });
     }),

@@ -71,7 +71,7 @@ fn the_schema_refuses_what_is_no_cell_of_its_kind() {
         (latency, "threads/0/policy", json!("fast")),
         (latency, "threads/0/series/0/samples", json!(-1)),
         (latency, "helpers/0/name", json!("")),
-        (latency, "counters/0/bad", json!("yes")),
+        (latency, "counters/0/tells", json!("bad")),
         (latency, "primary/noun", json!(null)),
         (cost, "kind", json!("latency")),
         (cost, "unit", json!("ns/op")),
