@@ -34,9 +34,11 @@ fn check_counts(cell: &Value) {
     let threads = cell["threads"].as_array().unwrap();
     let sum: u64 = threads.iter().map(|thread| thread["samples"].as_u64().unwrap()).sum();
     assert_eq!(sum, of("samples"));
-    let ns = |key: &str| cell[key].as_i64().unwrap();
-    assert!(ns("min_ns") <= ns("p50_ns") && ns("p50_ns") <= ns("p99_ns"), "{cell}");
-    assert!(ns("p99_ns") <= ns("max_ns"), "{cell}");
+    // A hundred samples are needed for the third of them.
+    let quantiles = ["min_ns", "p50_ns", "p99_ns", "max_ns"].map(|key| cell[key].as_i64());
+    assert!(quantiles[2].is_some() || of("samples") < 100, "{cell}");
+    let known: Vec<_> = quantiles.into_iter().flatten().collect();
+    assert!(known.len() >= 3 && known.is_sorted(), "{cell}");
 }
 
 #[test]
