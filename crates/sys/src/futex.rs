@@ -1,7 +1,7 @@
 //! Futexes (futex(2)). The libcs have no function for the system call.
 
 use std::io;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock::timespec;
 use crate::error::check;
@@ -112,25 +112,35 @@ pub fn requeue_pi(word: &AtomicU32, scope: Scope, value: u32, mutex: &AtomicU32)
     check(done).map(drop)
 }
 
-/// Locks a word with priority inheritance that another thread has locked. Not interrupted by
-/// signals.
+/// Locks a word with priority inheritance for the calling thread, whose number
+/// ([`crate::thread::id`]) this is. Not interrupted by signals; no system call if nobody has it.
 ///
 /// # Errors
 /// Those of futex(2), such as EDEADLK if the caller has it.
+#[inline(always)]
+pub fn lock_pi(mutex: &AtomicU32, scope: Scope, thread: u32) -> io::Result<()> {
+    let free = mutex.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed);
+    if free.is_ok() { Ok(()) } else { wait_pi(mutex, scope) }
+}
+
 #[cold]
-pub fn lock_pi(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
+fn wait_pi(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
     let none = std::ptr::null::<libc::timespec>();
     let operation = scope.of(libc::FUTEX_LOCK_PI);
     // SAFETY: a word that lives during the call, and no timeout.
     check(unsafe { libc::syscall(libc::SYS_futex, mutex.as_ptr(), operation, 0, none) }).map(drop)
 }
 
-/// Unlocks a word with priority inheritance that others wait for.
+/// Unlocks such a word; no system call if nobody waits for it.
 ///
 /// # Errors
 /// `PermissionDenied` if the caller does not have it; ENOSYS if the kernel has no such words.
 #[inline(always)]
-pub fn unlock_pi(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
+pub fn unlock_pi(mutex: &AtomicU32, scope: Scope, thread: u32) -> io::Result<()> {
+    let alone = mutex.compare_exchange(thread, 0, Ordering::Release, Ordering::Relaxed);
+    if alone.is_ok() {
+        return Ok(());
+    }
     let operation = scope.of(libc::FUTEX_UNLOCK_PI);
     // SAFETY: a word that lives during the call.
     check(unsafe { libc::syscall(libc::SYS_futex, mutex.as_ptr(), operation) }).map(drop)
@@ -140,6 +150,7 @@ pub fn unlock_pi(mutex: &AtomicU32, scope: Scope) -> io::Result<()> {
 #[must_use]
 pub fn has_pi() -> bool {
     let nobodys = AtomicU32::new(0);
-    let refused = unlock_pi(&nobodys, Scope::Private).err();
+    let own = crate::thread::id().cast_unsigned();
+    let refused = unlock_pi(&nobodys, Scope::Private, own).err();
     refused.and_then(|error| error.raw_os_error()) != Some(libc::ENOSYS)
 }

@@ -42,27 +42,25 @@ impl Mutex {
     /// # Errors
     /// Those of futex(2): ENOSYS without `CONFIG_FUTEX_PI`, EDEADLK for the thread that holds it.
     pub fn lock(&self, thread: i32) -> io::Result<()> {
-        match self.protocol {
-            Protocol::Inherit => {
-                if self.take(thread.unsigned_abs()) {
-                    return Ok(());
-                }
-                self.ask(|word| futex::lock_pi(word, Scope::Private))
-            }
-            Protocol::None => {
-                if self.take(LOCKED) {
-                    return Ok(());
-                }
-                while self.word.swap(WAITED_FOR, Ordering::Acquire) != FREE {
-                    match self.ask(|word| futex::wait(word, Scope::Private, WAITED_FOR)) {
-                        // It had changed before the wait began.
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        ended => ended?,
-                    }
-                }
-                Ok(())
+        if self.protocol == Protocol::Inherit {
+            return futex::lock_pi(&self.word, Scope::Private, thread.cast_unsigned());
+        }
+        let taken = self.word.compare_exchange(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            return Ok(());
+        }
+        while self.word.swap(WAITED_FOR, Ordering::Acquire) != FREE {
+            match futex::wait(&self.word, Scope::Private, WAITED_FOR) {
+                // It had changed before the wait began, or a signal came.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
+                ended => ended?,
             }
         }
+        Ok(())
     }
 
     /// Unlocks it. The caller must be the thread that holds it.
@@ -70,32 +68,12 @@ impl Mutex {
     /// # Errors
     /// Those of futex(2): EPERM with inheritance if another thread holds it.
     pub fn unlock(&self, thread: i32) -> io::Result<()> {
-        let held = match self.protocol {
-            Protocol::Inherit => thread.unsigned_abs(),
-            Protocol::None => LOCKED,
-        };
-        let left = self.word.compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed);
-        match (left, self.protocol) {
-            (Ok(_), _) => Ok(()),
-            (Err(_), Protocol::Inherit) => futex::unlock_pi(&self.word, Scope::Private),
-            (Err(_), Protocol::None) => {
-                self.word.store(FREE, Ordering::Release);
-                futex::wake_one(&self.word, Scope::Private)
-            }
+        if self.protocol == Protocol::Inherit {
+            return futex::unlock_pi(&self.word, Scope::Private, thread.cast_unsigned());
         }
-    }
-
-    fn take(&self, held: u32) -> bool {
-        self.word.compare_exchange(FREE, held, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    /// A system call, again as long as this says that something came between.
-    fn ask(&self, call: impl Fn(&AtomicU32) -> io::Result<()>) -> io::Result<()> {
-        loop {
-            match call(&self.word) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                ended => return ended,
-            }
+        match self.word.swap(FREE, Ordering::Release) {
+            WAITED_FOR => futex::wake_one(&self.word, Scope::Private),
+            _ => Ok(()),
         }
     }
 }

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::schema::{Condition, Tells};
 use punctual_core::units::BareNumber;
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::event::{Event, Posted, Taken};
+use punctual_sys::event::{Event, Taken};
 use punctual_sys::mutex::{Mutex, Protocol};
 use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
+use punctual_sys::token::Token;
 
 use crate::compute::compute;
 use crate::recorder::Recorder;
@@ -278,7 +279,7 @@ impl ProbeThread for High {
         let ended = self.lock_rounds(window, &mut tracks[0], stop);
         // However this ended, the low thread may be waiting for it.
         self.triple.high_left.store(window.end, Ordering::Release);
-        wake(&self.triple.to_low)?;
+        Token::post(&self.triple.to_low)?;
         ended
     }
 }
@@ -302,7 +303,7 @@ impl High {
             let round_in = triple.round_in.load(Ordering::Acquire);
             if round_in > window.end {
                 // The low thread is in the next window already, where this round belongs.
-                return wake(&triple.to_high);
+                return Token::post(&triple.to_high);
             }
             if round_in != window.end || round == done {
                 continue;
@@ -326,7 +327,7 @@ impl High {
                 triple.high_left.store(window.end, Ordering::Relaxed);
             }
             triple.done.store(done, Ordering::Release);
-            wake(&triple.to_low)?;
+            Token::post(&triple.to_low)?;
         }
         Ok(())
     }
@@ -344,8 +345,8 @@ impl HelperThread for Low {
         let ended = self.begin_rounds(window, stop);
         // However this ended, the others may be waiting for a round that does not come.
         self.triple.low_left.store(window.end, Ordering::Release);
-        wake(&self.triple.to_high)?;
-        wake(&self.triple.to_medium)?;
+        Token::post(&self.triple.to_high)?;
+        Token::post(&self.triple.to_medium)?;
         ended
     }
 }
@@ -370,7 +371,7 @@ impl Low {
             triple.round_in.store(window.end, Ordering::Release);
             triple.round.store(round, Ordering::Release);
             // The high thread has the CPU from here until it waits for the mutex.
-            let begun = wake(&triple.to_high).and_then(|()| wake(&triple.to_medium));
+            let begun = Token::post(&triple.to_high).and_then(|()| Token::post(&triple.to_medium));
             if begun.is_ok() {
                 compute(self.hold_ns);
             }
@@ -404,7 +405,7 @@ impl HelperThread for Medium {
             let round = triple.round.load(Ordering::Acquire);
             let round_in = triple.round_in.load(Ordering::Acquire);
             if round_in > window.end {
-                return wake(&triple.to_medium);
+                return Token::post(&triple.to_medium);
             }
             if round_in == window.end && round != triple.spins.load(Ordering::Relaxed) {
                 triple.spins.store(round, Ordering::Release);
@@ -413,12 +414,6 @@ impl HelperThread for Medium {
         }
         Ok(())
     }
-}
-
-/// Posts one, retrying if a signal interrupts it.
-fn wake(event: &Event) -> io::Result<()> {
-    while event.post(1)? == Posted::Interrupted {}
-    Ok(())
 }
 
 #[cfg(test)]

@@ -55,16 +55,12 @@ impl PiCondition {
 
     #[inline(always)]
     fn lock(&self) -> io::Result<()> {
-        let mutex = &self.words.mutex;
-        let free = mutex.compare_exchange(0, own_id(), Ordering::Acquire, Ordering::Relaxed);
-        if free.is_ok() { Ok(()) } else { lock_pi(mutex, self.scope) }
+        lock_pi(&self.words.mutex, self.scope, own_id())
     }
 
     #[inline(always)]
     fn unlock(&self) -> io::Result<()> {
-        let mutex = &self.words.mutex;
-        let alone = mutex.compare_exchange(own_id(), 0, Ordering::Release, Ordering::Relaxed);
-        if alone.is_ok() { Ok(()) } else { unlock_pi(mutex, self.scope) }
+        unlock_pi(&self.words.mutex, self.scope, own_id())
     }
 }
 
