@@ -8,7 +8,7 @@ use punctual_core::layout::RUN_JSON;
 use punctual_core::run::limits::{MAX_RUN_JSON, exceeded, has_too_many_values};
 use punctual_core::schema::{Condition, Run, RunState};
 use punctual_sys::file::read_open;
-use punctual_sys::folder::Folder;
+use punctual_sys::folder::{Folder, Locked};
 use punctual_sys::written;
 
 /// Completes `run.json` with what only the host knows. An error ends the guest.
@@ -24,7 +24,7 @@ pub(crate) struct RunDir {
     state: Option<RunState>,
     /// Held as long as this process writes.
     #[allow(dead_code, reason = "held, not used")]
-    lock: written::Lock,
+    lock: Locked,
 }
 
 impl RunDir {

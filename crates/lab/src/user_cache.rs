@@ -1,7 +1,7 @@
 //! The user's folder for what can be fetched or made again.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,17 +42,6 @@ pub(crate) fn clean(folder: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The lock of a folder of the cache, which is held until it is dropped.
-pub(crate) struct Locked(pub(crate) File);
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that has not reached its exec yet still has the file
-        // open.
-        let _ = self.0.unlock();
-    }
 }
 
 /// A folder that is removed on drop, unless it has another name by then.

@@ -314,6 +314,18 @@ impl Folder {
     }
 }
 
+/// A file that is locked (flock(2)) until this is dropped.
+#[derive(Debug)]
+pub struct Locked(pub File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that has not reached its exec(2) yet has copies of all
+        // descriptors.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Opens a file to be locked, and makes it if it is not there: what is in it stays.
 ///
 /// # Errors
@@ -429,6 +441,20 @@ mod tests {
             assert!(folder.make_file(name).is_err(), "{name}");
             assert!(folder.make_folder(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_holder_though_a_child_has_a_copy() {
+        let scratch = Scratch::new("lock");
+        let path = scratch.0.join("lock");
+        let held = Locked(open_lock(&path).unwrap());
+        held.0.try_lock().unwrap();
+        let copy = held.0.try_clone().unwrap();
+        let another = open_lock(&path).unwrap();
+        another.try_lock().unwrap_err();
+        drop(held);
+        another.try_lock().unwrap();
+        drop(copy);
     }
 
     #[test]

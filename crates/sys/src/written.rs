@@ -1,14 +1,14 @@
 //! Folders that are being written: their writer holds a lock on them (flock(2)) for its life,
 //! which every user can see, and which ends with the writer however that ends.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, Locked};
 use crate::process::effective_uid;
 
 /// How often a lock is tried to be taken: who only looks whether it is held has it for a moment.
@@ -16,31 +16,20 @@ const TRIES: u32 = 20;
 
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The lock of a folder, until it is dropped or the process ends.
-#[derive(Debug)]
-pub struct Lock(File);
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // A child that is about to call exec(2) has copies of all descriptors.
-        let _ = self.0.unlock();
-    }
-}
-
-/// Takes the lock of a folder.
+/// Takes the lock of a folder, until it is dropped or the process ends.
 ///
 /// # Errors
 /// `EWOULDBLOCK` if another process holds it; otherwise those of flock(2).
-pub fn lock(folder: &Folder) -> io::Result<Lock> {
+pub fn lock(folder: &Folder) -> io::Result<Locked> {
     let file = folder.try_clone_file()?;
     for _ in 1..TRIES {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => sleep(PAUSE),
-            result => return result.map(|()| Lock(file)).map_err(io::Error::from),
+            result => return result.map(|()| Locked(file)).map_err(io::Error::from),
         }
     }
     file.try_lock()?;
-    Ok(Lock(file))
+    Ok(Locked(file))
 }
 
 /// Whether a process, of whatever user, holds the lock of this folder. `false` if it cannot be

@@ -15,10 +15,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use punctual_sys::folder::open_lock;
+use punctual_sys::folder::{Locked, open_lock};
 
 use crate::files;
-use crate::user_cache::{self, Locked, Partial, clean};
+use crate::user_cache::{self, Partial, clean};
 
 /// The cache; it is created on disk when it first keeps something.
 #[derive(Debug)]

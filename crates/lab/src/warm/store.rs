@@ -16,14 +16,14 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use punctual_core::hash::Hasher;
 use punctual_sys::file;
-use punctual_sys::folder::open_lock;
+use punctual_sys::folder::{Locked, open_lock};
 use punctual_sys::storage::room;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::origin::Origin;
 use crate::files;
-use crate::user_cache::{self, Locked, Partial, clean};
+use crate::user_cache::{self, Partial, clean};
 
 /// The state in a board's folder.
 pub(crate) const STATE: &str = "state";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use punctual_core::format::{Record, encode};
 use punctual_core::layout;
 use punctual_core::schema::Run;
-use punctual_sys::folder::Folder;
+use punctual_sys::folder::{Folder, Locked};
 use punctual_sys::{error, written};
 
 /// Bytes reserved at the start, so that results can still be written if the file system fills
@@ -46,7 +46,7 @@ pub struct RunDir {
     reserve: Option<File>,
     /// Held as long as this process writes.
     #[allow(dead_code, reason = "held, not used")]
-    lock: written::Lock,
+    lock: Locked,
 }
 
 impl RunDir {

@@ -1,10 +1,12 @@
 //! Undoes what processes left behind that can no longer do it themselves.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use punctual_sys::folder::Locked;
 
 use super::entry::Entry;
 use super::folders::{checked, explained, folders, is_anothers, temporary_folders};
@@ -184,7 +186,7 @@ fn restore_one(
         let text = explained(&error, "cannot remove", path);
         report.failed.push(text.to_string());
     }
-    // The lock is held until here.
+    // It is locked until here.
     drop(file);
 }
 
@@ -221,7 +223,7 @@ fn undo_all(entries: &[Entry], owner: &Owner, dry_run: bool, report: &mut Restor
 
 /// Reads a journal under a lock, so that only one of several restores does the work. `None` if
 /// another has the lock.
-fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
+fn locked(path: &Path) -> io::Result<Option<(Locked, String)>> {
     let metadata = path.symlink_metadata()?;
     let own = metadata.uid() == punctual_sys::process::effective_uid();
     if !metadata.is_file() || !own || metadata.len() > MAX_JOURNAL_BYTES {
@@ -230,14 +232,15 @@ fn locked(path: &Path) -> io::Result<Option<(File, String)>> {
             "not a plain file of this user, or too large; remove it",
         ));
     }
-    let mut file = OpenOptions::new().read(true).open(path)?;
+    let file = OpenOptions::new().read(true).open(path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
+    let mut file = Locked(file);
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    file.0.read_to_end(&mut bytes)?;
     Ok(Some((file, String::from_utf8_lossy(&bytes).into_owned())))
 }
 
