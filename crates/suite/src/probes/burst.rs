@@ -3,13 +3,13 @@
 use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use punctual_core::schema::{Role, Tells, Unit};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use super::counts::Counts;
+use super::margin::{MARGIN, Margin};
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage,
@@ -48,12 +48,7 @@ arrives then. Follows queuelat of rt-tests.",
             default: Default::Value("64"),
             help: "bytes to copy of each packet",
         },
-        Param {
-            name: "margin",
-            kind: Kind::Percent { high: 90 },
-            default: Default::Value("10%"),
-            help: "share of the time that is left to the rest of the system",
-        },
+        MARGIN,
     ],
     overrides: &[],
     without: &[],
@@ -95,16 +90,13 @@ const BATCH: u64 = 32;
 /// Packets in memory; the consumer takes one after the other.
 const POOL: usize = 256;
 
-/// How long packets arrive between two sleeps, margin included, ns.
-const ROUND_NS: u64 = 10_000_000;
-
 #[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     Ok(Box::new(Bursts {
         rate: Rate(values.number("rate")),
         queue: values.number("queue"),
         size: usize::try_from(values.number("size")).unwrap_or(1),
-        margin: values.number("margin"),
+        margin: Margin::of(values),
         break_ns: stage.break_ns,
         counts: Vec::new(),
     }))
@@ -114,22 +106,19 @@ struct Bursts {
     rate: Rate,
     queue: u64,
     size: usize,
-    margin: u64,
+    margin: Margin,
     break_ns: i64,
-    counts: Vec<Arc<PacketCounts>>,
+    counts: Vec<Arc<Counts<2>>>,
 }
 
-/// What a thread counts.
-#[derive(Debug, std::default::Default)]
-struct PacketCounts {
-    dropped: AtomicU64,
-    packets: AtomicU64,
-}
+/// The entry's counters.
+const DROPPED: usize = 0;
+const PACKETS: usize = 1;
 
 impl Session for Bursts {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
         let Self { rate, queue, size, margin, break_ns, .. } = *self;
-        let counts = Arc::new(PacketCounts::default());
+        let counts = Arc::new(Counts::default());
         self.counts.push(Arc::clone(&counts));
         let (packets, copy) = (vec![0; POOL * size], vec![0; size]);
         Ok(Box::new(Consumer {
@@ -146,10 +135,7 @@ impl Session for Bursts {
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let sum = |count: fn(&PacketCounts) -> &AtomicU64| {
-            self.counts.iter().map(|counts| count(counts).load(Ordering::Relaxed)).sum()
-        };
-        let counts = vec![sum(|counts| &counts.dropped), sum(|counts| &counts.packets)];
+        let counts = Counts::totals(self.counts.iter().map(|counts| &**counts));
         Closed { counts, notes: Vec::new() }
     }
 }
@@ -174,9 +160,9 @@ struct Consumer {
     rate: Rate,
     queue: u64,
     size: usize,
-    margin: u64,
+    margin: Margin,
     break_ns: i64,
-    counts: Arc<PacketCounts>,
+    counts: Arc<Counts<2>>,
     packets: Vec<u8>,
     /// One packet.
     copy: Vec<u8>,
@@ -195,18 +181,16 @@ impl ProbeThread for Consumer {
             return Err(io::Error::other("two series come from a thread"));
         };
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
-        // Those of the warm-up do not count.
-        self.counts.dropped.store(0, Ordering::Relaxed);
-        self.counts.packets.store(0, Ordering::Relaxed);
-        let arrive_ns = ROUND_NS - ROUND_NS / 100 * self.margin;
+        self.counts.begin();
+        let arrive_ns = self.margin.spin_ns();
         let (mut left, mut begin) = (window.samples, monotonic_ns());
         while begin < window.end && left > 0 && !stop.is_set() {
             let round = Round { begin, all: self.rate.arrived(arrive_ns.min(window.end - begin)) };
             self.consume(&round, (waits, lengths), &mut left, stop);
             // A round may be too short for a packet.
             begin = monotonic_ns().max(begin + arrive_ns.min(window.end - begin));
-            if self.margin > 0 && begin < window.end && left > 0 {
-                std::thread::sleep(Duration::from_nanos(ROUND_NS - arrive_ns));
+            if !self.margin.is_none() && begin < window.end && left > 0 {
+                self.margin.sleep();
                 begin = monotonic_ns();
             }
         }
@@ -252,8 +236,8 @@ impl Consumer {
                 stop.set_broken(oldest, waited);
             }
         }
-        self.counts.dropped.fetch_add(dropped, Ordering::Relaxed);
-        self.counts.packets.fetch_add(taken, Ordering::Relaxed);
+        self.counts.add(DROPPED, dropped);
+        self.counts.add(PACKETS, taken);
     }
 
     #[inline(always)]
@@ -283,7 +267,14 @@ mod tests {
     }
 
     fn session(rate: u64, queue: u64, size: usize) -> Bursts {
-        Bursts { rate: Rate(rate), queue, size, margin: 10, break_ns: i64::MAX, counts: Vec::new() }
+        Bursts {
+            rate: Rate(rate),
+            queue,
+            size,
+            margin: Margin(10),
+            break_ns: i64::MAX,
+            counts: Vec::new(),
+        }
     }
 
     fn run(mut session: Bursts, ns: u64) -> (Vec<u64>, [Recorder; 2]) {

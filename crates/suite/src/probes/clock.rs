@@ -6,6 +6,7 @@ use std::time::Duration;
 use punctual_sys::clock::{Clock, monotonic_ns, tsc};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use super::margin::{MARGIN, Margin};
 use crate::recorder::Recorder;
 use crate::registry::need::TSC;
 use crate::registry::probe::{
@@ -37,12 +38,7 @@ because a spinning real-time thread can hang a board; no pair spans such a sleep
             default: Default::Value("monotonic"),
             help: "clock to read",
         },
-        Param {
-            name: "margin",
-            kind: Kind::Percent { high: 90 },
-            default: Default::Value("10%"),
-            help: "share of the time that is left to the rest of the system",
-        },
+        MARGIN,
     ],
     overrides: &[],
     without: &[],
@@ -76,13 +72,13 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         "tsc" => Source::Tsc,
         _ => Source::Kernel(Clock::Monotonic),
     };
-    let margin = values.number("margin");
+    let margin = Margin::of(values);
     Ok(Box::new(Clocks { source, margin, break_ns: stage.break_ns }))
 }
 
 struct Clocks {
     source: Source,
-    margin: u64,
+    margin: Margin,
     break_ns: i64,
 }
 
@@ -97,12 +93,9 @@ impl Session for Clocks {
     }
 }
 
-/// How long the thread spins between two sleeps, margin included, ns.
-const ROUND_NS: u64 = 10_000_000;
-
 struct ClockPairs {
     source: Source,
-    margin: u64,
+    margin: Margin,
     break_ns: i64,
     scale: TscScale,
 }
@@ -137,14 +130,14 @@ struct Spin<'a> {
     recorder: &'a mut Recorder,
     stop: &'a Stop,
     break_ns: i64,
-    margin: u64,
+    margin: Margin,
 }
 
 impl Spin<'_> {
     #[inline(always)]
     fn run(self, read: impl Fn() -> u64, to_ns: impl Fn(i64) -> i64) {
         let mut left = self.window.samples;
-        let spin_ns = ROUND_NS - ROUND_NS / 100 * self.margin;
+        let spin_ns = self.margin.spin_ns();
         // Blocks and the end follow CLOCK_MONOTONIC, which is read once for many pairs.
         let mut now = monotonic_ns();
         while now < self.window.end && left > 0 && !self.stop.is_set() {
@@ -164,8 +157,8 @@ impl Spin<'_> {
                 }
                 now = monotonic_ns();
             }
-            if self.margin > 0 && now < self.window.end && left > 0 {
-                std::thread::sleep(Duration::from_nanos(ROUND_NS - spin_ns));
+            if !self.margin.is_none() && now < self.window.end && left > 0 {
+                self.margin.sleep();
                 now = monotonic_ns();
             }
         }

@@ -2,15 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::schema::{Role, Tells, Unit};
 use punctual_core::units::BareNumber;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::error::text;
 use punctual_sys::sched::{self, Refused, Reservation};
-use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
+use punctual_sys::timer::AbsoluteSleep;
 
+use super::counts::Counts;
+use super::serve::Serve;
 use crate::compute::compute;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
@@ -126,29 +127,23 @@ struct Deadlines {
     reserved: Reservation,
     work_ns: u64,
     break_ns: i64,
-    counts: Vec<Arc<JobCounts>>,
+    counts: Vec<Arc<Counts<2>>>,
 }
 
-/// What a thread counts.
-#[derive(Debug, std::default::Default)]
-struct JobCounts {
-    late: AtomicU64,
-    overruns: AtomicU64,
-}
+/// The entry's counters.
+const LATE: usize = 0;
+const OVERRUNS: usize = 1;
 
 impl Session for Deadlines {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
         let Self { reserved, work_ns, break_ns, .. } = *self;
-        let counts = Arc::new(JobCounts::default());
+        let counts = Arc::new(Counts::default());
         self.counts.push(Arc::clone(&counts));
         Ok(Box::new(Jobs { reserved, work_ns, break_ns, counts }))
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let sum = |count: fn(&JobCounts) -> &AtomicU64| {
-            self.counts.iter().map(|counts| count(counts).load(Ordering::Relaxed)).sum()
-        };
-        let counts = vec![sum(|counts| &counts.late), sum(|counts| &counts.overruns)];
+        let counts = Counts::totals(self.counts.iter().map(|counts| &**counts));
         Closed { counts, notes: Vec::new() }
     }
 }
@@ -157,7 +152,7 @@ struct Jobs {
     reserved: Reservation,
     work_ns: u64,
     break_ns: i64,
-    counts: Arc<JobCounts>,
+    counts: Arc<Counts<2>>,
 }
 
 impl ProbeThread for Jobs {
@@ -182,39 +177,20 @@ impl ProbeThread for Jobs {
         let [latencies, responses] = tracks else {
             return Err(io::Error::other("two series come from a thread"));
         };
-        // Those of the warm-up do not count.
-        self.counts.late.store(0, Ordering::Relaxed);
-        self.counts.overruns.store(0, Ordering::Relaxed);
-        let mut schedule = Schedule::new(window.first, self.reserved.period_ns, window.end);
-        let mut left = window.samples;
-        while left > 0 && !stop.is_set() {
-            let Some(release) = schedule.next() else { break };
-            if AbsoluteSleep.until(release)? == Waited::Interrupted {
-                continue;
-            }
-            let now = monotonic_ns();
-            let (latency, missed) = schedule.serve(now);
-            latencies.record(now, latency, missed);
-            left -= 1;
-            if latency > self.break_ns {
-                stop.set_broken(release, latency);
-                break;
-            }
-            let ended = self.job();
-            let response = ended.saturating_sub(release);
-            responses.record(ended, response.cast_signed(), 0);
-            let late = u64::from(response > self.reserved.deadline_ns);
-            self.counts.late.fetch_add(late, Ordering::Relaxed);
-        }
-        Ok(())
+        self.counts.begin();
+        let schedule = Schedule::new(window.first, self.reserved.period_ns, window.end);
+        let serve = Serve::new(schedule, latencies, window.samples, stop, self.break_ns);
+        serve.run(&mut AbsoluteSleep, |release, _| self.job(release, responses)).map(drop)
     }
 }
 
 impl Jobs {
-    /// Computes, and returns when that was done.
-    fn job(&self) -> u64 {
-        let over = u64::from(compute(self.work_ns) > self.reserved.runtime_ns);
-        self.counts.overruns.fetch_add(over, Ordering::Relaxed);
-        monotonic_ns()
+    fn job(&self, release: u64, responses: &mut Recorder) {
+        let used = compute(self.work_ns);
+        let ended = monotonic_ns();
+        let response = ended.saturating_sub(release);
+        responses.record(ended, response.cast_signed(), 0);
+        self.counts.add(LATE, u64::from(response > self.reserved.deadline_ns));
+        self.counts.add(OVERRUNS, u64::from(used > self.reserved.runtime_ns));
     }
 }

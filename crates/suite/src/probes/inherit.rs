@@ -13,6 +13,7 @@ use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 use punctual_sys::token::Token;
 
+use super::counts::Counts;
 use crate::compute::compute;
 use crate::recorder::Recorder;
 use crate::registry::need::PI_FUTEXES;
@@ -98,6 +99,10 @@ glibc or a language's runtime makes of it is not seen.",
     state: State::There(open),
 };
 
+/// The entry's counters.
+const INVERSIONS: usize = 0;
+const UNCONTENDED: usize = 1;
+
 fn check(values: &Values) -> Result<(), String> {
     if values.text("policy") == "other" {
         return Err(values.wrong("policy", "the probe needs three priorities; use fifo or rr"));
@@ -161,8 +166,7 @@ struct Triple {
     /// The last window that each has left.
     low_left: AtomicU64,
     high_left: AtomicU64,
-    inversions: AtomicU64,
-    uncontended: AtomicU64,
+    tally: Counts<2>,
 }
 
 impl Triple {
@@ -180,8 +184,7 @@ impl Triple {
             done: zero(),
             low_left: zero(),
             high_left: zero(),
-            inversions: zero(),
-            uncontended: zero(),
+            tally: Counts::default(),
         })
     }
 
@@ -235,15 +238,12 @@ impl Session for Inherit {
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let sum = |count: fn(&Triple) -> &AtomicU64| {
-            self.triples.iter().map(|triple| count(triple).load(Ordering::Relaxed)).sum::<u64>()
-        };
         let lock = match self.protocol {
             Protocol::Inherit => "with priority inheritance (FUTEX_LOCK_PI)",
             Protocol::None => "without priority inheritance (FUTEX_WAIT)",
         };
         let inverted = |(number, triple): (u32, &Arc<Triple>)| {
-            let inversions = triple.inversions.load(Ordering::Relaxed);
+            let inversions = triple.tally.of(INVERSIONS);
             (inversions > 0).then(|| Condition {
                 id: "inversion".to_owned(),
                 text: format!(
@@ -252,7 +252,7 @@ impl Session for Inherit {
             })
         };
         Closed {
-            counts: vec![sum(|triple| &triple.inversions), sum(|triple| &triple.uncontended)],
+            counts: Counts::totals(self.triples.iter().map(|triple| &triple.tally)),
             notes: (0..).zip(&self.triples).filter_map(inverted).collect(),
         }
     }
@@ -273,9 +273,7 @@ impl ProbeThread for High {
     }
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
-        // Those of the warm-up do not count.
-        self.triple.inversions.store(0, Ordering::Relaxed);
-        self.triple.uncontended.store(0, Ordering::Relaxed);
+        self.triple.tally.begin();
         let ended = self.lock_rounds(window, &mut tracks[0], stop);
         // However this ended, the low thread may be waiting for it.
         self.triple.high_left.store(window.end, Ordering::Release);
@@ -316,8 +314,8 @@ impl High {
             triple.mutex.unlock(self.thread)?;
             let latency = locked.wrapping_sub(asked).cast_signed();
             recorder.record(locked, latency, 0);
-            triple.inversions.fetch_add(u64::from(is_inverted), Ordering::Relaxed);
-            triple.uncontended.fetch_add(u64::from(was_free), Ordering::Relaxed);
+            triple.tally.add(INVERSIONS, u64::from(is_inverted));
+            triple.tally.add(UNCONTENDED, u64::from(was_free));
             (done, left) = (round, left - 1);
             if latency > self.break_ns {
                 stop.set_broken(asked, latency);
@@ -509,7 +507,7 @@ mod tests {
         for _ in 0..2 {
             let _thread = session.thread(0).unwrap();
         }
-        session.triples[1].inversions.store(7, Ordering::Relaxed);
+        session.triples[1].tally.add(INVERSIONS, 7);
         let closed = Box::new(session).close();
         assert_eq!(closed.counts, [7, 0]);
         let [note] = closed.notes.as_slice() else { panic!("{:?}", closed.notes) };

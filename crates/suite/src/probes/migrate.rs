@@ -10,6 +10,8 @@ use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use super::counts::Counts;
+use super::serve::Serve;
 use crate::compute::compute;
 use crate::recorder::Recorder;
 use crate::registry::need::TWO_CPUS;
@@ -106,7 +108,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         shared: (values.text("push") == "forbidden").then(|| CpuSet::of(first)),
         break_ns: stage.break_ns,
         lowest: Arc::default(),
-        overtaken: Vec::new(),
+        counts: Vec::new(),
     }))
 }
 
@@ -120,14 +122,14 @@ struct Migrations {
     break_ns: i64,
     /// The last release that the lowest thread has begun to work on, CLOCK_MONOTONIC, ns.
     lowest: Arc<AtomicU64>,
-    /// Of each thread.
-    overtaken: Vec<Arc<AtomicU64>>,
+    /// Of each thread, how many were overtaken.
+    counts: Vec<Arc<Counts<1>>>,
 }
 
 impl Session for Migrations {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let overtaken = Arc::new(AtomicU64::new(0));
-        self.overtaken.push(Arc::clone(&overtaken));
+        let counts = Arc::new(Counts::default());
+        self.counts.push(Arc::clone(&counts));
         Ok(Box::new(Ranked {
             interval_ns: self.interval_ns,
             work_ns: self.work_ns,
@@ -135,7 +137,7 @@ impl Session for Migrations {
             bound: self.shared.clone().filter(|_| number < 2),
             break_ns: self.break_ns,
             lowest: Arc::clone(&self.lowest),
-            overtaken,
+            counts,
         }))
     }
 
@@ -158,8 +160,8 @@ impl Session for Migrations {
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let counts = self.overtaken.iter().map(|count| count.load(Ordering::Relaxed));
-        Closed { counts: vec![counts.sum()], notes: Vec::new() }
+        let counts = Counts::totals(self.counts.iter().map(|counts| &**counts));
+        Closed { counts, notes: Vec::new() }
     }
 }
 
@@ -171,7 +173,7 @@ struct Ranked {
     bound: Option<CpuSet>,
     break_ns: i64,
     lowest: Arc<AtomicU64>,
-    overtaken: Arc<AtomicU64>,
+    counts: Arc<Counts<1>>,
 }
 
 impl ProbeThread for Ranked {
@@ -180,29 +182,16 @@ impl ProbeThread for Ranked {
     }
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
-        // Those of the warm-up do not count.
-        self.overtaken.store(0, Ordering::Relaxed);
-        let mut schedule = Schedule::new(window.first, self.interval_ns, window.end);
-        let mut left = window.samples;
-        while left > 0 && !stop.is_set() {
-            let Some(release) = schedule.next() else { break };
-            if AbsoluteSleep.until(release)? == Waited::Interrupted {
-                continue;
-            }
-            let now = monotonic_ns();
+        self.counts.begin();
+        let schedule = Schedule::new(window.first, self.interval_ns, window.end);
+        let serve = Serve::new(schedule, &mut tracks[0], window.samples, stop, self.break_ns);
+        let job = |release, latency| {
             let is_behind = self.lowest.load(Ordering::Acquire) == release;
-            let (latency, missed) = schedule.serve(now);
-            tracks[0].record(now, latency, missed);
-            left -= 1;
             let is_late = latency > self.limit_ns.cast_signed();
-            self.overtaken.fetch_add(u64::from(is_late && is_behind), Ordering::Relaxed);
-            if latency > self.break_ns {
-                stop.set_broken(release, latency);
-                break;
-            }
+            self.counts.add(0, u64::from(is_late && is_behind));
             compute(self.work_ns);
-        }
-        Ok(())
+        };
+        serve.run(&mut AbsoluteSleep, job).map(drop)
     }
 }
 

@@ -5,12 +5,15 @@ use crate::registry::probe::ProbeEntry;
 
 mod burst;
 mod clock;
+mod counts;
 mod deadline;
 #[cfg(test)]
 mod exercise;
 mod handoff;
 mod inherit;
+mod margin;
 mod migrate;
+mod serve;
 mod sim;
 mod wakeup;
 
