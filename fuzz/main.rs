@@ -42,6 +42,7 @@ targets! {
     records
     records_large
     recovered
+    ring
     run_json
     symbols
 }

@@ -18,6 +18,7 @@ pub mod recorder;
 pub mod registry;
 pub mod remote;
 mod rest;
+pub mod ring;
 pub mod schedule;
 mod turns;
 mod warm;

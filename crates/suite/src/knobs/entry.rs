@@ -18,10 +18,16 @@ use crate::facts::root::marked_word;
 /// Prefix of the names of cgroups.
 pub const CGROUP_PREFIX: &str = "punctual-";
 
+/// Prefix of the names of trace instances.
+pub(super) const INSTANCE_PREFIX: &str = "punctual-";
+
+/// A killed process keeps its trace instance busy until its files are closed.
+const INSTANCE_EMPTIES: Duration = Duration::from_secs(2);
+
 /// A killed process leaves its cgroup only when its memory has been freed, which takes a while
 /// under load.
 const CGROUP_EMPTIES: Duration = Duration::from_secs(2);
-const CGROUP_POLL: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +49,11 @@ pub(super) enum Entry {
         path: PathBuf,
         /// Its value before the change.
         old: String,
+    },
+    /// An instance of the kernel's trace.
+    Instance {
+        /// Its folder in tracefs.
+        path: PathBuf,
     },
     /// System V semaphores.
     Semaphores {
@@ -71,6 +82,10 @@ impl Entry {
                 cgroup_of_punctual(path)?;
                 Ok(Some(format!("end and remove the cgroup {}", path.display())))
             }
+            Self::Instance { path } => {
+                instance_of_punctual(path)?;
+                Ok(Some(format!("remove the trace instance {}", path.display())))
+            }
             Self::Setting { path, old } => {
                 let now = setting_in_force(path).map_err(|error| {
                     let text = format!("cannot read {}: {}", path.display(), error::text(&error));
@@ -91,6 +106,7 @@ impl Entry {
         let done = match self {
             Self::Scratch { path } => Scratch::find(path, owner)?.remove(),
             Self::Cgroup { path } => end_cgroup(path),
+            Self::Instance { path } => remove_instance(path),
             Self::Setting { path, old } => write_setting(path, old),
             Self::Semaphores { key } => Semaphores::of_key(*key).map_or(Ok(()), Semaphores::remove),
         };
@@ -108,7 +124,10 @@ impl Entry {
     /// What it is about; empty for what is no file.
     pub fn path(&self) -> &Path {
         match self {
-            Self::Scratch { path } | Self::Cgroup { path } | Self::Setting { path, .. } => path,
+            Self::Scratch { path }
+            | Self::Cgroup { path }
+            | Self::Instance { path }
+            | Self::Setting { path, .. } => path,
             Self::Semaphores { .. } => Path::new(""),
         }
     }
@@ -142,6 +161,37 @@ fn cgroup_of_punctual(path: &Path) -> Result<(), Refusal> {
     }
 }
 
+fn instance_of_punctual(path: &Path) -> Result<(), Refusal> {
+    let left = |reason: &str| Refusal::NotOurs(format!("{} is left: {reason}", path.display()));
+    let named = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let below = path.parent().and_then(Path::file_name).is_some_and(|name| name == "instances");
+    if !named.starts_with(INSTANCE_PREFIX.as_bytes())
+        || !below
+        || canonical(path).ok().as_deref() != Some(path)
+    {
+        return Err(left("its name is not one of punctual, or a link leads to it"));
+    }
+    match path.join("trace_pipe").symlink_metadata() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(left("it is not a trace instance")),
+    }
+}
+
+fn remove_instance(path: &Path) -> io::Result<()> {
+    let end = std::time::Instant::now() + INSTANCE_EMPTIES;
+    loop {
+        match fs::remove_dir(path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy
+                    && std::time::Instant::now() < end =>
+            {
+                sleep(POLL);
+            }
+            result => return result,
+        }
+    }
+}
+
 /// Kills everything in a cgroup and below it, and removes it.
 fn end_cgroup(path: &Path) -> io::Result<()> {
     let end = std::time::Instant::now() + CGROUP_EMPTIES;
@@ -152,7 +202,7 @@ fn end_cgroup(path: &Path) -> io::Result<()> {
             .open(path.join("cgroup.kill"))
             .and_then(|mut file| file.write_all(b"1"));
         match remove_cgroups(path, killed.is_err()) {
-            Err(_) if std::time::Instant::now() < end => sleep(CGROUP_POLL),
+            Err(_) if std::time::Instant::now() < end => sleep(POLL),
             result => return result,
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use punctual_sys::error;
 use punctual_sys::token::{Semaphores, system_v};
 
-use super::entry::{self, CGROUP_PREFIX, Entry};
+use super::entry::{self, CGROUP_PREFIX, Entry, INSTANCE_PREFIX};
 use super::folders::{canonical, explained, first_usable, made};
 use super::owner::Owner;
 use super::scratch::{Refusal, SCRATCH_PREFIX, Scratch};
@@ -139,6 +139,24 @@ impl Journal {
         let old = entry::setting_in_force(&path)
             .map_err(|error| explained(&error, "cannot read the setting", &path))?;
         self.add(Entry::Setting { path, old })
+    }
+
+    /// Makes an instance `punctual-<pid>-<n>` of the trace in a tracefs. Undoing removes it with
+    /// all that it traces.
+    ///
+    /// # Errors
+    /// The journal or the instance cannot be written; the text names it.
+    pub fn trace_instance(&mut self, tracing: &Path) -> io::Result<PathBuf> {
+        let parent = canonical(&tracing.join("instances"))?;
+        let name = |n: u32| parent.join(format!("{INSTANCE_PREFIX}{}-{n}", self.owner.pid));
+        let free = (0..MAX_SCRATCH_NAMES).map(name).find(|path| path.symlink_metadata().is_err());
+        let path = free.ok_or(io::ErrorKind::AlreadyExists)?;
+        self.add(Entry::Instance { path: path.clone() })?;
+        fs::create_dir(&path).map_err(|error| {
+            self.entries.pop();
+            explained(&error, "cannot make the trace instance", &path)
+        })?;
+        Ok(path)
     }
 
     /// Makes `count` System V semaphores at 0. Undoing removes them.
