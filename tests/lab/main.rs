@@ -22,5 +22,6 @@ mod sections;
 mod start;
 mod stopped;
 mod timers;
+mod traced;
 mod trouble;
 mod warm;

@@ -7,6 +7,7 @@ mod damage;
 mod folders;
 mod guests;
 mod hostile;
+mod instance;
 mod loads;
 mod requests;
 mod rights;

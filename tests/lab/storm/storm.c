@@ -12,6 +12,7 @@
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/sched.h>
 #include <asm/msr.h>
 #include <asm/tsc.h>
 
@@ -31,6 +32,10 @@ MODULE_PARM_DESC(times, "interrupts of a storm");
 static unsigned int period_us = 97000;
 module_param(period_us, uint, 0444);
 MODULE_PARM_DESC(period_us, "time between the beginnings of two storms, microseconds");
+
+static bool fifo;
+module_param(fifo, bool, 0444);
+MODULE_PARM_DESC(fifo, "whether the thread that begins storms is a real-time one, of priority 50");
 
 static void __iomem *registers;
 static struct task_struct *thread;
@@ -57,6 +62,8 @@ static int storm_all(void *unused)
 {
 	ktime_t next = ktime_get();
 
+	if (fifo)
+		sched_set_fifo(current);
 	for (;;) {
 		next = ktime_add_us(next, period_us);
 		set_current_state(TASK_INTERRUPTIBLE);

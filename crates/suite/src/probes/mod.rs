@@ -10,11 +10,14 @@ mod deadline;
 #[cfg(test)]
 mod exercise;
 mod handoff;
+mod handover;
 mod inherit;
 mod margin;
 mod migrate;
+mod noise;
 mod serve;
 mod sim;
+mod timer_irq;
 mod wakeup;
 
 /// Every probe; planned ones come last.
@@ -26,6 +29,8 @@ pub static PROBES: &[ProbeEntry] = &[
     migrate::ENTRY,
     deadline::ENTRY,
     burst::ENTRY,
+    timer_irq::ENTRY,
+    noise::ENTRY,
     sim::ENTRY,
     ProbeEntry::planned(
         "rtc",
@@ -37,21 +42,11 @@ pub static PROBES: &[ProbeEntry] = &[
         Some("rtc"),
         "from the real-time clock's interrupt to user space (as RealFeel-ETRI)",
     ),
-    ProbeEntry::planned(
-        "timer-irq",
-        None,
-        "timer expiry to interrupt to wake-up to user space (as rtla timerlat)",
-    ),
     ProbeEntry::planned("uio", Some("edu"), "a device's interrupt to a driver in user space"),
     ProbeEntry::planned(
         "cpumap",
         None,
         "which of several threads had the CPU, and when (as Hourglass)",
-    ),
-    ProbeEntry::planned(
-        "noise",
-        None,
-        "every time that something else had the CPU, and what it was (as oslat, osnoise)",
     ),
     ProbeEntry::planned(
         "audio",

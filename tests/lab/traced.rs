@@ -1,0 +1,132 @@
+//! Known answers of the probes that read the kernel's trace: a disturbance of known size is what
+//! they measure, and they name it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::boards::x86_64;
+use crate::modules::{Module, module};
+use punctual_harness::schema::validate;
+use punctual_harness::{Place, count, need, run_json};
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// The cells of a board with a module.
+fn cells(place: &Place, module: &Module, loaded: &str, more: &str) -> Vec<Value> {
+    let kernel = module.kernel("full");
+    let folder = module.folder.display();
+    let line = format!("lab run --offline -q --no-report --out p --modules {folder}");
+    let words = line.split_whitespace().chain(["--kernel", &kernel, "--module", loaded]);
+    place.words(&words.chain(more.split_whitespace()).collect::<Vec<_>>()).with(0);
+    let run = run_json(&place.path.join(format!("p/{}-0", kernel.replace(':', "-"))));
+    validate(&run);
+    items(&run["cells"]).to_vec()
+}
+
+/// The largest value of a series of the only thread, ns.
+fn longest(cell: &Value, series: &str) -> u64 {
+    of_series(cell, series, "max")
+}
+
+fn of_series(cell: &Value, series: &str, statistic: &str) -> u64 {
+    let place = items(&cell["series"]).iter().position(|one| one["name"] == series);
+    let place = place.unwrap_or_else(|| panic!("{}", cell["series"]));
+    let found = &items(&cell["threads"][0]["series"])[place][statistic];
+    // None of the samples may have such a part.
+    found.as_u64().unwrap_or(0)
+}
+
+fn note(cell: &Value, id: &str) -> String {
+    let notes = items(&cell["conditions"]);
+    let found = notes.iter().find(|note| note["id"] == id);
+    found.unwrap_or_else(|| panic!("{cell}"))["text"].as_str().unwrap().to_owned()
+}
+
+fn total(cell: &Value, counter: &str) -> u64 {
+    let all = items(&cell["counters"]);
+    count(all.iter().find(|one| one["name"] == counter).unwrap(), "total")
+}
+
+/// A thread of priority 95 has the CPU for 3.0 ms every 37.3 ms, at least 100 times. Releases are
+/// up to two intervals apart.
+#[test]
+fn a_thread_of_a_higher_priority_is_measured_and_named() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let probes = "wakeup:interval=100us timer-irq:interval=100us noise -D 4s";
+    let cells = cells(&place, &module, "spin period_us=37300", probes);
+    for cell in &cells {
+        println!("{}: {}", cell["key"], count(cell, "max_ns"));
+        let max = count(cell, "max_ns");
+        assert!((2_850_000..=3_150_000).contains(&max), "{}: {max}", cell["key"]);
+    }
+    let [_, timer, noise] = &cells[..] else { panic!("three cells") };
+    let latest = note(timer, "latest");
+    assert!(latest.ends_with(") had the CPU") && latest.contains("leg spin (PID "), "{latest}");
+    // It takes the CPU before the switch to the probe, or after.
+    let waited = longest(timer, "switch").max(longest(timer, "user"));
+    assert!((2_800_000..=3_150_000).contains(&waited), "{latest}");
+    assert!(of_series(timer, "interrupt", "p99") < 100_000, "{latest}");
+    assert_eq!((total(timer, "lost"), total(noise, "lost")), (0, 0));
+    // A board wakes no thread before it sleeps.
+    assert!(total(timer, "unmatched") * 100 <= count(timer, "samples"), "{timer}");
+    assert!((2_850_000..=3_150_000).contains(&longest(noise, "thread")), "{noise}");
+    assert!(longest(noise, "interrupt") < 100_000 && longest(noise, "softirq") < 100_000);
+    let sources = note(noise, "sources");
+    let times = sources.split("spinning, spin ").nth(1).unwrap_or_else(|| panic!("{sources}"));
+    let times: u64 = times.split(' ').next().unwrap().parse().unwrap();
+    // Some of its 107 begin while the probe sleeps.
+    assert!((85..=108).contains(&times), "{sources}");
+}
+
+#[test]
+fn what_holds_off_interrupts_is_in_the_interrupt_s_leg_and_preemption_in_the_switch_s() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "hold"));
+    for (only, leg, others) in [
+        ("irqs_off", "interrupt", ["wakeup", "switch", "user"]),
+        ("preempt_off", "switch", ["interrupt", "wakeup", "user"]),
+    ] {
+        let loaded = format!("hold only={only}");
+        let cells = cells(&place, &module, &loaded, "timer-irq:interval=100us -D 1s");
+        let [cell] = &cells[..] else { panic!("{cells:?}") };
+        let held = longest(cell, leg);
+        println!("{only}: {held}, {}", note(cell, "latest"));
+        // The longest section has 800 us; a release may come up to 200 us after its start.
+        assert!((600_000..=880_000).contains(&held), "{only}: {held}");
+        for other in others {
+            assert!(longest(cell, other) < 200_000, "{only}: {other} {cell}");
+        }
+        fs::remove_dir_all(place.path.join("p")).unwrap();
+    }
+}
+
+/// 100 storms of ten interrupts of 10 us each.
+#[test]
+fn interrupts_are_counted_as_such_and_by_their_number() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "storm"));
+    let qemu = place.path.join("qemu");
+    fs::write(&qemu, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\" -device edu\n").unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let loaded = "storm us=10 times=10 period_us=10000 fifo=1";
+    let more = "--qemu ./qemu noise:priority=40 -D 1s";
+    let [cell] = &cells(&place, &module, loaded, more)[..] else { panic!("one cell") };
+    let sources = note(cell, "sources");
+    println!("{sources}");
+    let (before, after) = sources.split_once(" storm ").unwrap_or_else(|| panic!("{sources}"));
+    assert!(before.rsplit("; ").next().unwrap().contains("interrupt "), "{sources}");
+    let times: u64 = after.split(' ').next().unwrap().parse().unwrap();
+    // The probe sleeps for a tenth of the time, perhaps in step with the storms.
+    assert!((700..=1_010).contains(&times), "{sources}");
+    // All of a storm is in one gap, or in several if the probe reads the clock in between.
+    let longest = longest(cell, "interrupt");
+    assert!((10_000..=250_000).contains(&longest), "{longest}");
+}
