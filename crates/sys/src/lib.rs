@@ -22,9 +22,12 @@ pub mod fd;
 pub mod file;
 pub mod folder;
 pub mod futex;
+mod ioctl;
 pub mod limits;
 pub mod memory;
 pub mod mutex;
+pub mod parport;
+pub mod pcm;
 #[cfg(target_arch = "x86_64")]
 mod ports;
 pub mod process;
