@@ -22,21 +22,26 @@ impl Bins {
     /// The samples of a cell's primary series.
     #[must_use]
     pub fn of_samples(latency: &Latency, data: &CellData) -> Self {
-        let coarse = is_coarse(data);
-        let bins =
-            if coarse { coarse_bins(primaries(data)) } else { merged(data).bins().collect() };
-        Self { bins, coarse }.ending_at(&latency.stats)
+        Self::of(primaries(data), &latency.stats)
+    }
+
+    /// The samples of another series of a cell, by its index there; none if it has no such series.
+    #[must_use]
+    pub fn of_series(latency: &Latency, data: &CellData, index: usize) -> Self {
+        let series = latency.series.get(index);
+        series.map_or_else(Self::default, |series| Self::of(others(data, index), &series.stats))
     }
 
     /// The samples of one thread's primary series.
     #[must_use]
     pub fn of_thread(stats: &Stats, data: &ThreadData) -> Self {
-        let series = data.primary();
-        let coarse = series.histogram.is_none() && !series.blocks.is_empty();
-        let bins = match &series.histogram {
-            Some(histogram) => histogram.bins().collect(),
-            None => coarse_bins(std::iter::once(series)),
-        };
+        Self::of(std::iter::once(data.primary()), stats)
+    }
+
+    fn of<'a>(all: impl Iterator<Item = &'a SeriesData> + Clone, stats: &Stats) -> Self {
+        let mut each = all.clone();
+        let coarse = each.any(|one| one.histogram.is_none() && !one.blocks.is_empty());
+        let bins = if coarse { coarse_bins(all) } else { merged(all).bins().collect() };
         Self { bins, coarse }.ending_at(stats)
     }
 
@@ -77,17 +82,17 @@ impl Bins {
 }
 
 /// What every thread recorded of the primary series.
-pub fn primaries(data: &CellData) -> impl Iterator<Item = &SeriesData> {
+pub fn primaries(data: &CellData) -> impl Iterator<Item = &SeriesData> + Clone {
     data.threads.iter().map(ThreadData::primary)
 }
 
-fn is_coarse(data: &CellData) -> bool {
-    primaries(data).any(|series| series.histogram.is_none() && !series.blocks.is_empty())
+/// What every thread recorded of another series, by its index in the cell.
+pub fn others(data: &CellData, index: usize) -> impl Iterator<Item = &SeriesData> + Clone {
+    data.threads.iter().map(move |thread| thread.series(index + 1))
 }
 
-fn merged(data: &CellData) -> SignedSparse {
-    let histograms: Vec<_> =
-        primaries(data).filter_map(|series| series.histogram.as_ref()).collect();
+fn merged<'a>(all: impl Iterator<Item = &'a SeriesData>) -> SignedSparse {
+    let histograms: Vec<_> = all.filter_map(|series| series.histogram.as_ref()).collect();
     match histograms[..] {
         [] => SignedSparse::default(),
         [only] => only.clone(),

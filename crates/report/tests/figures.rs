@@ -2,14 +2,18 @@
 
 mod common;
 
-use common::{MS, check_texts, latency, made_up, one, primaries};
+use common::{MS, check_texts, latency, made_up, one, primaries, with_ideal};
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Ideal;
 use punctual_report::figure::{Figure, WIDTH, left_out};
 use punctual_report::figures;
 
 /// The colour of what missed its deadline, in files.
 const RED: &str = "#c4290f";
+
+const PULSE: Ideal = Ideal::Pulse { width_ns: 50_000 };
+const INTERVAL: Ideal = Ideal::Interval { ns: 20_000, limit_ns: 60_000_000 };
 
 fn two() -> [LoadedRun; 2] {
     [
@@ -42,6 +46,8 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ("64 threads", vec![one("wakeup", "paper", 64, Some(30_000))]),
         ("90 threads", vec![one("wakeup", "none", 90, Some(30_000))]),
         ("a day", vec![common::day(1_000)]),
+        ("pulses", two().map(|run| with_ideal(run, &PULSE, "fall")).to_vec()),
+        ("intervals", two().map(|run| with_ideal(run, &INTERVAL, "loop")).to_vec()),
     ]
 }
 
@@ -309,6 +315,36 @@ fn the_maxima_of_very_many_threads_are_side_by_side() {
     let svg = named(&figures, "threads").svg();
     assert_eq!(of_class(&svg, "dot"), 65);
     assert_eq!(of_class(&svg, "thread"), 0);
+}
+
+#[test]
+fn pulses_have_a_figure_of_both_edges_and_nothing_else_has() {
+    let run = one("anything", "none", 1, None);
+    let drawn = |run: &LoadedRun| figures(std::slice::from_ref(run));
+    assert!(drawn(&run).iter().all(|one| !one.name.starts_with("persistence")));
+    let figures = drawn(&with_ideal(run, &PULSE, "fall"));
+    let figure = named(&figures, "persistence");
+    let svg = figure.svg();
+    assert_eq!(of_class(&svg, "ideal"), 2);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    assert_eq!(elements(&document, "image").len(), 1);
+    assert!(
+        svg.contains("12,000 pulses over each other") && svg.contains("ends at 50 us"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn a_timeline_of_intervals_has_the_ideal_the_limit_and_the_parts() {
+    let run = one("anything", "none", 1, None);
+    let of = |run: &LoadedRun| {
+        let svg = named(&figures(std::slice::from_ref(run)), "timeline").svg();
+        let lines = ["ideal", "limit", "part"].map(|class| of_class(&svg, class));
+        (lines, ["ideal 20 us", "limit 60 ms", "loop, max"].map(|text| svg.contains(text)))
+    };
+    assert_eq!(of(&run), ([0; 3], [false; 3]));
+    // Each line is drawn, and named.
+    assert_eq!(of(&with_ideal(run, &INTERVAL, "loop")), ([2; 3], [true; 3]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use punctual_core::plan::{CellPlan, Subject};
-use punctual_core::schema::Run;
+use punctual_core::schema::{Ideal, Run};
 use serde_json::{Value, json};
 
 /// What is not of a cell, as a run has it.
@@ -44,6 +44,23 @@ fn a_cell_of_every_kind_is_as_the_schema_says() {
     assert!(errors.is_empty(), "{errors:#?}");
     let read: Run = serde_json::from_value(run.clone()).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), run);
+}
+
+#[test]
+fn what_samples_would_be_is_an_interval_or_a_pulse() {
+    let validator = validator();
+    let valid = |ideal: Value| {
+        let mut run = example();
+        run["cells"][0]["ideal"] = ideal;
+        validator.is_valid(&run)
+    };
+    for ideal in [Ideal::Interval { ns: 9, limit_ns: 27 }, Ideal::Pulse { width_ns: 50_000 }] {
+        assert!(valid(serde_json::to_value(&ideal).unwrap()), "{ideal:?}");
+    }
+    assert!(valid(json!(null)));
+    for wrong in [json!({ "kind": "pulse", "ns": 9 }), json!({ "kind": "square", "width_ns": 9 })] {
+        assert!(!valid(wrong.clone()), "{wrong}");
+    }
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub struct Latency {
     pub simulated: bool,
     /// The quantity of the primary series, always in nanoseconds.
     pub primary: Quantity,
+    /// What the samples would be if nothing were late; `None` for latencies, which would be zero.
+    #[serde(default)]
+    pub ideal: Option<Ideal>,
     /// The period between releases, ns; `None` if the probe has none.
     #[serde(default)]
     pub interval_ns: Option<u64>,
@@ -74,6 +77,25 @@ pub struct Quantity {
     pub noun: String,
     /// The plural.
     pub nouns: String,
+}
+
+/// What samples would be if nothing were late.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Ideal {
+    /// Samples are the times from one event to the next. Other series in ns are parts of them.
+    Interval {
+        /// The time between two events, ns.
+        ns: u64,
+        /// What is longer has lost something, ns.
+        limit_ns: u64,
+    },
+    /// Samples are how late an output was raised; those of the first other series, how late it was
+    /// lowered.
+    Pulse {
+        /// When it is to be lowered, ns after it is to be raised.
+        width_ns: u64,
+    },
 }
 
 /// A series other than the primary one.

@@ -34,6 +34,7 @@ fn latency() -> Latency {
             noun: "activation".to_owned(),
             ..Quantity::default()
         },
+        ideal: Some(Ideal::Interval { ns: 9, limit_ns: 27 }),
         interval_ns: Some(1_000_000),
         stats: stats(40),
         threads: vec![Thread {

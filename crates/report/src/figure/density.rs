@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use punctual_core::block::{CoarseBin, coarse_range};
-use punctual_core::run::CellData;
+use punctual_core::run::SeriesData;
 
+use super::drawing::{Drawing, Label};
+use super::frame::{LEFT, count_label};
 use super::latency::Axis;
-use super::raster::LEVELS;
-use crate::data::primaries;
+use super::raster::{LEVELS, ramp};
+use super::typeface::{self, LARGEST};
 
 /// The columns of a timeline: equal numbers of seconds, in order.
 #[derive(Debug, Clone)]
@@ -18,7 +20,7 @@ pub struct TimeColumns {
     pub list: Vec<Column>,
 }
 
-/// What all threads of a cell saw within the seconds of one column.
+/// What all threads of a cell recorded of a series within the seconds of one column.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
     /// Extremes of the samples, ns.
@@ -29,13 +31,17 @@ pub struct Column {
 impl TimeColumns {
     /// Sums the blocks of all threads up to at most `most` columns for `length`
     /// seconds. Extremes are kept, not averaged.
-    pub fn of(data: &CellData, length: u64, most: u64) -> Self {
-        let last = primaries(data).flat_map(|series| &series.blocks).map(|b| b.index + 1).max();
+    pub fn of<'a>(
+        all: impl Iterator<Item = &'a SeriesData> + Clone,
+        length: u64,
+        most: u64,
+    ) -> Self {
+        let last = all.clone().flat_map(|series| &series.blocks).map(|b| b.index + 1).max();
         let length = length.max(last.unwrap_or(1)).max(1);
         let seconds = length.div_ceil(most.max(1));
         let number = usize::try_from(length.div_ceil(seconds)).unwrap_or(1);
         let mut list = vec![Column::default(); number];
-        for block in primaries(data).flat_map(|series| &series.blocks) {
+        for block in all.flat_map(|series| &series.blocks) {
             let at = usize::try_from(block.index / seconds).unwrap_or(usize::MAX);
             let Some(column) = list.get_mut(at).filter(|_| block.moments.count > 0) else {
                 continue;
@@ -71,7 +77,7 @@ impl TimeColumns {
                 // A bin reaches past the samples in it; the extremes are exact.
                 let (low, high) = (low.max(min).min(high), high.min(max).max(low));
                 let (first, last) = (row(axis.map(high as f64)), row(axis.map(low as f64)));
-                let level = level(*count, most);
+                let level = level(*count as f64, most);
                 for y in first..=last {
                     if let Some(pixel) = pixels.get_mut(y * width + x) {
                         *pixel = level.max(*pixel);
@@ -98,9 +104,24 @@ fn row_of(share: f64, rows: usize) -> usize {
     clippy::cast_sign_loss,
     reason = "the share is between 0 and 1"
 )]
-fn level(count: u64, most: u64) -> u8 {
-    let share = if most > 1 { (count.max(1) as f64).ln() / (most as f64).ln() } else { 0.0 };
+pub fn level(count: f64, most: u64) -> u8 {
+    let share = if most > 1 { count.max(1.0).ln() / (most as f64).ln() } else { 0.0 };
     1 + (share.clamp(0.0, 1.0) * f64::from(LEVELS - 2)).round() as u8
+}
+
+/// The colour scale, from one to the most in one place; returns where it ends.
+pub fn key(to: &mut Drawing, most: u64, nouns: &str, y: f64) -> f64 {
+    const RAMP: f64 = 120.0;
+    let step = RAMP / f64::from(LEVELS - 1);
+    for level in 1..LEVELS {
+        let left = LEFT + step * f64::from(level - 1);
+        to.rects(&[[left, y - 13.0, left + step + 0.3, y + 1.0]], ramp(level));
+    }
+    to.text(Label::new("1", LEFT - 6.0, y).end().soft());
+    let text = format!("{} {nouns}", count_label(most as f64));
+    let x = LEFT + RAMP + 6.0;
+    to.text(Label::new(&text, x, y).soft());
+    x + typeface::room(&text, LARGEST, false)
 }
 
 #[cfg(test)]
@@ -108,9 +129,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use punctual_core::block::{Block, Moments, coarse_bin};
-    use punctual_core::run::{SeriesData, ThreadData};
 
-    fn data(values: &[(u64, i64)]) -> CellData {
+    fn data(values: &[(u64, i64)]) -> SeriesData {
         let block = |(index, value): &(u64, i64)| Block {
             thread: 0,
             series: 0,
@@ -119,16 +139,13 @@ mod tests {
             coarse: vec![(coarse_bin(*value), 1)],
         };
         let blocks = values.iter().map(block).collect();
-        CellData {
-            threads: vec![ThreadData::of(SeriesData { blocks, ..SeriesData::default() })],
-            ..CellData::default()
-        }
+        SeriesData { blocks, ..SeriesData::default() }
     }
 
     proptest! {
         #[test]
         fn no_maximum_is_lost(values in prop::collection::vec((0_u64..86_400, -100_i64..1_000_000_000), 1..200)) {
-            let columns = TimeColumns::of(&data(&values), 86_400, 870);
+            let columns = TimeColumns::of(std::iter::once(&data(&values)), 86_400, 870);
             prop_assert!(columns.list.len() <= 870);
             for (second, value) in &values {
                 let column = &columns.list[usize::try_from(second / columns.seconds).unwrap()];
@@ -142,6 +159,6 @@ mod tests {
 
     #[test]
     fn one_sample_has_the_first_colour_and_most_the_last() {
-        assert_eq!((level(1, 1000), level(1000, 1000), level(1, 1)), (1, LEVELS - 1, 1));
+        assert_eq!((level(1.0, 1000), level(1000.0, 1000), level(1.0, 1)), (1, LEVELS - 1, 1));
     }
 }

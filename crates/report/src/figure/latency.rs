@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::Latency;
+use punctual_core::schema::{Ideal, Latency, Unit};
 
 use super::drawing::Drawing;
 use super::frame::{Frame, Ticks, spaced};
@@ -79,6 +79,12 @@ impl Range {
         }
         for value in [latency.stats.min, latency.stats.max].into_iter().flatten() {
             self.include(value);
+        }
+        if let Some(Ideal::Interval { ns, limit_ns }) = latency.ideal {
+            let parts = latency.series.iter().filter(|series| series.unit == Unit::Ns);
+            let parts = parts.filter_map(|series| series.stats.min);
+            let lines = [ns, limit_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
+            parts.chain(lines).for_each(|value| self.include(value));
         }
         let least = latency.stats.min.or(latency.stats.max).unwrap_or(1).max(1);
         self.bulk = self.bulk.min(bulk.unwrap_or(least));

@@ -20,6 +20,7 @@ mod legend;
 mod legs;
 mod name;
 mod pdf;
+mod persistence;
 mod png;
 mod raster;
 mod scale;
@@ -48,11 +49,12 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 7] = [
+const FIGURES: [Entry; 8] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
     legs::ENTRY,
+    persistence::ENTRY,
     histogram::ENTRY,
     threads::ENTRY,
     timeline::ENTRY,

@@ -2,22 +2,21 @@
 //! colour, the maximum of every column as a line, the worst samples as points.
 
 use punctual_core::run::CellData;
-use punctual_core::schema::Cell;
+use punctual_core::schema::{Cell, Ideal, Unit};
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
 use super::deadline::{colour, deadline, deadline_label, missed};
-use super::density::TimeColumns;
+use super::density::{TimeColumns, key};
 use super::drawing::{Drawing, Image, Label, Pen, Point};
 use super::entry::{Entry, Material, Place};
-use super::frame::{BELOW, DEADLINE, Frame, LEFT, LINE, Lines, Ticks, count_label, spaced};
-use super::latency::{Axis, Range};
-use super::raster::{LEVELS, ramp};
+use super::frame::{BELOW, DEADLINE, Frame, LEFT, LINE, Lines, Ticks, spaced};
+use super::latency::{Axis, Range, label};
 use super::scale::Scale;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
 use super::{name, work};
-use crate::data::primaries;
+use crate::data::{others, primaries};
 use crate::describe::worst_samples;
 use crate::subject::Subject;
 use crate::words;
@@ -62,7 +61,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     }
     let frame = Frame::standard(220.0, &Lines::default());
     let axis = range.axis(frame.bottom, frame.top);
-    let columns = TimeColumns::of(data, seconds(cell), COLUMNS);
+    let columns = TimeColumns::of(primaries(data), seconds(cell), COLUMNS);
     let length = columns.seconds * columns.list.len() as u64;
     let time = Scale::exact(0.0, length as f64, frame.left, frame.right);
     let mut drawing = Drawing::default();
@@ -73,9 +72,10 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         frame.band(&mut drawing, [frame.left, high, frame.right, low]);
     }
     below.x_axis(&mut drawing, &spaced(time_ticks(&time), &[]), "time since the start of the cell");
-    frame.y_axis(&mut drawing, &axis.ticks(6), "latency");
+    let quantity = if subject.latency.ideal.is_some() { "time" } else { "latency" };
+    frame.y_axis(&mut drawing, &axis.ticks(6), quantity);
     if let Some(note) = &subject.note {
-        frame.note(&mut drawing, note, "latency");
+        frame.note(&mut drawing, note, quantity);
     }
     let Frame { left, right, top, .. } = frame;
     let levels = columns.pixels(&axis, top, frame.bottom, ROWS, columns.most());
@@ -94,12 +94,14 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         let y = axis.map(ns);
         drawing.line((left, y), (right, y), DEADLINE);
     }
+    let parts = intervals(&mut drawing, subject, &frame, &axis, &time);
     frame.border(&mut drawing);
     drawing.shapes.extend(strips.shapes);
     let max = subject.latency.stats.max;
     let late = max.is_some_and(|ns| missed(subject.run, ns as f64));
     let deadline = deadline.map(|ns| (ns, late));
     let height = legend(&mut drawing, columns.most(), deadline, below.bottom + BELOW);
+    let height = named(&mut drawing, &parts, height);
     let max = max.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
         name: name::of_cell("timeline", subject),
@@ -145,6 +147,51 @@ fn maxima(columns: &TimeColumns, axis: &Axis, time: &Scale) -> Vec<Vec<Point>> {
     lines
 }
 
+const IDEAL: Pen = Pen::line("ideal", Colour::Text, 1.2).dashed(&[3.0, 3.0]);
+const LIMIT: Pen = Pen::line("limit", Colour::Deadline, 1.6);
+
+/// Of samples that are intervals: the ideal one, the limit, and the maxima of the series that are
+/// parts of them. Returns what each line is called.
+fn intervals(
+    to: &mut Drawing,
+    subject: &Subject<'_>,
+    frame: &Frame,
+    axis: &Axis,
+    time: &Scale,
+) -> Vec<(Pen, String)> {
+    let Some(Ideal::Interval { ns, limit_ns }) = subject.latency.ideal else { return Vec::new() };
+    let mut named = Vec::new();
+    for (value, paint, name) in [(ns, IDEAL, "ideal"), (limit_ns, LIMIT, "limit")] {
+        let y = axis.map(value as f64);
+        to.line((frame.left, y), (frame.right, y), paint);
+        named.push((paint, format!("{name} {}", label(value as f64))));
+    }
+    for (number, series) in subject.latency.series.iter().enumerate() {
+        if series.unit == Unit::Ns {
+            let recorded = others(subject.data, number);
+            let columns = TimeColumns::of(recorded, seconds(subject.cell), COLUMNS);
+            let paint = Pen::line("part", Colour::Curve(number), 1.3);
+            to.lines(maxima(&columns, axis, time), paint, None);
+            named.push((paint, format!("{}, max", series.name)));
+        }
+    }
+    named
+}
+
+/// A row that names lines; returns where it ends.
+fn named(to: &mut Drawing, lines: &[(Pen, String)], above: f64) -> f64 {
+    if lines.is_empty() {
+        return above;
+    }
+    let (mut x, y) = (LEFT, above - 10.0 + LINE);
+    for (paint, name) in lines {
+        to.line((x, y - 5.0), (x + 24.0, y - 5.0), *paint);
+        to.text(Label::new(name, x + 30.0, y).soft());
+        x += 30.0 + typeface::room(name, LARGEST, false) + 20.0;
+    }
+    y + 10.0
+}
+
 /// Ticks of a time axis: round numbers of seconds, minutes, hours or days.
 pub(super) fn time_ticks(time: &Scale) -> Ticks {
     const STEPS: [f64; 22] = [
@@ -177,18 +224,9 @@ fn time_label(seconds: f64, step: f64) -> String {
 /// The colour scale, from one sample to the most in one place, and what else is drawn: the
 /// deadline, and whether something missed it. Returns where it ends.
 fn legend(to: &mut Drawing, most: u64, deadline: Option<(f64, bool)>, above: f64) -> f64 {
-    const RAMP: f64 = 120.0;
     let y = above + LINE;
     let middle = y - 5.0;
-    let step = RAMP / f64::from(LEVELS - 1);
-    for level in 1..LEVELS {
-        let left = LEFT + step * f64::from(level - 1);
-        to.rects(&[[left, y - 13.0, left + step + 0.3, y + 1.0]], ramp(level));
-    }
-    to.text(Label::new("1", LEFT - 6.0, y).end().soft());
-    let text = format!("{} samples", count_label(most as f64));
-    to.text(Label::new(&text, LEFT + RAMP + 6.0, y).soft());
-    let mut x = LEFT + RAMP + 6.0 + typeface::room(&text, LARGEST, false) + 20.0;
+    let mut x = key(to, most, "samples", y) + 20.0;
     to.line((x, middle), (x + 24.0, middle), MAXIMA);
     to.text(Label::new("max", x + 30.0, y).soft());
     x += 30.0 + typeface::room("max", LARGEST, false) + 20.0;

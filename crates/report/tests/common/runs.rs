@@ -165,6 +165,26 @@ pub fn one(
     run("6.1.0-56-rt-amd64", "rt", deadline, &[spec])
 }
 
+/// The same run with samples that have an ideal, and another series that has the same samples.
+pub fn with_ideal(mut run: LoadedRun, ideal: &Ideal, name: &str) -> LoadedRun {
+    for (cell, data) in run.run.cells.iter_mut().zip(&mut run.cells) {
+        let Some(latency) = cell.latency_mut() else { continue };
+        latency.ideal = Some(ideal.clone());
+        latency.series = vec![Series {
+            name: name.to_owned(),
+            meaning: "what was measured besides".to_owned(),
+            role: Role::Aside,
+            unit: Unit::Ns,
+            stats: latency.stats.clone(),
+        }];
+        for (thread, recorded) in latency.threads.iter_mut().zip(&mut data.threads) {
+            thread.series = vec![thread.stats.clone()];
+            *recorded.series_mut(1) = recorded.primary().clone();
+        }
+    }
+    run
+}
+
 /// The same run with latencies that are made up.
 pub fn made_up(mut run: LoadedRun) -> LoadedRun {
     run.run.origin = Origin::Simulated;

@@ -339,6 +339,10 @@ impl Body for LatencyBody<'_> {
             .map(|tracks| tracks.into_iter().map(Recorder::finish).collect())
             .collect();
         this.collector.drain(files);
+        let ideal = this.session.ideal();
+        if let Some(latency) = cell.latency_mut() {
+            latency.ideal = ideal;
+        }
         let closed = this.session.close();
         if let Err(error) = last {
             outcome::failed(cell, error.to_string());

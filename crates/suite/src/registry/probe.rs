@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
-use punctual_core::schema::{Condition, Role, Tells, Unit};
+use punctual_core::schema::{Condition, Ideal, Role, Tells, Unit};
 use punctual_sys::sched::Policy;
 
 use super::need::Need;
@@ -250,6 +250,11 @@ pub trait Session {
     /// watchdog waits longer than that.
     fn longest_pause_ns(&self) -> u64 {
         0
+    }
+
+    /// What its samples would be if nothing were late, for samples that are no latencies.
+    fn ideal(&self) -> Option<Ideal> {
+        None
     }
 
     /// Called once a second and at the end: hands over samples that the threads did not make.
