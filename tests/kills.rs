@@ -414,6 +414,35 @@ fn stopped_for_a_second() {
     assert!(raw < corrected / 2, "{raw} without the correction, {corrected} with it");
 }
 
+/// Three fragments last for 8.7 ms: a player that is stopped for 50 ms drops out.
+#[test]
+fn a_player_that_is_stopped_drops_out() {
+    let binary = need!(release());
+    let folder = Folder::new("stopped-player");
+    let output = |name: &str| fs::File::create(folder.path(name)).unwrap();
+    let mut child = folder
+        .command(&binary)
+        .args(["run", "audio", "-D", "3s", "--warmup", "200ms", "--json", "--out", "r"])
+        .stdout(output("stdout"))
+        .stderr(output("stderr"))
+        .spawn()
+        .unwrap();
+    wait_for_probe(&mut child, WARMUP + Duration::from_millis(1_000));
+    signal(&child, "STOP");
+    std::thread::sleep(Duration::from_millis(50));
+    signal(&child, "CONT");
+    let status = wait_at_most(&mut child, Duration::from_secs(20), "audio");
+    let run = folder.json("stdout");
+    let cell = &run["cells"][0];
+    let (dropouts, max) = (count(&cell["counters"][0], "total"), count(cell, "max_ns"));
+    println!("{dropouts} dropouts, the longest fragment {max} ns");
+    assert_eq!(
+        (&cell["counters"][0]["name"], &cell["verdict"]["outcome"]),
+        (&"dropouts".into(), &"FAIL".into())
+    );
+    assert!(dropouts >= 1 && max >= 50_000_000 && status.code() == Some(1), "{cell}");
+}
+
 /// Waits until a run measures under its load.
 fn measures(victim: &mut Victim<'_>) {
     wait_for_probe(&mut victim.child, WARMUP + Duration::from_millis(1_300));

@@ -54,13 +54,13 @@ fn a_device_that_the_host_serves_is_not_exact() {
 fn a_board_has_what_a_probe_measures() {
     need!(x86_64());
     let place = Place::of_build();
-    let plan =
-        "name = \"devices\"\n[[cell]]\nprobe = \"pulse\"\nload = [\"none\"]\nduration = \"1s\"\n";
+    let plan = "name = \"devices\"\n[[cell]]\nprobe = \"respond-parport\"\nload = [\"none\"]\n\
+                duration = \"1s\"\n";
     fs::write(place.path.join("plan.toml"), plan).unwrap();
     place
         .run("lab run --offline -q --no-report --kernel debian:rt --plan plan.toml --out r")
         .with(4)
-        .says(&["the probe pulse is not in this version"]);
+        .says(&["the probe respond-parport is not in this version"]);
     let run = run_json(&place.path.join("r/debian-rt-0"));
     assert_eq!(run["board"]["lab"]["devices"], serde_json::json!(["parport"]));
     let modules = run["board"]["lab"]["modules"].as_array().unwrap();

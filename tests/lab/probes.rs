@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::boards::x86_64;
-use crate::modules::module;
+use crate::modules::{Module, module};
 use punctual_harness::schema::validate;
 use punctual_harness::{Ended, Place, count, need, run_json};
 
@@ -57,20 +57,32 @@ fn a_mutex_without_inheritance_is_a_fail_and_one_with_it_is_bounded_by_its_secti
     }
 }
 
+/// The cells of a guest whose module keeps threads from the CPU.
+fn beside_spin(
+    place: &Place,
+    module: &Module,
+    spin: &str,
+    more: &[&str],
+    status: i32,
+) -> Vec<Value> {
+    let kernel = module.kernel("full");
+    let folder = module.folder.to_str().unwrap();
+    let line = format!("lab run --offline -q --no-report --out p --modules {folder} --kernel");
+    let words = line.split_whitespace().chain([kernel.as_str(), "--module", spin]);
+    let words = words.chain(more.iter().copied());
+    place.words(&words.collect::<Vec<_>>()).with(status);
+    cells(place, &format!("p/{}-0", kernel.replace(':', "-")))
+}
+
 /// A thread of priority 95 has the CPU for 3.0 ms every 37.3 ms: 300 packets arrive meanwhile.
 #[test]
 fn a_stall_is_as_long_in_packets_as_it_is_in_time() {
     need!(x86_64());
     let place = Place::of_build();
     let module = need!(module(&place, "spin"));
-    let kernel = module.kernel("full");
-    let folder = module.folder.to_str().unwrap();
-    let probe = "burst:rate=100000,queue=256";
-    let line = format!("lab run --offline -q --no-report --out p --modules {folder} --kernel");
-    let words = line.split_whitespace().chain([kernel.as_str(), "--module"]);
-    let words = words.chain(["spin period_us=37300", probe, "-D", "1s"]);
-    place.words(&words.collect::<Vec<_>>()).with(0);
-    let [cell] = &cells(&place, &format!("p/{}-0", kernel.replace(':', "-")))[..] else { panic!() };
+    let probe = ["burst:rate=100000,queue=256", "-D", "1s"];
+    let cells = beside_spin(&place, &module, "spin period_us=37300", &probe, 0);
+    let [cell] = &cells[..] else { panic!() };
     let max = count(cell, "max_ns");
     let queue = &items(&cell["threads"][0]["series"])[0];
     let (longest, dropped) = (count(queue, "max"), counter(cell, "dropped"));
@@ -100,4 +112,97 @@ fn a_job_that_takes_more_than_its_reservation_is_an_overrun() {
     assert_eq!(counter(exceeds, "late"), count(exceeds, "samples"), "{exceeds}");
     let response = &items(&exceeds["threads"][0]["series"])[0];
     assert!(count(response, "min") >= 2_000_000, "{response}");
+}
+
+/// A thread of priority 95 has the CPU for 50 ms every 297 ms. Three fragments last for 8.7 ms, and
+/// sixty-four for 186 ms.
+#[test]
+fn a_stall_that_the_buffer_does_not_outlast_is_a_dropout() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let spin = "spin us=50000 period_us=297000";
+    let probes = ["audio", "audio:fragments=64", "-D", "2s"];
+    let cells = beside_spin(&place, &module, spin, &probes, 1);
+    let [three, many] = &cells[..] else { panic!("two cells") };
+    for cell in [three, many] {
+        let max = count(cell, "max_ns");
+        let [near, far] = ["within-100us", "within-2ms"].map(|name| counter(cell, name));
+        println!("{}: {max} ns, {} dropouts", cell["key"], counter(cell, "dropouts"));
+        // The stall, and at most the rest of the fragment that it began in, and its computing.
+        assert!((50_000_000..=56_000_000).contains(&max), "{cell}");
+        let looped = count(&items(&cell["threads"][0]["series"])[0], "min");
+        assert!((2_000_000..=2_900_000).contains(&looped), "80 % of 2.902 ms: {cell}");
+        assert!(near <= far && far < count(cell, "samples"), "{cell}");
+    }
+    // Six or seven stalls in 2 s.
+    assert!((5..=8).contains(&counter(three, "dropouts")), "{three}");
+    assert_eq!(three["verdict"]["outcome"], "FAIL");
+    assert_eq!((counter(many, "dropouts"), &many["verdict"]["outcome"]), (0, &"NONE".into()));
+    assert_eq!(three["ideal"]["limit_ns"], 3 * count(&three["ideal"], "ns"));
+}
+
+/// snd-dummy plays by a timer of the kernel, and the parallel port goes nowhere.
+#[test]
+fn devices_of_boards_are_fed_and_pulsed() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let probes = "audio:device=hw:0 audio:device=hw:0,rate=96000 pulse:output=/dev/parport0";
+    // A cell of both is SKIPPED.
+    measure(&place, "debian:none,debian:rt", &format!("{probes} -D 1s")).with(4);
+    for model in ["none", "rt"] {
+        let cells = cells(&place, &format!("p/debian-{model}-0"));
+        let [played, refused, pulsed] = &cells[..] else { panic!("three cells") };
+        println!(
+            "{model}: {} fragments; pulses {} ns late",
+            count(played, "samples"),
+            count(pulsed, "max_ns")
+        );
+        // 44,100 frames in fragments of 128, each written when the one before it has been played.
+        assert!((342..=346).contains(&count(played, "samples")), "{played}");
+        assert_eq!(
+            (counter(played, "dropouts"), counter(played, "within-1ms")),
+            (0, count(played, "samples"))
+        );
+        assert_eq!(refused["state"], "skipped");
+        let reason = refused["reason"].as_str().unwrap();
+        assert!(reason.contains("/dev/snd/pcmC0D0p: HW_PARAMS: ") && reason.contains("rate=48000"));
+        assert_eq!(count(pulsed, "samples"), 1_000);
+        assert!(count(pulsed, "max_ns") < 200_000, "{pulsed}");
+    }
+}
+
+/// Each of a thousand pulses is late by another step of 200 ns, from 200 us to 399.8 us. Guests keep
+/// each sample of a short run with its time.
+#[test]
+fn edges_are_as_late_as_they_are_made() {
+    need!(x86_64());
+    let place = Place::of_build();
+    measure(&place, "debian:rt", "pulse:jitter=400us -D 1s").with(0);
+    let [cell] = &cells(&place, "p/debian-rt-0")[..] else { panic!("one cell") };
+    let near = |value: u64, expected: u64| value.abs_diff(expected) <= expected / 100;
+    let fall = &items(&cell["threads"][0]["series"])[0];
+    for (edge, unit) in [(cell, "_ns"), (fall, "")] {
+        let of = |name: &str| count(edge, &format!("{name}{unit}"));
+        println!("{} to {}, p50 {}, p99 {}", of("min"), of("max"), of("p50"), of("p99"));
+        assert_eq!(count(edge, "samples"), 1_000);
+        assert!(of("min") >= 200_000 && near(of("min"), 200_000) && near(of("max"), 399_800));
+        assert!(near(of("p50"), 299_800) && near(of("p99"), 397_800), "{edge}");
+    }
+    let exported = place.run("export p/debian-rt-0 --worst --csv").with(0).stdout;
+    let more: Vec<u64> = exported.lines().skip(1).map(beyond_its_jitter).collect();
+    let least = *more.iter().min().unwrap();
+    let constant = more.iter().filter(|ns| **ns - least < 1_000).count();
+    println!("{constant} of {} edges are {least} ns later, to 1 us", more.len());
+    // The others met the kernel's tick.
+    assert!(more.len() == 1_000 && constant >= 950, "{more:?}");
+    assert!(more.iter().all(|ns| *ns < 50_000), "{more:?}");
+}
+
+/// By how much an exported edge is later than it was made, ns.
+fn beyond_its_jitter(line: &str) -> u64 {
+    let mut last = line.rsplit(',').skip(1).map(|number| number.parse::<u64>().unwrap());
+    let (at, late) = (last.next().unwrap(), last.next().unwrap());
+    let pulse = at / 1_000_000;
+    late.checked_sub(400_000 * (1_000 + pulse * 617 % 1_000) / 2_000).unwrap()
 }

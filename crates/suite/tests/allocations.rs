@@ -102,7 +102,7 @@ fn the_counter_counts() {
 }
 
 /// Parameters that take other paths than the defaults.
-const VARIANTS: [(&str, &[(&str, &str)]); 19] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 20] = [
     ("handoff", &[("by", "pipe"), ("pause", "10us")]),
     ("handoff", &[("by", "futex"), ("pause", "10us")]),
     ("handoff", &[("by", "sem"), ("pause", "10us")]),
@@ -120,6 +120,7 @@ const VARIANTS: [(&str, &[(&str, &str)]); 19] = [
     ("clock", &[("clock", "realtime")]),
     ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
     ("inherit", &[("mutex", "plain"), ("hold", "10us"), ("spin", "10us"), ("pause", "0us")]),
+    ("pulse", &[("jitter", "100us")]),
     ("sim", &[("stall", "7ms"), ("stall-every", "10")]),
     ("sim", &[("dist", "exponential"), ("order", "random")]),
 ];

@@ -3,6 +3,7 @@
 use crate::registry::near;
 use crate::registry::probe::ProbeEntry;
 
+mod audio;
 mod burst;
 mod clock;
 mod counts;
@@ -15,6 +16,7 @@ mod inherit;
 mod margin;
 mod migrate;
 mod noise;
+mod pulse;
 mod serve;
 mod sim;
 mod timer_irq;
@@ -31,6 +33,8 @@ pub static PROBES: &[ProbeEntry] = &[
     burst::ENTRY,
     timer_irq::ENTRY,
     noise::ENTRY,
+    audio::ENTRY,
+    pulse::ENTRY,
     sim::ENTRY,
     ProbeEntry::planned(
         "rtc",
@@ -47,16 +51,6 @@ pub static PROBES: &[ProbeEntry] = &[
         "cpumap",
         None,
         "which of several threads had the CPU, and when (as Hourglass)",
-    ),
-    ProbeEntry::planned(
-        "audio",
-        Some("sound"),
-        "dropouts of an audio device that is kept fed (as latencytest)",
-    ),
-    ProbeEntry::planned(
-        "pulse",
-        Some("parport"),
-        "edges of a square wave, a pulse of 50 us every 1 ms",
     ),
     ProbeEntry::planned(
         "respond-serial",

@@ -1,0 +1,333 @@
+//! `pulse`: how late the edges of a square wave are (as the parallel port on an oscilloscope).
+
+use std::io;
+use std::path::PathBuf;
+
+use punctual_core::schema::{Ideal, Role, Unit};
+use punctual_core::units::BareNumber;
+use punctual_sys::clock::monotonic_ns;
+use punctual_sys::error::text;
+use punctual_sys::parport::DataPins;
+use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
+
+use super::serve::Serve;
+use crate::recorder::Recorder;
+use crate::registry::probe::{
+    By, Closed, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage, State, Stop,
+    Window,
+};
+use crate::registry::{Choice, Default, Kind, Param, Values};
+use crate::schedule::Schedule;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+pub(super) const ENTRY: ProbeEntry = ProbeEntry {
+    name: "pulse",
+    summary: "edges of a square wave, a pulse of 50 us every 1 ms, and how late they are",
+    help: "Each thread raises an output at every release and lowers it width=TIME after the release, \
+whenever it was raised. It waits for each on CLOCK_MONOTONIC, sets the output, reads the clock, and \
+records now - the ideal instant: of the rising edge (latency) and of the falling one (fall). With \
+output=/dev/parport0 the output is the eight data pins of a parallel port, for an oscilloscope, and \
+the clock is read when the request that sets them (PPWDATA) has returned; with output=none there is \
+nothing to set. The report draws both edges as an oscilloscope in infinite persistence does. With \
+jitter=TIME both edges of pulse k, from 0, are made late on purpose, by (1000 + 617 k mod 1000) / 2000 \
+of TIME, to see whether the figures show it. Follows Arthur, Emde, Mc Guire (OSADL), who had a pulse \
+on a parallel port before an oscilloscope.",
+    params: &[
+        Param {
+            name: "width",
+            kind: Kind::Time { bare: BareNumber::Microseconds, low: 1_000, high: HOUR_NS },
+            default: Default::Value("50us"),
+            help: "from the rising edge to the falling one",
+        },
+        Param {
+            name: "output",
+            kind: Kind::Or(
+                &[Choice::of(NONE, "the clock is read, and nothing set")],
+                &Kind::Text { value: "DEVICE", check: is_device },
+            ),
+            default: Default::Value(NONE),
+            help: "parallel port whose data pins are set, such as /dev/parport0",
+        },
+        Param {
+            name: "jitter",
+            kind: Kind::Time { bare: BareNumber::Microseconds, low: 0, high: HOUR_NS },
+            default: Default::Value("0s"),
+            help: "edges are late on purpose, by known times from half of this to all of it",
+        },
+    ],
+    overrides: &[],
+    without: &[],
+    check,
+    needs: &[],
+    device: Some("parport"),
+    pace: Pace::Periodic,
+    // A square wave has one period.
+    dithers: |_| false,
+    primary: Primary {
+        name: "latency",
+        meaning: "the output has been raised minus the release",
+        nouns: ("pulse", "pulses"),
+        by: By::Thread,
+    },
+    series: &[SeriesEntry {
+        name: "fall",
+        meaning: "the output has been lowered minus the release and the width",
+        role: Role::Aside,
+        unit: Unit::Ns,
+        by: By::Thread,
+    }],
+    counters: &[],
+    state: State::There(open),
+};
+
+const NONE: &str = "none";
+
+fn is_device(text: &str) -> Result<(), String> {
+    if text.starts_with('/') { Ok(()) } else { Err("must be a device in /dev".to_owned()) }
+}
+
+fn check(values: &Values) -> Result<(), String> {
+    let late = values.number("jitter");
+    if values.number("width").saturating_add(late) >= values.number("interval") {
+        return Err(values.wrong("width", "needs an interval longer than width and jitter"));
+    }
+    if values.word("output").is_none() && values.known_number("threads") != Some(1) {
+        return Err(values.wrong("output", "one port has one thread"));
+    }
+    Ok(())
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    Ok(Box::new(Pulses {
+        interval_ns: stage.interval_ns,
+        width_ns: values.number("width"),
+        jitter: Jitter { ns: values.number("jitter"), interval_ns: stage.interval_ns },
+        device: values.word("output").is_none().then(|| values.text("output").into()),
+        break_ns: stage.break_ns,
+    }))
+}
+
+struct Pulses {
+    interval_ns: u64,
+    width_ns: u64,
+    jitter: Jitter,
+    device: Option<PathBuf>,
+    break_ns: i64,
+}
+
+impl Session for Pulses {
+    fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let Self { interval_ns, width_ns, jitter, ref device, break_ns } = *self;
+        let output = Output { device: device.clone(), pins: None };
+        Ok(Box::new(Generator { interval_ns, width_ns, jitter, output, break_ns }))
+    }
+
+    fn ideal(&self) -> Option<Ideal> {
+        Some(Ideal::Pulse { width_ns: self.width_ns })
+    }
+
+    fn close(self: Box<Self>) -> Closed {
+        Closed::default()
+    }
+}
+
+/// By how much edges are late on purpose: every 1000 pulses, each of 1000 steps once.
+#[derive(Clone, Copy)]
+struct Jitter {
+    /// The largest, ns; 0 for none.
+    ns: u64,
+    interval_ns: u64,
+}
+
+impl Jitter {
+    /// Of the edges of the pulse that is due so long after the first one, ns.
+    fn of(self, after_ns: u64) -> u64 {
+        let pulse = after_ns / self.interval_ns;
+        self.ns * (1_000 + pulse % 1_000 * 617 % 1_000) / 2_000
+    }
+}
+
+/// What an edge is seen on.
+struct Output {
+    device: Option<PathBuf>,
+    pins: Option<DataPins>,
+}
+
+impl Output {
+    #[inline(always)]
+    fn set(&self, pins: u8) -> io::Result<()> {
+        self.pins.as_ref().map_or(Ok(()), |port| port.set(pins))
+    }
+}
+
+const HIGH: u8 = 0xff;
+const LOW: u8 = 0;
+
+struct Generator {
+    interval_ns: u64,
+    width_ns: u64,
+    jitter: Jitter,
+    output: Output,
+    break_ns: i64,
+}
+
+impl ProbeThread for Generator {
+    fn prepare(&mut self) -> io::Result<()> {
+        let Some(device) = &self.output.device else { return Ok(()) };
+        let claimed = DataPins::claim(device).and_then(|pins| pins.set(LOW).map(|()| pins));
+        let pins = claimed.map_err(|error| {
+            let what = match error.kind() {
+                io::ErrorKind::NotFound => "; it takes a parallel port and the module ppdev",
+                io::ErrorKind::PermissionDenied => "; it takes root or the group lp",
+                _ => "; another driver may have the port: rmmod lp",
+            };
+            io::Error::other(format!("{}: {}{what}", device.display(), text(&error)))
+        })?;
+        self.output.pins = Some(pins);
+        Ok(())
+    }
+
+    fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
+        let [rises, falls] = tracks else {
+            return Err(io::Error::other("two series come from a thread"));
+        };
+        let (output, jitter, first) = (&self.output, self.jitter, window.first);
+        let schedule = Schedule::new(first, self.interval_ns, window.end);
+        let serve = Serve::new(schedule, rises, window.samples, stop, self.break_ns);
+        let mut lowered = Ok(());
+        let mut rise = Edge { pins: HIGH, output, jitter, first };
+        serve.run(&mut rise, |release, _| {
+            let due = release + self.width_ns;
+            let mut fall = Edge { pins: LOW, output, jitter, first: first + self.width_ns };
+            // A signal that ends the cell ends the pulse as well, but not its wait: it is short.
+            loop {
+                match fall.until(due) {
+                    Ok(Waited::Interrupted) if !stop.is_set() => {}
+                    Ok(Waited::Interrupted) => break lowered = output.set(LOW),
+                    Ok(Waited::Released) => {
+                        let now = monotonic_ns();
+                        break falls.record(now, now.wrapping_sub(due).cast_signed(), 0);
+                    }
+                    Err(error) => break lowered = Err(error),
+                }
+            }
+            if lowered.is_err() {
+                stop.set();
+            }
+        })?;
+        lowered
+    }
+}
+
+/// An edge as a wait: it has come when the output is set.
+struct Edge<'a> {
+    pins: u8,
+    output: &'a Output,
+    jitter: Jitter,
+    /// The ideal instant of the first one, CLOCK_MONOTONIC, ns.
+    first: u64,
+}
+
+impl Wait for Edge<'_> {
+    #[inline(always)]
+    fn until(&mut self, due: u64) -> io::Result<Waited> {
+        if AbsoluteSleep.until(due)? == Waited::Interrupted {
+            return Ok(Waited::Interrupted);
+        }
+        if self.jitter.ns > 0 {
+            let late = due + self.jitter.of(due - self.first);
+            while monotonic_ns() < late {}
+        }
+        self.output.set(self.pins)?;
+        Ok(Waited::Released)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorder::Recording;
+    use punctual_core::aim::Aim;
+    use punctual_core::stats::Limits;
+    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
+
+    const MS: u64 = 1_000_000;
+
+    fn read(params: &[(&str, &str)]) -> Result<Values, String> {
+        let params = params.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        ENTRY.read(&params.collect::<BTreeMap<_, _>>())
+    }
+
+    fn run(jitter: Jitter, pulses: u64) -> [Recording; 2] {
+        let interval_ns = jitter.interval_ns;
+        let output = Output { device: None, pins: None };
+        let mut thread =
+            Generator { interval_ns, width_ns: MS, jitter, output, break_ns: i64::MAX };
+        thread.prepare().unwrap();
+        let first = monotonic_ns() + MS;
+        let window =
+            Window { first, end: first + pulses * interval_ns, samples: u64::MAX, aim: Aim::NONE };
+        let mut tracks = [Recorder::new(Limits::NONE), Recorder::new(Limits::NONE)];
+        for track in &mut tracks {
+            track.begin(first);
+        }
+        thread.run(&window, &mut tracks, &Stop::default()).unwrap();
+        tracks.map(Recorder::finish)
+    }
+
+    #[test]
+    fn every_thousand_pulses_are_late_by_each_step_once() {
+        let jitter = Jitter { ns: 2_000_000, interval_ns: 10 };
+        let late: BTreeSet<u64> = (0..1_000).map(|pulse| jitter.of(pulse * 10 + 9)).collect();
+        assert_eq!(late, (1_000_000..2_000_000).step_by(1_000).collect());
+        assert_eq!((jitter.of(0), jitter.of(10), jitter.of(20)), (1_000_000, 1_617_000, 1_234_000));
+        assert_eq!(jitter.of(10_010), jitter.of(10));
+        assert_eq!(Jitter { ns: 0, interval_ns: 10 }.of(10), 0);
+    }
+
+    #[test]
+    fn both_edges_are_recorded_and_none_is_early() {
+        let [rises, falls] = run(Jitter { ns: 0, interval_ns: 5 * MS }, 20);
+        assert_eq!(rises.moments.count, falls.moments.count);
+        assert_eq!(rises.moments.count + rises.moments.missed, 20);
+        assert!(rises.moments.min >= 0 && falls.moments.min >= 0);
+    }
+
+    #[test]
+    fn edges_are_as_late_as_they_are_made() {
+        let [rises, falls] = run(Jitter { ns: 2 * MS, interval_ns: 5 * MS }, 20);
+        for edges in [rises, falls] {
+            // Pulse 0 is the least late of all, unless something else holds it up.
+            assert!(edges.moments.min >= 1_000_000, "{:?}", edges.moments);
+            assert!(edges.moments.max >= 1_900_000, "{:?}", edges.moments);
+        }
+    }
+
+    #[test]
+    fn a_pulse_fits_into_its_interval_and_a_port_has_one_thread() {
+        read(&[("width", "999us")]).unwrap();
+        for wrong in [
+            &[("width", "1ms")][..],
+            &[("width", "600us"), ("jitter", "400us")],
+            &[("output", "/dev/parport0"), ("threads", "2")],
+            &[("output", "parport0")],
+        ] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains("needs") || error.contains("one ") || error.contains("/dev"));
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_not_there_is_the_reason() {
+        let device = Some("/dev/no-such-parport".into());
+        let output = Output { device, pins: None };
+        let jitter = Jitter { ns: 0, interval_ns: MS };
+        let mut thread =
+            Generator { interval_ns: MS, width_ns: 1, jitter, output, break_ns: i64::MAX };
+        let error = thread.prepare().unwrap_err().to_string();
+        assert!(error.contains("/dev/no-such-parport") && error.contains("ppdev"), "{error}");
+    }
+}
