@@ -22,7 +22,7 @@ fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
         kernels = ["none", "rt"]
         duration = "1s"
         [[cell]]
-        probe = "rtc:rate=2048"
+        probe = "respond-net:rate=2048"
         load = ["none", "untar"]
         [[cell]]
         probe = "sim"
@@ -38,8 +38,8 @@ fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
     assert_eq!(
         reasons(&run),
         [
-            ("skipped", Some("the probe rtc is not in this version")),
-            ("skipped", Some("the probe rtc is not in this version")),
+            ("skipped", Some("the probe respond-net is not in this version")),
+            ("skipped", Some("the probe respond-net is not in this version")),
             ("complete", None),
             ("skipped", Some("blockio: the load is not in this version")),
         ]
@@ -55,7 +55,7 @@ fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
 fn a_planned_or_misspelt_probe_of_the_command_line_is_an_error() {
     let scratch = Scratch::new("planned-line");
     for (line, said) in [
-        ("run rtc -D 1 -i 500", "the probe rtc is planned, not in this version"),
+        ("run respond-net -D 1 -i 500", "the probe respond-net is planned, not in this version"),
         ("run rtd -D 1", "unknown probe"),
         ("run sim -D 1 --load untarr", "untarr"),
         ("run sim -D 1 --load untar:x", "untar"),
@@ -71,19 +71,19 @@ fn a_planned_or_misspelt_probe_of_the_command_line_is_an_error() {
 fn lists_say_what_is_planned_apart_from_what_is_there() {
     let scratch = Scratch::new("planned-list");
     let there = stdout(&scratch.punctual("list probes"));
-    assert!(there.contains("  wakeup ") && !there.contains("  rtc "), "{there}");
+    assert!(there.contains("  wakeup ") && !there.contains("  respond-net "), "{there}");
     let planned = stdout(&scratch.punctual("list --planned"));
-    assert!(planned.contains("  rtc ") && !planned.contains("  wakeup "), "{planned}");
+    assert!(planned.contains("  respond-net ") && !planned.contains("  wakeup "), "{planned}");
     let all = stdout(&scratch.punctual("list"));
-    assert!(all.contains("punctual list --planned") && !all.contains("  rtc "), "{all}");
+    assert!(all.contains("punctual list --planned") && !all.contains("  respond-net "), "{all}");
     let (lists, planned) =
         (json(&scratch.punctual("list --json")), json(&scratch.punctual("list --planned --json")));
     let names = |lists: &serde_json::Value, list: &str| -> Vec<String> {
         let entries = lists[list].as_array().unwrap().iter();
         entries.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert!(names(&planned, "planned_probes").contains(&"rtc".to_owned()));
-    assert!(!names(&lists, "probes").contains(&"rtc".to_owned()));
+    assert!(names(&planned, "planned_probes").contains(&"respond-net".to_owned()));
+    assert!(!names(&lists, "probes").contains(&"respond-net".to_owned()));
     assert!(names(&planned, "planned_loads").contains(&"dohell".to_owned()));
     assert!(names(&lists, "costs").contains(&"lat.syscall".to_owned()));
     let plans = lists["plans"].as_array().unwrap();

@@ -11,6 +11,7 @@ mod disturbances;
 mod exact;
 mod explain;
 mod history;
+mod interrupts;
 mod known;
 mod legs;
 mod models;

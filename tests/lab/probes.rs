@@ -11,19 +11,19 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("{value}"))
 }
 
-fn counter(cell: &Value, name: &str) -> u64 {
+pub fn counter(cell: &Value, name: &str) -> u64 {
     let counters = items(&cell["counters"]);
     count(counters.iter().find(|counter| counter["name"] == name).unwrap(), "total")
 }
 
 /// The cells of a guest.
-fn cells(place: &Place, guest: &str) -> Vec<Value> {
+pub fn cells(place: &Place, guest: &str) -> Vec<Value> {
     let run = run_json(&place.path.join(guest));
     validate(&run);
     items(&run["cells"]).to_vec()
 }
 
-fn measure(place: &Place, kernels: &str, more: &str) -> Ended {
+pub fn measure(place: &Place, kernels: &str, more: &str) -> Ended {
     place.run(&format!("lab run --offline -q --no-report --out p --kernel {kernels} {more}"))
 }
 

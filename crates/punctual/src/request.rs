@@ -348,9 +348,9 @@ mod tests {
 
     #[test]
     fn a_planned_probe_is_an_error_with_words() {
-        for line in ["rtc", "wakeup rtc:rate=2048 -t 1 -D 1", "rtc -l 9"] {
+        for line in ["respond-net", "wakeup respond-net:rate=9 -t 1 -D 1", "respond-net -l 9"] {
             let error = read(line).unwrap_err().to_string();
-            assert!(error.starts_with("the probe rtc is planned"), "{line}: {error}");
+            assert!(error.starts_with("the probe respond-net is planned"), "{line}: {error}");
         }
         assert!(read("rtd").is_err());
     }

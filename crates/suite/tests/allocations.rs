@@ -11,7 +11,7 @@ use punctual_suite::facts::FactsRoot;
 use punctual_suite::knobs::Journal;
 use punctual_suite::probes::PROBES;
 use punctual_suite::recorder::Recorder;
-use punctual_suite::registry::probe::{By, Companion, Stage, State, Stop, Window};
+use punctual_suite::registry::probe::{By, Companion, Pace, Stage, State, Stop, Window};
 use punctual_sys::alloc::{Counting, thread_allocations};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::sched::Policy;
@@ -41,7 +41,7 @@ fn allocations_here(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     let folder = Folder::new("allocations");
     let mut journal = Journal::in_folder(&folder.path("journal")).unwrap();
     let root = FactsRoot::live();
-    let interval_ns = if entry.pace.has_interval() { INTERVAL_NS } else { 0 };
+    let interval_ns = if entry.pace == Pace::BackToBack { 0 } else { INTERVAL_NS };
     let mut stage = Stage {
         threads: 1,
         scheduling: (Policy::Fifo, 80),

@@ -32,6 +32,7 @@ pub mod pcm;
 mod ports;
 pub mod process;
 pub mod region;
+pub mod rtc;
 pub mod sched;
 pub mod seccomp;
 pub mod shared;

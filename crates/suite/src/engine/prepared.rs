@@ -86,8 +86,11 @@ fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
 /// releases, in whole seconds. `None` if the probe has no period to tell.
 #[must_use]
 pub fn long_enough_ns(probe: &Named, samples: u64) -> Option<u64> {
-    let entry = probes::find(&probe.name).ok().filter(|entry| entry.pace.has_interval())?;
-    let interval = entry.read(&probe.params).ok()?.known_number("interval")?;
+    let entry = probes::find(&probe.name).ok()?;
+    let interval = entry.pace.interval_ns(&entry.read(&probe.params).ok()?);
+    if interval == 0 {
+        return None;
+    }
     let needed = samples.saturating_mul(interval).saturating_mul(2);
     const SECOND_NS: u64 = punctual_core::units::SECOND_NS;
     Some(needed.div_ceil(SECOND_NS).saturating_mul(SECOND_NS))

@@ -56,7 +56,7 @@ impl ThreadsPlan {
     /// A message that names the parameter and what it must be.
     pub fn read(values: &mut Values, pace: Pace, reach: &Reach) -> Result<Self, String> {
         let (policy, priority) = scheduling(values, reach.force)?;
-        let interval_ns = if pace.has_interval() { interval(values, pace, reach)? } else { 0 };
+        let interval_ns = interval(values, pace, reach)?;
         let per_cpu = values.word("threads") == Some(PER_CPU);
         let cpus: Vec<u32> = match values.cpus("affinity") {
             Some(cpus) => {
@@ -133,7 +133,7 @@ fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, Str
 }
 
 fn interval(values: &Values, pace: Pace, reach: &Reach) -> Result<u64, String> {
-    let interval = values.number("interval");
+    let interval = pace.interval_ns(values);
     if pace == Pace::Periodic && interval <= reach.clock_cost_ns {
         let why =
             format!("must be longer than one read of the clock, {} ns here", reach.clock_cost_ns);

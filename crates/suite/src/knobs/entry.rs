@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use punctual_sys::rtc::Rtc;
 use punctual_sys::token::Semaphores;
 use punctual_sys::{error, process};
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,13 @@ pub(super) enum Entry {
         /// Its folder in tracefs.
         path: PathBuf,
     },
+    /// The rate of a real-time clock's periodic interrupt.
+    Rate {
+        /// The clock, such as `/dev/rtc0`.
+        path: PathBuf,
+        /// Its rate before the change, Hz.
+        old: u64,
+    },
     /// System V semaphores.
     Semaphores {
         /// Their key.
@@ -94,6 +102,14 @@ impl Entry {
                 let change = format!("set {} from \"{now}\" to \"{old}\"", path.display());
                 Ok((now != *old).then_some(change))
             }
+            Self::Rate { path, old } => {
+                let now = Rtc::open(path).and_then(|rtc| rtc.rate()).map_err(|error| {
+                    let text = format!("cannot open {}: {}", path.display(), error::text(&error));
+                    Refusal::Hindered(text)
+                })?;
+                let change = format!("set the rate of {} from {now} to {old} Hz", path.display());
+                Ok((now != *old).then_some(change))
+            }
             Self::Semaphores { .. } => Ok(None),
         }
     }
@@ -108,6 +124,7 @@ impl Entry {
             Self::Cgroup { path } => end_cgroup(path),
             Self::Instance { path } => remove_instance(path),
             Self::Setting { path, old } => write_setting(path, old),
+            Self::Rate { path, old } => Rtc::open(path).and_then(|rtc| rtc.set_rate(*old)),
             Self::Semaphores { key } => Semaphores::of_key(*key).map_or(Ok(()), Semaphores::remove),
         };
         done.map_err(|error| {
@@ -127,7 +144,8 @@ impl Entry {
             Self::Scratch { path }
             | Self::Cgroup { path }
             | Self::Instance { path }
-            | Self::Setting { path, .. } => path,
+            | Self::Setting { path, .. }
+            | Self::Rate { path, .. } => path,
             Self::Semaphores { .. } => Path::new(""),
         }
     }

@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use punctual_sys::error;
+use punctual_sys::rtc::Rtc;
 use punctual_sys::token::{Semaphores, system_v};
 
 use super::entry::{self, CGROUP_PREFIX, Entry, INSTANCE_PREFIX};
@@ -157,6 +158,19 @@ impl Journal {
             explained(&error, "cannot make the trace instance", &path)
         })?;
         Ok(path)
+    }
+
+    /// Sets the rate of an open real-time clock's periodic interrupt, Hz.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or those of [`Rtc::rate`] and [`Rtc::set_rate`].
+    pub fn rtc_rate(&mut self, path: &Path, rtc: &Rtc, hz: u64) -> io::Result<()> {
+        let (path, old) = (canonical(path)?, rtc.rate()?);
+        if old == hz {
+            return Ok(());
+        }
+        self.add(Entry::Rate { path, old })?;
+        rtc.set_rate(hz)
     }
 
     /// Makes `count` System V semaphores at 0. Undoing removes them.

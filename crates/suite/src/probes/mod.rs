@@ -17,6 +17,7 @@ mod margin;
 mod migrate;
 mod noise;
 mod pulse;
+mod rtc;
 mod serve;
 mod sim;
 mod timer_irq;
@@ -35,12 +36,8 @@ pub static PROBES: &[ProbeEntry] = &[
     noise::ENTRY,
     audio::ENTRY,
     pulse::ENTRY,
+    rtc::ENTRY,
     sim::ENTRY,
-    ProbeEntry::planned(
-        "rtc",
-        Some("rtc"),
-        "intervals between periodic interrupts of the real-time clock (as RealFeel)",
-    ),
     ProbeEntry::planned(
         "rtc-irq",
         Some("rtc"),

@@ -126,6 +126,8 @@ pub struct CounterEntry {
 pub enum Pace {
     /// Waits for a release in every interval.
     Periodic,
+    /// Waits for the ticks of a device, `rate` a second, which is a parameter of the probe.
+    Ticks,
     /// One sample directly after the other: without a period, nothing can be missed.
     BackToBack,
     /// Periodic in simulated time: runs at full speed and measures nothing of this machine.
@@ -133,10 +135,20 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// Whether the probe has a period.
+    /// Whether the probe has a period, which the parameter `interval` says.
     #[must_use]
     pub fn has_interval(self) -> bool {
-        self != Self::BackToBack
+        matches!(self, Self::Periodic | Self::Simulated)
+    }
+
+    /// The period, in whole ns; 0 without one.
+    #[must_use]
+    pub fn interval_ns(self, values: &Values) -> u64 {
+        match self {
+            Self::Periodic | Self::Simulated => values.number("interval"),
+            Self::Ticks => 1_000_000_000 / values.number("rate"),
+            Self::BackToBack => 0,
+        }
     }
 }
 
