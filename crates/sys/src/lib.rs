@@ -45,4 +45,5 @@ pub mod system;
 pub mod thread;
 pub mod timer;
 pub mod token;
+pub mod uio;
 pub mod written;

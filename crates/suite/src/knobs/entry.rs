@@ -63,6 +63,13 @@ pub(super) enum Entry {
         /// Its rate before the change, Hz.
         old: u64,
     },
+    /// A PCI device that had no driver.
+    Driver {
+        /// Its folder in `/sys/devices`.
+        path: PathBuf,
+        /// The driver that it was bound to.
+        driver: String,
+    },
     /// System V semaphores.
     Semaphores {
         /// Their key.
@@ -110,6 +117,11 @@ impl Entry {
                 let change = format!("set the rate of {} from {now} to {old} Hz", path.display());
                 Ok((now != *old).then_some(change))
             }
+            Self::Driver { path, driver } => {
+                let is_left = is_bound(path, driver)
+                    || setting_in_force(&path.join(OVERRIDE)).is_ok_and(|text| text == *driver);
+                Ok(is_left.then(|| format!("take {} from the driver {driver}", path.display())))
+            }
             Self::Semaphores { .. } => Ok(None),
         }
     }
@@ -124,6 +136,7 @@ impl Entry {
             Self::Cgroup { path } => end_cgroup(path),
             Self::Instance { path } => remove_instance(path),
             Self::Setting { path, old } => write_setting(path, old),
+            Self::Driver { path, driver } => unbind(path, driver),
             Self::Rate { path, old } => Rtc::open(path).and_then(|rtc| rtc.set_rate(*old)),
             Self::Semaphores { key } => Semaphores::of_key(*key).map_or(Ok(()), Semaphores::remove),
         };
@@ -145,7 +158,8 @@ impl Entry {
             | Self::Cgroup { path }
             | Self::Instance { path }
             | Self::Setting { path, .. }
-            | Self::Rate { path, .. } => path,
+            | Self::Rate { path, .. }
+            | Self::Driver { path, .. } => path,
             Self::Semaphores { .. } => Path::new(""),
         }
     }
@@ -160,6 +174,37 @@ impl Entry {
             }
         }
     }
+}
+
+/// The file that names the only driver a PCI device may have, if it names any
+/// (Documentation/ABI/testing/sysfs-bus-pci).
+const OVERRIDE: &str = "driver_override";
+
+/// Binds a PCI device, by its folder in `/sys/devices`, to a driver that need not know it.
+pub(super) fn bind(path: &Path, driver: &str) -> io::Result<()> {
+    write_setting(&path.join(OVERRIDE), driver)?;
+    write_setting(&driver_of(path, driver).join("bind"), address(path))
+}
+
+fn unbind(path: &Path, driver: &str) -> io::Result<()> {
+    // An empty name would not be a write.
+    write_setting(&path.join(OVERRIDE), "\n")?;
+    if is_bound(path, driver) {
+        write_setting(&driver_of(path, driver).join("unbind"), address(path))?;
+    }
+    Ok(())
+}
+
+fn is_bound(path: &Path, driver: &str) -> bool {
+    fs::read_link(path.join("driver")).is_ok_and(|link| link.ends_with(driver))
+}
+
+fn driver_of(path: &Path, driver: &str) -> PathBuf {
+    path.join("subsystem/drivers").join(driver)
+}
+
+fn address(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 fn cgroup_of_punctual(path: &Path) -> Result<(), Refusal> {

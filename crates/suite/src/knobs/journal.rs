@@ -173,6 +173,17 @@ impl Journal {
         rtc.set_rate(hz)
     }
 
+    /// Binds a PCI device without a driver to one. Undoing takes it from that again.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or the driver refuses the device.
+    pub fn bind(&mut self, device: &Path, driver: &str) -> io::Result<()> {
+        let path = canonical(device)?;
+        self.add(Entry::Driver { path: path.clone(), driver: driver.to_owned() })?;
+        let what = format!("cannot bind to {driver}:");
+        entry::bind(&path, driver).map_err(|error| explained(&error, &what, &path))
+    }
+
     /// Makes `count` System V semaphores at 0. Undoing removes them.
     ///
     /// # Errors

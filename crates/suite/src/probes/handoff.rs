@@ -1,6 +1,5 @@
 //! `handoff`: how long a token takes from the thread that posts it to the thread that waits.
 
-mod pair;
 mod partner;
 
 use std::io;
@@ -13,13 +12,14 @@ use punctual_sys::token::{
     Between, FutexWord, Handled, MessageQueue, PiCondition, Pipe, PosixSemaphore, SigWait, Token,
 };
 
+use super::pair::{Pair, Posts, Waits};
 use crate::registry::need::{MESSAGE_QUEUES, PI_FUTEXES, SYSTEM_V};
 use crate::registry::probe::{
     By, Closed, Companion, CounterEntry, HelperThread, Pace, Primary, ProbeEntry, ProbeThread,
     Session, Stage, State,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values};
-use pair::{Pair, Posts, Waits};
+
 use partner::Relays;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {

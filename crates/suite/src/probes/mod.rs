@@ -16,11 +16,13 @@ mod inherit;
 mod margin;
 mod migrate;
 mod noise;
+mod pair;
 mod pulse;
 mod rtc;
 mod serve;
 mod sim;
 mod timer_irq;
+mod uio;
 mod wakeup;
 
 /// Every probe; planned ones come last.
@@ -37,13 +39,13 @@ pub static PROBES: &[ProbeEntry] = &[
     audio::ENTRY,
     pulse::ENTRY,
     rtc::ENTRY,
+    uio::ENTRY,
     sim::ENTRY,
     ProbeEntry::planned(
         "rtc-irq",
         Some("rtc"),
         "from the real-time clock's interrupt to user space (as RealFeel-ETRI)",
     ),
-    ProbeEntry::planned("uio", Some("edu"), "a device's interrupt to a driver in user space"),
     ProbeEntry::planned(
         "cpumap",
         None,

@@ -11,7 +11,7 @@ use punctual_sys::shared_value::SharedValue;
 use punctual_sys::token::Token;
 use punctual_sys::{affinity, memory, sched, thread};
 
-use super::pair::Pair;
+use crate::probes::pair::Pair;
 use crate::registry::probe::{HelperThread, Stop, Window};
 
 /// Memory that the process may still need once its memory is locked.
