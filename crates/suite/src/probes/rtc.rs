@@ -87,7 +87,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         .and_then(|()| rtc.start())
         .map_err(|error| not_started(device, rate, &error))?;
     let (period_ns, break_ns) = (stage.interval_ns, stage.break_ns);
-    Ok(Box::new(Clock { rtc: Arc::new(rtc), period_ns, break_ns }))
+    Ok(Box::new(Ticking { rtc: Arc::new(rtc), period_ns, break_ns }))
 }
 
 fn not_opened(device: &str, error: &io::Error) -> String {
@@ -116,13 +116,13 @@ fn not_started(device: &str, rate: u64, error: &io::Error) -> String {
 }
 
 /// The open clock. All but waiting is done here, in the main thread: see [`Rtc`].
-struct Clock {
+struct Ticking {
     rtc: Arc<Rtc>,
     period_ns: u64,
     break_ns: i64,
 }
 
-impl Session for Clock {
+impl Session for Ticking {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
         let Self { ref rtc, period_ns, break_ns } = *self;
         Ok(Box::new(Listener { ticks: Arc::clone(rtc), period_ns, break_ns }))
@@ -146,13 +146,13 @@ impl Session for Clock {
 }
 
 /// What ticks.
-trait Ticks: Send + Sync {
+trait Ticker: Send + Sync {
     /// Waits for a tick and returns how many there were since the last wait; `None` after a
     /// signal.
     fn wait(&self) -> io::Result<Option<u64>>;
 }
 
-impl Ticks for Rtc {
+impl Ticker for Rtc {
     #[inline(always)]
     fn wait(&self) -> io::Result<Option<u64>> {
         Rtc::wait(self)
@@ -166,7 +166,7 @@ struct Listener<T> {
     break_ns: i64,
 }
 
-impl<T: Ticks> ProbeThread for Listener<T> {
+impl<T: Ticker> ProbeThread for Listener<T> {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let Some(mut last) = self.first(window, stop)? else { return Ok(()) };
         let mut left = window.samples;
@@ -191,7 +191,7 @@ impl<T: Ticks> ProbeThread for Listener<T> {
     }
 }
 
-impl<T: Ticks> Listener<T> {
+impl<T: Ticker> Listener<T> {
     /// The instant of the first tick in the window, from which the first interval is measured.
     fn first(&self, window: &Window, stop: &Stop) -> io::Result<Option<u64>> {
         loop {
@@ -223,8 +223,8 @@ mod tests {
 
     const PERIOD_NS: u64 = 10_000_000;
 
-    /// Ticks of the system's timer, one of which comes late; notes when each wait ended.
-    struct Timer {
+    /// Ticks of the system's timer, one of which comes late.
+    struct Stalling {
         first: u64,
         /// How many have come.
         come: AtomicU64,
@@ -235,7 +235,7 @@ mod tests {
         signals: u64,
     }
 
-    impl Ticks for Timer {
+    impl Ticker for Stalling {
         fn wait(&self) -> io::Result<Option<u64>> {
             let come = self.come.load(Ordering::Relaxed);
             let more = if come == self.stall.0 { self.stall.1 } else { 0 };
@@ -254,7 +254,7 @@ mod tests {
         let stop = Arc::new(Stop::default());
         let first = monotonic_ns() + PERIOD_NS;
         let timer =
-            Timer { first, come: AtomicU64::new(0), stall, stop: Arc::clone(&stop), signals };
+            Stalling { first, come: AtomicU64::new(0), stall, stop: Arc::clone(&stop), signals };
         let mut listener =
             Listener { ticks: Arc::new(timer), period_ns: PERIOD_NS, break_ns: i64::MAX };
         let end = first + long_ns;
