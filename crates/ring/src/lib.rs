@@ -249,16 +249,15 @@ fn from_words(words: &[u64; WORDS]) -> (u64, u64, Moments) {
     (index, bins, moments)
 }
 
-/// The ring of late samples. If it is full the sample is dropped, and the corrected
-/// distribution is made from the histogram's bins instead.
+/// A ring of entries of `N` words each.
 #[derive(Debug)]
-pub struct LateRing {
+pub struct Entries<const N: usize> {
     head: CacheLine<AtomicU64>,
     tail: CacheLine<AtomicU64>,
-    entries: Box<[[AtomicU64; 3]]>,
+    entries: Box<[[AtomicU64; N]]>,
 }
 
-impl LateRing {
+impl<const N: usize> Entries<N> {
     /// A ring of `entries` entries.
     #[must_use]
     pub fn new(entries: usize) -> Self {
@@ -272,50 +271,75 @@ impl LateRing {
     /// Bytes of a ring of `entries` entries.
     #[must_use]
     pub const fn bytes(entries: usize) -> usize {
-        entries * size_of::<[AtomicU64; 3]>() + size_of::<Self>()
+        entries * size_of::<[AtomicU64; N]>() + size_of::<Self>()
     }
 
-    fn entry(&self, number: u64) -> &[AtomicU64; 3] {
+    fn entry(&self, number: u64) -> &[AtomicU64; N] {
         &self.entries[usize::try_from(number).unwrap_or(0) % self.entries.len()]
     }
 
-    /// Writer, with `pushed` samples pushed so far: whether at least half of the ring is empty.
-    pub fn is_half_empty(&self, pushed: u64) -> bool {
-        2 * self.held(pushed) <= self.entries.len() as u64
-    }
-
-    /// Writer, with `pushed` samples pushed so far: how many the reader has not taken.
+    /// Writer, with `pushed` entries pushed so far: how many the reader has not taken.
     fn held(&self, pushed: u64) -> u64 {
         pushed - self.tail.0.load(Ordering::Acquire)
     }
 
-    /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
-    pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
+    /// Writer, with `pushed` entries pushed so far: pushes an entry; false if the ring is full.
+    #[inline]
+    pub fn push(&self, pushed: u64, entry: [u64; N]) -> bool {
         if self.held(pushed) == self.entries.len() as u64 {
             return false;
         }
-        for (word, value) in self.entry(pushed).iter().zip([at, latency, missed]) {
+        for (word, value) in self.entry(pushed).iter().zip(entry) {
             word.store(value, Ordering::Relaxed);
         }
         self.head.0.store(pushed + 1, Ordering::Release);
         true
     }
 
-    /// Reader, with `taken` samples taken so far: takes the oldest sample.
-    pub fn take(&self, taken: u64, thread: u32) -> Option<Late> {
+    /// Reader, with `taken` entries taken so far: takes the oldest entry.
+    pub fn take(&self, taken: u64) -> Option<[u64; N]> {
         if taken == self.head.0.load(Ordering::Acquire) {
             return None;
         }
-        let [at, latency, missed] = self.entry(taken);
-        let late = Late {
-            thread,
-            series: 0,
-            at: at.load(Ordering::Relaxed),
-            latency: latency.load(Ordering::Relaxed),
-            missed: missed.load(Ordering::Relaxed),
-        };
+        let entry = self.entry(taken);
+        let words = std::array::from_fn(|word| entry[word].load(Ordering::Relaxed));
         self.tail.0.store(taken + 1, Ordering::Release);
-        Some(late)
+        Some(words)
+    }
+}
+
+/// The ring of late samples. If it is full the sample is dropped, and the corrected
+/// distribution is made from the histogram's bins instead.
+#[derive(Debug)]
+pub struct LateRing(Entries<3>);
+
+impl LateRing {
+    /// A ring of `entries` entries.
+    #[must_use]
+    pub fn new(entries: usize) -> Self {
+        Self(Entries::new(entries))
+    }
+
+    /// Bytes of a ring of `entries` entries.
+    #[must_use]
+    pub const fn bytes(entries: usize) -> usize {
+        Entries::<3>::bytes(entries)
+    }
+
+    /// Writer, with `pushed` samples pushed so far: whether at least half of the ring is empty.
+    pub fn is_half_empty(&self, pushed: u64) -> bool {
+        2 * self.0.held(pushed) <= self.0.entries.len() as u64
+    }
+
+    /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
+    pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
+        self.0.push(pushed, [at, latency, missed])
+    }
+
+    /// Reader, with `taken` samples taken so far: takes the oldest sample.
+    pub fn take(&self, taken: u64, thread: u32) -> Option<Late> {
+        let [at, latency, missed] = self.0.take(taken)?;
+        Some(Late { thread, series: 0, at, latency, missed })
     }
 }
 

@@ -102,7 +102,7 @@ fn the_counter_counts() {
 }
 
 /// Parameters that take other paths than the defaults.
-const VARIANTS: [(&str, &[(&str, &str)]); 20] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 22] = [
     ("handoff", &[("by", "pipe"), ("pause", "10us")]),
     ("handoff", &[("by", "futex"), ("pause", "10us")]),
     ("handoff", &[("by", "sem"), ("pause", "10us")]),
@@ -119,6 +119,8 @@ const VARIANTS: [(&str, &[(&str, &str)]); 20] = [
     ("wakeup", &[("timer", "io_uring")]),
     ("clock", &[("clock", "realtime")]),
     ("clock", &[("clock", "monotonic_raw"), ("margin", "0%")]),
+    ("cpumap", &[("model", "yield"), ("threshold", "10ns")]),
+    ("cpumap", &[("model", "periodic:1ms/2ms"), ("threshold", "10ns")]),
     ("inherit", &[("mutex", "plain"), ("hold", "10us"), ("spin", "10us"), ("pause", "0us")]),
     ("pulse", &[("jitter", "100us")]),
     ("sim", &[("stall", "7ms"), ("stall-every", "10")]),

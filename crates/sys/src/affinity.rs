@@ -174,6 +174,14 @@ pub fn get() -> io::Result<CpuSet> {
     Ok(CpuSet { words })
 }
 
+/// The CPU that the calling thread runs on: by the vDSO where it has that (x86, riscv), otherwise
+/// by a system call (getcpu(2)).
+#[must_use]
+pub fn current_cpu() -> u32 {
+    // SAFETY: takes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
 /// The CPUs that this thread could be bound to: online and in the cpuset, whatever mask it has
 /// inherited. Widens the mask for an instant and restores it.
 ///

@@ -13,21 +13,21 @@ pub(super) const MARGIN: Param = Param {
     help: "share of the time that is left to the rest of the system",
 };
 
-/// How long the thread spins between two sleeps, margin included, ns.
-const ROUND_NS: u64 = 10_000_000;
-
 /// Percent of the time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Margin(pub(super) u64);
 
 impl Margin {
+    /// How long the thread spins between two sleeps, margin included, ns.
+    pub(super) const ROUND_NS: u64 = 10_000_000;
+
     pub(super) fn of(values: &Values) -> Self {
         Self(values.number(MARGIN.name))
     }
 
     /// How long the thread spins before it sleeps, ns.
     pub(super) fn spin_ns(self) -> u64 {
-        ROUND_NS - ROUND_NS / 100 * self.0
+        Self::ROUND_NS - Self::ROUND_NS / 100 * self.0
     }
 
     pub(super) fn is_none(self) -> bool {
@@ -35,6 +35,6 @@ impl Margin {
     }
 
     pub(super) fn sleep(self) {
-        std::thread::sleep(Duration::from_nanos(ROUND_NS - self.spin_ns()));
+        std::thread::sleep(Duration::from_nanos(Self::ROUND_NS - self.spin_ns()));
     }
 }

@@ -7,6 +7,7 @@ mod audio;
 mod burst;
 mod clock;
 mod counts;
+mod cpumap;
 mod deadline;
 #[cfg(test)]
 mod exercise;
@@ -40,16 +41,12 @@ pub static PROBES: &[ProbeEntry] = &[
     pulse::ENTRY,
     rtc::ENTRY,
     uio::ENTRY,
+    cpumap::ENTRY,
     sim::ENTRY,
     ProbeEntry::planned(
         "rtc-irq",
         Some("rtc"),
         "from the real-time clock's interrupt to user space (as RealFeel-ETRI)",
-    ),
-    ProbeEntry::planned(
-        "cpumap",
-        None,
-        "which of several threads had the CPU, and when (as Hourglass)",
     ),
     ProbeEntry::planned(
         "respond-serial",

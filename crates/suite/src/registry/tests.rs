@@ -48,6 +48,7 @@ fn required(params: &[Param]) -> BTreeMap<String, String> {
 fn some_text(name: &str) -> String {
     match name {
         "values" => "3us*2/7us".to_owned(),
+        "model" => "yield".to_owned(),
         _ => "/etc/hostname".to_owned(),
     }
 }
