@@ -23,13 +23,13 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
         }
         cell.verdict = judge_cell(cell, &rule);
     }
-    judge_cells(&mut loaded.run, &rule);
     loaded.run.plan = plan;
+    judge_cells(&mut loaded.run, &rule);
 }
 
 /// Judges a run by its cells.
 pub fn judge_cells(run: &mut Run, rule: &Rule) {
-    run.verdict = judge_run(run.state, &run.cells, rule);
+    run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, rule);
 }
 
 /// Counts what exceeded the deadline again; returns the threads for which it cannot.

@@ -63,6 +63,15 @@ pub struct CellPlan {
     /// End after this many samples per thread, if that comes first.
     #[serde(default)]
     pub samples: Option<u64>,
+    /// Whether it is to be measured only where the machine has what it needs: elsewhere it is
+    /// SKIPPED, which does not count for the run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub available: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What a cell measures, by name; its key in a plan is `probe` or `cost`.
@@ -144,6 +153,8 @@ struct PlanFile {
     warmup: Option<String>,
     duration: Option<String>,
     #[serde(default)]
+    adjustable: bool,
+    #[serde(default)]
     cell: Vec<CellFile>,
     #[serde(default)]
     variant: BTreeMap<String, VariantFile>,
@@ -167,6 +178,8 @@ struct CellFile {
     load: Vec<String>,
     duration: Option<String>,
     samples: Option<u64>,
+    #[serde(rename = "where")]
+    place: Option<String>,
 }
 
 impl Plan {
@@ -234,6 +247,30 @@ impl Plan {
         Ok(file.variant.into_keys().collect())
     }
 
+    /// Whether whoever runs a plan file may replace its durations and loads ([`Plan::adjust`]).
+    ///
+    /// # Errors
+    /// [`PlanError::Toml`] if it is not a plan file.
+    pub fn is_adjustable(text: &str) -> Result<bool, PlanError> {
+        let file: PlanFile = toml::from_str(text)?;
+        Ok(file.adjustable)
+    }
+
+    /// Gives all cells this duration, ns, and each measurement these loads. Cells that become equal
+    /// are merged.
+    pub fn adjust(&mut self, duration_ns: Option<u64>, loads: Option<&[String]>) {
+        for cell in std::mem::take(&mut self.cells) {
+            let own = [cell.load.clone()];
+            for load in loads.unwrap_or(&own) {
+                let duration_ns = duration_ns.unwrap_or(cell.duration_ns);
+                let cell = CellPlan { duration_ns, load: load.clone(), ..cell.clone() };
+                if !self.cells.contains(&cell) {
+                    self.cells.push(cell);
+                }
+            }
+        }
+    }
+
     fn apply(&mut self, name: &str, file: &PlanFile) -> Result<(), PlanError> {
         let Some(variant) = file.variant.get(name) else {
             let known: Vec<_> = file.variant.keys().map(String::as_str).collect();
@@ -250,13 +287,7 @@ impl Plan {
             self.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
         }
         if let Some(text) = &variant.duration {
-            let duration_ns = duration_ns("duration", text, BareNumber::Seconds)?;
-            for mut cell in std::mem::take(&mut self.cells) {
-                cell.duration_ns = duration_ns;
-                if !self.cells.contains(&cell) {
-                    self.cells.push(cell);
-                }
-            }
+            self.adjust(Some(duration_ns("duration", text, BareNumber::Seconds)?), None);
         }
         Ok(())
     }
@@ -311,6 +342,9 @@ impl Plan {
     }
 }
 
+/// Value of `where` for a cell that is measured wherever it can be.
+const AVAILABLE: &str = "available";
+
 const MODELS: &str = "must be none, voluntary, full, lazy or rt";
 
 fn model(name: &str) -> Result<Model, PlanError> {
@@ -339,6 +373,10 @@ fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
             _ => return Err(PlanError::Subject),
         };
         let named = Named::parse(text, "")?;
+        if let Some(other) = cell.place.as_ref().filter(|place| *place != AVAILABLE) {
+            let range = "must be available, or be left out";
+            return Err(PlanError::Range { key: "where", value: other.clone(), range });
+        }
         let loads = if cell.load.is_empty() { &none[..] } else { &cell.load };
         cells.extend(loads.iter().map(|load| CellPlan {
             subject: subject(named.name.clone()),
@@ -346,6 +384,7 @@ fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
             load: load.clone(),
             duration_ns,
             samples: cell.samples,
+            available: cell.place.is_some(),
         }));
     }
     Ok(cells)

@@ -35,6 +35,11 @@ pub static PLANS: &[BuiltIn] = &[
         text: include_str!("../../../plans/extended.toml"),
     },
     BuiltIn {
+        name: "full",
+        summary: "3 minutes: every probe that the machine allows, and the ways that most differ",
+        text: include_str!("../../../plans/full.toml"),
+    },
+    BuiltIn {
         name: "lab",
         summary: "6 seconds: the frozen measurement of the virtual lab",
         text: include_str!("../../../plans/lab.toml"),
@@ -89,13 +94,27 @@ pub fn load(name: &str, variant: Option<&str>) -> anyhow::Result<Plan> {
     if let Some(plan) = find(name) {
         return plan.plan(variant);
     }
+    let text = text(name)?;
+    Plan::from_toml_variant(&text, variant).with_context(|| format!("plan {name}"))
+}
+
+/// Whether the durations and loads of a plan may be replaced; not of one that cannot be read.
+pub fn is_adjustable(name: &str) -> bool {
+    let adjustable = |text: &str| Plan::is_adjustable(text).unwrap_or(false);
+    match find(name) {
+        Some(plan) => adjustable(plan.text),
+        None => text(name).is_ok_and(|text| adjustable(&text)),
+    }
+}
+
+/// The text of a file.
+fn text(name: &str) -> anyhow::Result<String> {
     let path = Path::new(name);
     if !path.exists() {
         let names: Vec<_> = PLANS.iter().map(|plan| plan.name).collect();
         bail!("there is no plan or file \"{name}\"; plans: {}, or a TOML file", names.join(", "));
     }
-    let text = file::read_text(path, MAX_PLAN).with_context(|| format!("plan {name}"))?;
-    Plan::from_toml_variant(&text, variant).with_context(|| format!("plan {name}"))
+    file::read_text(path, MAX_PLAN).with_context(|| format!("plan {name}"))
 }
 
 #[cfg(test)]
@@ -104,6 +123,8 @@ mod tests {
     use punctual_core::stats::samples_needed;
     use punctual_core::units::SECOND_NS;
     use punctual_suite::engine;
+    use punctual_suite::probes::PROBES;
+    use punctual_suite::registry::probe::Pace;
 
     /// Every periodic cell that is judged is long enough for a PASS. Plans that follow
     /// a publication or the lab have no deadline: they end in no verdict.
@@ -133,6 +154,19 @@ mod tests {
             assert_eq!(plan.name, built_in.name);
             engine::canonical(&plan).unwrap_or_else(|error| panic!("{}: {error}", plan.name));
         }
+    }
+
+    /// A probe that is added is in the plan of all of them, or this fails.
+    #[test]
+    fn the_full_plan_has_every_probe_and_no_cell_that_must_be_there() {
+        let plan = find("full").unwrap().plan(None).unwrap();
+        let of_machine = PROBES.iter().filter(|entry| entry.pace != Pace::Simulated);
+        for entry in of_machine {
+            let has = plan.cells.iter().any(|cell| cell.subject.name() == entry.name);
+            assert!(has, "{} is not in plans/full.toml", entry.name);
+        }
+        assert!(plan.cells.iter().all(|cell| cell.available));
+        assert_eq!(plan.deadline_ns, None);
     }
 
     /// What the document shows as a plan file is one.

@@ -70,7 +70,12 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
         }
     };
     if probes.is_empty() {
-        refuse_cell_options(matches, &plan.name)?;
+        let adjustable = named_plan.is_some_and(|name| plans::is_adjustable(name));
+        refuse_cell_options(matches, &plan.name, adjustable)?;
+        if adjustable {
+            let loads = is_given(matches, "load").then(|| loads(matches));
+            plan.adjust(matches.get_one("duration").copied(), loads.as_deref());
+        }
     } else {
         plan.cells.extend(cells(matches, &probes)?);
     }
@@ -154,13 +159,17 @@ fn means_default_probe(matches: &ArgMatches) -> bool {
     matches.get_flag("smp") || ids.any(|id| matches.try_contains_id(id).unwrap_or(false))
 }
 
-/// A plan defines its cells completely. An option that would have no effect is an error, not a
-/// surprise.
-fn refuse_cell_options(matches: &ArgMatches, plan: &str) -> anyhow::Result<()> {
-    let given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let ids = PROBE_OPTIONS.iter().map(|option| option.name);
-    let ids = ids.chain(["smp", "load", "duration", "loops"]);
-    let Some(id) = ids.into_iter().find(|id| given(id)) else {
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    matches.value_source(id) == Some(ValueSource::CommandLine)
+}
+
+/// A plan defines its cells completely, unless it is adjustable. An option that would have no effect
+/// is an error, not a surprise.
+fn refuse_cell_options(matches: &ArgMatches, plan: &str, adjustable: bool) -> anyhow::Result<()> {
+    let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["smp", "loops"]);
+    let of_all: &[&str] = if adjustable { &[] } else { &["load", "duration"] };
+    let mut ids = ids.chain(of_all.iter().copied());
+    let Some(id) = ids.find(|id| is_given(matches, id)) else {
         return Ok(());
     };
     let option = spelled(id);
@@ -176,6 +185,11 @@ fn spelled(id: &str) -> String {
     let run = command.find_subcommand("run");
     let arg = run.and_then(|run| run.get_arguments().find(|arg| arg.get_id() == id));
     arg.map_or_else(|| format!("--{id}"), cli::spelled)
+}
+
+fn loads(matches: &ArgMatches) -> Vec<String> {
+    let list = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
+    list.iter().map(|load| load.trim().to_owned()).collect()
 }
 
 fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan>> {
@@ -214,7 +228,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
             spelled("loops")
         );
     }
-    let loads = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
+    let loads = loads(matches);
     let mut cells = Vec::new();
     for (mut named, entry) in probes {
         let taken: Vec<_> = given.iter().filter(|(name, _)| takes(&named, entry, name)).collect();
@@ -230,9 +244,10 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         cells.extend(loads.iter().map(|load| CellPlan {
             subject: subject(&named.name),
             params: named.params.clone(),
-            load: load.trim().to_owned(),
+            load: load.clone(),
             duration_ns,
             samples: samples.filter(|_| !is_cost(&named.name)),
+            available: false,
         }));
     }
     Ok(cells)
@@ -344,6 +359,21 @@ mod tests {
         for line in ["-S --plan standard", "-D 5 --plan lab", "--load paper", "-S -t 2"] {
             assert!(read(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn an_adjustable_plan_takes_durations_and_loads_and_nothing_else() {
+        let plan = read("--plan full -D 2s --load none,hackbench").unwrap();
+        let whole = read("--plan full").unwrap();
+        assert_eq!(plan.cells.len(), 2 * whole.cells.len());
+        assert!(plan.cells.iter().all(|cell| cell.duration_ns == 2 * SECOND_NS));
+        assert_eq!(
+            (plan.cells[0].load.as_str(), plan.cells[1].load.as_str()),
+            ("none", "hackbench")
+        );
+        assert!(read("--plan full -t 2").is_err() && read("--plan full -l 9").is_err());
+        // Those of a given probe do not change the plan.
+        assert!(keys("--plan full sim -D 2s").iter().any(|key| key == "clock @ none @ 5s"));
     }
 
     #[test]

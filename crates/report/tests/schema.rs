@@ -17,6 +17,7 @@ fn example() -> Value {
         load: "none".to_owned(),
         duration_ns: 1,
         samples: None,
+        available: false,
     };
     run.plan.cells = vec![
         cell(Subject::Probe("wakeup".to_owned())),

@@ -130,3 +130,18 @@ fn a_cell_measures_a_probe_or_a_cost() {
         assert!(matches!(Plan::from_toml(&text), Err(PlanError::Subject)), "{text}");
     }
 }
+
+#[test]
+fn durations_and_loads_of_a_plan_can_be_replaced() {
+    let text = "name = \"p\"\nadjustable = true\n[[cell]]\nprobe = \"clock\"\n\
+                load = [\"none\", \"fork\"]\nwhere = \"available\"";
+    assert!(Plan::is_adjustable(text).unwrap() && !Plan::is_adjustable("name = \"p\"").unwrap());
+    let mut plan = Plan::from_toml(text).unwrap();
+    plan.adjust(Some(7), None);
+    assert_eq!(plan.cells.len(), 2);
+    plan.adjust(None, Some(&["flood".to_owned()]));
+    let [cell] = &plan.cells[..] else { panic!("equal cells are one") };
+    assert!(cell.duration_ns == 7 && cell.load == "flood" && cell.available);
+    let error = Plan::from_toml(&text.replace("available", "anywhere")).unwrap_err();
+    assert!(error.to_string().starts_with("where = anywhere: must be available"), "{error}");
+}

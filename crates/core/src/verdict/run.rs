@@ -4,19 +4,26 @@ use super::cell::{faults, rank, reasons};
 use super::head;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
+use crate::plan::CellPlan;
 use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 
 /// Judges a run by its cells, in the order FAIL, BREAK, INCONCLUSIVE, SKIPPED, PASS: the
 /// outcome and bound of the worst, the exceedances of all. A run that did not reach the end
-/// of its plan is never a PASS: what is missing may be what would have failed.
+/// of its plan is never a PASS: what is missing may be what would have failed. A cell that the plan
+/// wants only where it is available does not count if it is SKIPPED.
 ///
 /// The first reason is a counter of the worst cell that is never to be above zero, else the
 /// largest latency of the run; the next one the count over all threads; the reasons of the worst
 /// cell follow.
 #[must_use]
-pub fn judge_run(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
+pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule) -> Verdict {
+    let counts = |(number, cell): &(usize, &Cell)| match cell.state {
+        CellState::Pending => false,
+        CellState::Skipped => plan.get(*number).is_none_or(|planned| !planned.available),
+        _ => true,
+    };
     let started: Vec<&Cell> =
-        cells.iter().filter(|cell| cell.state != CellState::Pending).collect();
+        cells.iter().enumerate().filter(counts).map(|(_, cell)| cell).collect();
     let judged: Vec<_> = started.iter().map(|cell| (*cell, reasons(cell, rule))).collect();
     let exceedances = judged
         .iter()

@@ -41,6 +41,7 @@ pub fn all_kinds(kernel: &str, preemption: &str, worse: f64) -> LoadedRun {
             load: "hackbench".to_owned(),
             duration_ns: 1_000 * MS,
             samples: None,
+            available: false,
         };
         let (state, reason) = match what.end {
             Some(_) => (CellState::Complete, None),

@@ -222,7 +222,7 @@ fn run_cells(
         if over || Some(number) == last {
             finish(run, environment);
         } else {
-            run.verdict = judge_run(run.state, &run.cells, &environment.rule);
+            run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &environment.rule);
         }
         not_written = environment.store.write_run(run).err();
         if over {
@@ -253,7 +253,7 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
         insert(run, "interrupts_during", &environment.interrupts.until(&after));
         insert(run, "interrupts_after", &after);
     }
-    run.verdict = judge_run(run.state, &run.cells, &environment.rule);
+    run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &environment.rule);
 }
 
 /// Reads all clocks in a row.

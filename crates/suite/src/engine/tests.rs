@@ -20,6 +20,7 @@ fn cell(subject: Subject, params: &[(&str, &str)]) -> CellPlan {
         load: "none".to_owned(),
         duration_ns: 1_200_000_000,
         samples: None,
+        available: false,
     }
 }
 

@@ -222,6 +222,29 @@ fn a_run_is_its_worst_cell() {
 }
 
 #[test]
+fn a_cell_that_is_wanted_only_where_it_is_available_may_be_skipped() {
+    let pass = judged(CellState::Complete, vec![judge(30_000, 0, &hard()); 2]);
+    let fail = judged(CellState::Complete, vec![judge(300, 1, &hard())]);
+    let skipped = judged(CellState::Skipped, vec![]);
+    let planned = |available: bool| {
+        let text = if available { "where = \"available\"" } else { "" };
+        let plan = format!("name = \"p\"\n[[cell]]\nprobe = \"clock\"\n{text}");
+        Plan::from_toml(&plan).unwrap().cells.remove(0)
+    };
+    let outcome = |cells: &[Cell], available: [bool; 2]| {
+        super::super::judge_run(RunState::Complete, cells, &available.map(planned), &hard())
+    };
+    let cells = [pass, skipped.clone()];
+    let judged = outcome(&cells, [false, true]);
+    assert_eq!(judged.outcome, Outcome::Pass);
+    assert!(judged.because.iter().any(|s| s == "1 of 2 cells skipped"), "{:?}", judged.because);
+    assert_eq!(outcome(&cells, [true, false]).outcome, Outcome::Skipped);
+    assert_eq!(outcome(&[fail, skipped.clone()], [true; 2]).outcome, Outcome::Fail);
+    // There is a deadline, and nothing that meets it.
+    assert_eq!(outcome(&[skipped.clone(), skipped], [true; 2]).outcome, Outcome::Inconclusive);
+}
+
+#[test]
 fn samples_are_called_what_the_probe_calls_them() {
     let primary = &Quantity {
         noun: "hand-over".to_owned(),
