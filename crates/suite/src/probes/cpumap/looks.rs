@@ -210,8 +210,11 @@ impl Looks<'_> {
                 return Ok(None);
             }
         }
+        // What is cold after the sleep is not to look like a gap.
+        monotonic_ns();
+        let cpu = current_cpu();
         self.last = monotonic_ns();
-        self.run = Run { cpu: current_cpu(), gap: None, from: self.last, to: self.last };
+        self.run = Run { cpu, gap: None, from: self.last, to: self.last };
         Ok(Some(self.last))
     }
 
