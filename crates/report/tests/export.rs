@@ -3,6 +3,8 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::*;
 use punctual_core::block::Outlier;
 use punctual_core::run::LoadedRun;
@@ -10,8 +12,8 @@ use punctual_core::schema::TimeBase;
 use punctual_report::export::*;
 use serde_json::Value;
 
-const ALL: [Exported; 4] =
-    [Exported::Histogram, Exported::Timeline, Exported::Worst, Exported::Load];
+const ALL: [Exported; 5] =
+    [Exported::Histogram, Exported::Timeline, Exported::Worst, Exported::Load, Exported::Intervals];
 
 fn written(run: &LoadedRun, what: Exported, choice: &Choice, format: Format) -> String {
     render(blocks(run, what, choice), format).collect()
@@ -125,11 +127,16 @@ fn exported_data_say_that_they_are_made_up() {
 #[test]
 fn every_format_has_the_same_rows() {
     let under_load = standard("6.1.0", "none", 1.0);
+    let map = mapped(2, 3);
     let mut run = all_kinds("6.1.0", "none", 1.0);
     run.run.cells[0].key = "wakeup:threads=2,interval=\"1ms\" @ none @ 9s".to_owned();
     run.run.cells[0].started = Some(TimeBase { monotonic_ns: 77, ..TimeBase::default() });
     for what in ALL {
-        let run = if what == Exported::Load { &under_load } else { &run };
+        let run = match what {
+            Exported::Load => &under_load,
+            Exported::Intervals => &map,
+            _ => &run,
+        };
         let json = rows(run, what, &Choice::default());
         assert!(!json.is_empty(), "{what:?}");
         let csv = written(run, what, &Choice::default(), Format::Csv);
@@ -143,7 +150,7 @@ fn every_format_has_the_same_rows() {
             assert_eq!(row.as_object().unwrap().len(), header.len(), "{row}");
             for (name, field) in header.iter().zip(&fields) {
                 match name.as_str() {
-                    "key" | "origin" | "cpus" | "load" | "counter" => {
+                    "key" | "origin" | "cpus" | "load" | "counter" | "actor" => {
                         assert_eq!(row[name].as_str().unwrap().replace('"', ""), *field);
                     }
                     // CSV has one digit after the point.
@@ -289,4 +296,59 @@ fn the_layout_of_cyclictest_has_a_column_per_thread() {
     let alone = cyclictest(&run, &only(1), CyclictestLayout::default());
     assert!(alone.starts_with("# Histogram\n000000 "), "{alone}");
     assert!(!alone.contains("Early"), "{alone}");
+}
+
+/// Length of all intervals by CPU and actor, ns.
+fn lengths(run: &LoadedRun) -> BTreeMap<(u64, String), u64> {
+    let data = &run.cells[0];
+    let mut lengths = BTreeMap::new();
+    for one in &data.intervals {
+        let name = words(&data.actors[&one.actor]);
+        *lengths.entry((u64::from(one.cpu), name)).or_default() += one.to - one.from;
+    }
+    lengths
+}
+
+/// A name with a sign for what cannot be printed.
+fn words(name: &str) -> String {
+    name.replace(char::is_control, "\u{fffd}")
+}
+
+#[test]
+fn trace_events_have_every_interval_of_every_actor() {
+    let run = mapped(2, 3);
+    let text: String = trace_events(&run, &Choice::default()).collect();
+    let trace: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(trace["displayTimeUnit"], "ns");
+    let events = trace["traceEvents"].as_array().unwrap();
+    #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "rounded ns")]
+    let ns = |us: &Value| (us.as_f64().unwrap() * 1e3).round() as u64;
+    let mut found = BTreeMap::new();
+    let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    for event in &slices {
+        let name = event["name"].as_str().unwrap().to_owned();
+        *found.entry((event["tid"].as_u64().unwrap(), name)).or_default() += ns(&event["dur"]);
+        assert_eq!(event["pid"], 0);
+    }
+    assert_eq!(found, lengths(&run));
+    let (first, last) = (run.cells[0].intervals[0], run.cells[0].intervals.last().unwrap());
+    assert_eq!((ns(&slices[0]["ts"]), ns(&slices.last().unwrap()["ts"])), (first.from, last.from));
+    let named = |what: &str| -> Vec<&Value> {
+        let meta = events.iter().filter(|event| event["ph"] == "M" && event["name"] == what);
+        meta.map(|event| &event["args"]["name"]).collect()
+    };
+    assert_eq!(named("thread_name"), ["CPU 0", "CPU 1"]);
+    assert_eq!(named("process_name").len(), 1);
+    assert_eq!(trace_events(&run, &only(2)).count(), 0);
+    assert_eq!(trace_events(&one("wakeup", "none", 1, None), &Choice::default()).count(), 0);
+}
+
+/// However many intervals there are, they are one table, made piece by piece.
+#[test]
+fn a_long_map_is_one_table() {
+    let run = mapped(2, 3);
+    assert!(blocks(&run, Exported::Intervals, &Choice::default()).count() > 4);
+    let text = written(&run, Exported::Intervals, &Choice::default(), Format::Text);
+    assert_eq!(text.matches("# cpu\tfrom_ns\tto_ns\tactor").count(), 1);
+    assert!(text.ends_with("\n\n\n") && !text.trim_end().contains("\n\n"));
 }

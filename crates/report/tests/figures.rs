@@ -6,6 +6,7 @@ use common::{MS, check_texts, latency, made_up, one, primaries, with_ideal};
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Ideal;
+use punctual_core::units::human_ns;
 use punctual_report::figure::{Figure, WIDTH, left_out};
 use punctual_report::figures;
 
@@ -48,6 +49,8 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ("a day", vec![common::day(1_000)]),
         ("pulses", two().map(|run| with_ideal(run, &PULSE, "fall")).to_vec()),
         ("intervals", two().map(|run| with_ideal(run, &INTERVAL, "loop")).to_vec()),
+        ("a map", vec![common::mapped(2, 3)]),
+        ("a large map", vec![common::mapped(40, 12), common::mapped(3, 8)]),
     ]
 }
 
@@ -102,6 +105,30 @@ fn every_figure_is_valid_and_drawn() {
             assert!(!d.is_empty() && !d.contains("NaN") && !d.contains("inf"), "{name}: {d}");
         }
     }
+}
+
+#[test]
+fn a_map_shows_what_was_around_the_worst_sample() {
+    let mut run = common::mapped(2, 3);
+    let without = figures(&[common::standard("6.1.0", "rt", 1.0)]);
+    assert!(without.iter().all(|figure| !figure.name.starts_with("cpus")));
+    let figures = figures(&[run.clone()]);
+    let map = named(&figures, "cpus-0-00-cpumap");
+    assert!(map.title.starts_with("Who had which CPU, 40 ms around the longest activation"));
+    // Three actors and their marks in the legend.
+    let svg = map.svg();
+    assert_eq!(of_class(&svg, "actor"), 6);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let of_actor = |node: &roxmltree::Node<'_, '_>| node.attribute("class") == Some("actor");
+    let paths = document.descendants().filter(of_actor).filter_map(|node| node.attribute("d"));
+    // 40 turns of each CPU, one of which may be left out.
+    let turns: usize = paths.map(|d| d.matches('M').count()).sum();
+    assert!((2 * 38 + 3..=2 * 41 + 3).contains(&turns), "{turns}");
+    let worst = primaries(&mut run.cells).into_iter().flat_map(|series| series.outliers.clone());
+    let worst = worst.max_by_key(|sample| (sample.latency, std::cmp::Reverse(sample.at))).unwrap();
+    let from = worst.at - u64::try_from(worst.latency).unwrap() / 2 - 20 * MS;
+    let axis = format!("time since {} after the start", human_ns(from.cast_signed()));
+    assert!(map.texts().iter().any(|text| text.text.starts_with(&axis)), "{axis}: {map:?}");
 }
 
 /// What authors use knows no custom properties, media queries or style sheets.

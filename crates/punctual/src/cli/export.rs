@@ -9,7 +9,8 @@ use super::run::{flag, value};
 const ROWS_LIMIT: u64 = 10_000_000;
 
 /// Options that ask for something else than the layout of cyclictest.
-const OTHER_LAYOUTS: [&str; 5] = ["timeline", "worst", "load", "csv", "json"];
+const OTHER_LAYOUTS: [&str; 7] =
+    ["timeline", "worst", "load", "intervals", "csv", "json", "perfetto"];
 
 const EXAMPLES: &str = r#"Examples:
   punctual export last --histogram --text > h.txt
@@ -17,6 +18,8 @@ const EXAMPLES: &str = r#"Examples:
   punctual export last --histogram --text --rows 400 --sum
       as `cyclictest -H 400`: later samples are overflows
   punctual export last --timeline --csv --cell 2 > t.csv
+  punctual export last --intervals --perfetto > map.json
+      for ui.perfetto.dev and chrome://tracing
   gnuplot -p -e 'set logscale y; plot "h.txt" using 1:2 with steps'"#;
 
 const COLUMNS: &str = "\
@@ -29,7 +32,9 @@ simulated if the latencies are made up), thread, cpus, and
                largest was taken, after the cell's start
   --worst      latency; when it was taken, after the cell's start and by
                CLOCK_MONOTONIC
-  --load       second, load, counter and count; no thread and cpus\n\n\
+  --load       second, load, counter and count; no thread and cpus
+  --intervals  CPU, start and end of the time that an actor had it (after the
+               cell's start), and the actor; no thread and cpus\n\n\
 A column that ends in _ns is in nanoseconds; those of another series end in its unit. Latencies \
 of early samples are negative. --text leaves out cell, key, origin, thread and cpus: comments before \
 each block name them, and two empty lines end it (gnuplot's index). An unknown value \
@@ -48,8 +53,11 @@ pub fn command() -> Command {
         .arg(flag("timeline", "Every second, by cell and thread"))
         .arg(flag("worst", "The worst samples by cell and thread, and those kept by --keep-above"))
         .arg(flag("load", "The work of the loads and the use of the CPUs, every second"))
+        .arg(flag("intervals", "Who had which CPU, and when, of probes that find it out (cpumap)"))
         .group(
-            ArgGroup::new("what").args(["histogram", "timeline", "worst", "load"]).required(true),
+            ArgGroup::new("what")
+                .args(["histogram", "timeline", "worst", "load", "intervals"])
+                .required(true),
         )
         .next_help_heading("How")
         .arg(flag("csv", "Comma-separated values with a header"))
@@ -58,7 +66,8 @@ pub fn command() -> Command {
             "Columns for gnuplot; of --histogram, the layout of cyclictest [default]",
         ))
         .arg(flag("json", "An array of objects, one per row"))
-        .group(ArgGroup::new("format").args(["csv", "text", "json"]))
+        .arg(flag("perfetto", "Trace events (JSON) of --intervals").requires("intervals"))
+        .group(ArgGroup::new("format").args(["csv", "text", "json", "perfetto"]))
         .next_help_heading("Which part")
         .arg(
             value("cell", "N", "Only this cell, by its number from 1 [default: all]")
@@ -66,7 +75,7 @@ pub fn command() -> Command {
         )
         .arg(
             value("series", "NAME", "Another series of the probe than the one it is judged by")
-                .conflicts_with("load"),
+                .conflicts_with_all(["load", "intervals"]),
         )
         .args(cyclictest())
 }

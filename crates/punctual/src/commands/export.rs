@@ -4,7 +4,8 @@ use anyhow::{bail, ensure};
 use clap::ArgMatches;
 use punctual_core::run::LoadedRun;
 use punctual_report::export::{
-    Choice, CyclictestLayout, Exported, Format, blocks, cut_short, cyclictest, render, series_names,
+    Choice, CyclictestLayout, Exported, Format, blocks, cut_short, cyclictest, render,
+    series_names, trace_events,
 };
 
 use crate::ending::Ending;
@@ -24,17 +25,26 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         () if matches.get_flag("timeline") => Exported::Timeline,
         () if matches.get_flag("worst") => Exported::Worst,
         () if matches.get_flag("load") => Exported::Load,
+        () if matches.get_flag("intervals") => Exported::Intervals,
         () => Exported::Histogram,
     };
     check(&run, &choice)?;
     run.damage.iter().for_each(|line| output::complain(line));
-    if exported != Exported::Load {
+    if !matches!(exported, Exported::Load | Exported::Intervals) {
         for cell in cut_short(&run, &choice) {
             output::complain(&format!(
                 "cell {cell} was cut short: its bins are up to 25 % wide, and its worst samples \
                  are not known"
             ));
         }
+    }
+    if matches.get_flag("perfetto") {
+        let mut pieces = trace_events(&run, &choice).peekable();
+        ensure!(pieces.peek().is_some(), NOTHING);
+        for piece in pieces {
+            output::print(&piece)?;
+        }
+        return Ok(Ending::Done);
     }
     let format = match () {
         () if matches.get_flag("csv") => Format::Csv,

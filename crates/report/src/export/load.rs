@@ -35,6 +35,8 @@ pub(super) fn block(number: usize, cell: &Cell, origin: Origin, data: &CellData)
         thread: None,
         columns: columns.map(str::to_owned).to_vec(),
         rows,
+        is_first: true,
+        is_last: true,
     })
 }
 

@@ -5,6 +5,7 @@
 
 mod cyclictest;
 mod histogram;
+mod intervals;
 mod load;
 mod render;
 mod timeline;
@@ -14,6 +15,7 @@ use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Latency, Origin, Thread, Unit};
 
 pub use cyclictest::{CyclictestLayout, MAX_ROWS, cyclictest};
+pub use intervals::trace_events;
 pub use render::{Format, render};
 
 use crate::data::cells;
@@ -32,6 +34,8 @@ pub enum Exported {
     Worst,
     /// The work of the loads in every second, and the use of the CPUs.
     Load,
+    /// Which actor had which CPU, and when.
+    Intervals,
 }
 
 /// Which cells and series.
@@ -68,7 +72,7 @@ impl From<i64> for Field {
     }
 }
 
-/// The rows of one thread of one cell, or of a load.
+/// The rows of one thread of one cell, of a load, or of a part of a map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Number of the cell, from 1.
@@ -83,6 +87,10 @@ pub struct Block {
     pub columns: Vec<String>,
     /// The rows, as long as `columns`.
     pub rows: Vec<Vec<Field>>,
+    /// Whether no other block of the same rows comes before it.
+    pub is_first: bool,
+    /// Whether none comes after it.
+    pub is_last: bool,
 }
 
 /// The table's blocks. They are made one after the other, because those of a long run are
@@ -98,10 +106,16 @@ pub fn blocks<'a>(
             load::block(number, cell, origin_of(run, cell), data)
         }));
     }
+    if table == Exported::Intervals {
+        let chosen = chosen_cells(run, choice);
+        return Box::new(chosen.flat_map(|(number, cell, data)| {
+            intervals::blocks(number, cell, origin_of(run, cell), data)
+        }));
+    }
     Box::new(recordings(run, choice).filter_map(move |recording| match table {
         Exported::Histogram => histogram::block(&recording),
         Exported::Timeline => timeline::block(&recording),
-        Exported::Worst | Exported::Load => worst::block(&recording),
+        Exported::Worst | Exported::Load | Exported::Intervals => worst::block(&recording),
     }))
 }
 
@@ -129,6 +143,8 @@ impl TrackOf<'_> {
             thread: Some((self.thread.thread, self.thread.placement.affinity.clone())),
             columns: columns.iter().map(|name| name.replace("UNIT", &unit)).collect(),
             rows,
+            is_first: true,
+            is_last: true,
         })
     }
 }

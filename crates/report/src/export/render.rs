@@ -72,19 +72,27 @@ fn csv(block: &Block, with_header: bool) -> String {
 }
 
 fn text(block: &Block) -> String {
-    let mut text = format!("# cell {}: {}\n", block.cell, key_name(&block.key));
-    if block.origin == Origin::Simulated {
-        text.push_str(MADE_UP);
+    let mut text = String::new();
+    if block.is_first {
+        text = format!("# cell {}: {}\n", block.cell, key_name(&block.key));
+        if block.origin == Origin::Simulated {
+            text.push_str(MADE_UP);
+        }
+        if let Some((thread, cpus)) = &block.thread {
+            text.push_str(&format!("# thread {thread}, CPU {}\n", clean(cpus)));
+        }
+        text.push_str(&format!("# {}\n", block.columns.join("\t")));
     }
-    if let Some((thread, cpus)) = &block.thread {
-        text.push_str(&format!("# thread {thread}, CPU {}\n", clean(cpus)));
-    }
-    text.push_str(&format!("# {}\n", block.columns.join("\t")));
     for row in &block.rows {
-        let fields: Vec<_> = row.iter().map(|field| plain(field, "NaN")).collect();
+        // gnuplot separates columns at any white space.
+        let one = |field: &Field| match field {
+            Field::Text(text) => text.replace(char::is_whitespace, "-"),
+            field => plain(field, "NaN"),
+        };
+        let fields: Vec<_> = row.iter().map(one).collect();
         text.push_str(&(fields.join("\t") + "\n"));
     }
-    text + "\n\n"
+    if block.is_last { text + "\n\n" } else { text }
 }
 
 fn json(block: &Block, is_first: bool) -> String {

@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Threads,
     /// One timeline for every cell.
     Timelines,
+    /// Who had which CPU, of every cell where that is known.
+    Cpus,
 }
 
 /// What there is to draw. There is at least one latency.

@@ -6,6 +6,7 @@
 pub(crate) mod aimed;
 mod bars;
 mod ccdf;
+mod cpus;
 mod curves;
 mod deadline;
 mod density;
@@ -49,7 +50,7 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 8] = [
+const FIGURES: [Entry; 9] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
@@ -58,6 +59,7 @@ const FIGURES: [Entry; 8] = [
     histogram::ENTRY,
     threads::ENTRY,
     timeline::ENTRY,
+    cpus::ENTRY,
 ];
 
 /// The figures of a report with their places, in the order in which it shows them.

@@ -17,6 +17,10 @@ const THREADS: &str = "A line is the histogram of one thread; the box has their 
 const LEGS: &str = "Each leg has the time from the end of the one before; together they are the \
     latency of a sample. The interrupt latency is the t1 of the papers, and the whole is their t2.";
 
+const CPUS: &str = "A row is a CPU, a colour who had it. Where a row is empty nobody did of whom \
+    something is known: it was idle, or had by others while no thread waited for it. Short times are \
+    drawn wider than they are.";
+
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
@@ -49,6 +53,7 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
                 (group(Place::Threads, "Threads", THREADS, "grid"))
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
+                (group(Place::Cpus, "CPUs", CPUS, "stack"))
                 @if let Some(why) = left_out { p class="about" { (why) } }
             }
         }

@@ -209,6 +209,7 @@ pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, Cel
         load: spec.load.to_owned(),
         duration_ns: spec.seconds * 1_000 * MS,
         samples: None,
+        available: false,
     };
     let mut latency = Latency {
         probe: spec.probe.to_owned(),

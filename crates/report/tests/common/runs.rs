@@ -1,5 +1,7 @@
 //! Whole runs of made-up cells.
 
+use punctual_core::interval::Interval;
+
 use super::*;
 
 /// The usual probes and loads; `worse` stretches the tails, as a kernel without
@@ -181,6 +183,27 @@ pub fn with_ideal(mut run: LoadedRun, ideal: &Ideal, name: &str) -> LoadedRun {
             thread.series = vec![thread.stats.clone()];
             *recorded.series_mut(1) = recorded.primary().clone();
         }
+    }
+    run
+}
+
+/// The same run with a map of so many CPUs, on which so many actors take turns of 100 us.
+pub fn mapped(cpus: u32, actors: u32) -> LoadedRun {
+    let mut run = one("cpumap", "none", cpus, None);
+    let data = &mut run.cells[0];
+    let name = |number: u32| match number {
+        1 => "irq/24-an interface with a \"name\" that is\tlonger than there is room for it"
+            .to_owned(),
+        _ => format!("thread {number}"),
+    };
+    data.actors = (0..actors).map(|number| (number, name(number))).collect();
+    for cpu in 0..cpus {
+        let turns = (0..12_000_u64).filter(|turn| turn % 50 != 7);
+        data.intervals.extend(turns.map(|turn| {
+            let from = turn * MS + u64::from(cpu);
+            let actor = (turn as u32 + cpu) % actors;
+            Interval { cpu, from, to: from + MS / 10 + turn, actor }
+        }));
     }
     run
 }
