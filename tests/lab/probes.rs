@@ -206,3 +206,69 @@ fn beyond_its_jitter(line: &str) -> u64 {
     let pulse = at / 1_000_000;
     late.checked_sub(400_000 * (1_000 + pulse * 617 % 1_000) / 2_000).unwrap()
 }
+/// Rows of `export --intervals --csv` behind the key, which has commas: CPU, start and end in ns, and
+/// the actor.
+fn intervals(place: &Place, guest: &str) -> Vec<(u32, u64, u64, String)> {
+    let csv = place.run(&format!("export {guest} --intervals --csv")).with(0).stdout;
+    let row = |line: &str| {
+        let mut fields = line.rsplitn(5, ',');
+        let actor = fields.next()?.to_owned();
+        let mut number = || fields.next()?.parse::<u64>().ok();
+        let (to, from, cpu) = (number()?, number()?, number()?);
+        Some((u32::try_from(cpu).ok()?, from, to, actor))
+    };
+    csv.lines().filter_map(row).collect()
+}
+
+/// A thread of priority 95 has the CPU for 3.0 ms every 37.3 ms: the longest gap is that, and whose it
+/// is is not the probe's.
+#[test]
+fn a_map_shows_who_had_the_cpu_for_how_long() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let kernel = module.kernel("full");
+    let folder = module.folder.to_str().unwrap();
+    let line = format!("lab run --offline -q --no-report --out p --modules {folder} --kernel");
+    let words = line.split_whitespace().chain([kernel.as_str(), "--module"]);
+    let words = words.chain(["spin period_us=37300", "cpumap:policy=fifo", "-D", "5s"]);
+    place.words(&words.collect::<Vec<_>>()).with(0);
+    let guest = format!("p/{}-0", kernel.replace(':', "-"));
+    let [cell] = &cells(&place, &guest)[..] else { panic!("one cell") };
+    let (max, lost) = (count(cell, "max_ns"), counter(cell, "lost") + counter(cell, "unmapped"));
+    assert!((2_850_000..=3_150_000).contains(&max), "{cell}");
+    assert_eq!((&cell["threads"][0]["policy"], lost), (&"fifo".into(), 0), "{cell}");
+    let map = intervals(&place, &guest);
+    // 134 of them, of which those within the thread's sleep of 1 ms in 10 are no gap, or a part of one.
+    let long = map.iter().filter(|(_, from, to, _)| to - from >= 2_850_000);
+    let long: Vec<_> = long.filter(|(.., actor)| actor == "other").collect();
+    println!("{max} ns, {} of at least 2.85 ms", long.len());
+    assert!((60..=134).contains(&long.len()), "{}", long.len());
+    assert!(map.iter().all(|(_, from, to, actor)| actor != "other" || to - from <= 3_150_000));
+    for pair in map.windows(2) {
+        assert!(pair[0].2 <= pair[1].1, "two had the CPU: {pair:?}");
+    }
+    // Nine tenths of the time are the thread's, less what the module has of them.
+    let ran: u64 =
+        map.iter().filter(|one| one.3 == "thread 0").map(|(_, from, to, _)| to - from).sum();
+    assert!((3_900_000_000..=4_500_000_000).contains(&ran), "{ran}");
+}
+
+/// Two threads want the only CPU all the time; in what they leave of it, processes come and go in every
+/// second.
+#[test]
+fn processes_go_on_beside_threads_that_spin_on_the_only_cpu() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let probes = "cpumap:threads=2,policy=fifo cpumap:threads=2 clock";
+    measure(&place, "debian:full", &format!("{probes} --load process:jobs=1,threads=4 -D 3s"))
+        .with(0);
+    let cells = cells(&place, "p/debian-full-0");
+    assert_eq!(cells.len(), 3);
+    for cell in cells {
+        let load = &items(&cell["load_work"])[0];
+        println!("{}: {load}", cell["key"]);
+        assert!(count(&items(&load["counters"])[0], "total") >= 30, "{cell}");
+        assert_eq!(count(load, "idle_seconds"), 0, "{cell}");
+    }
+}

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use punctual_harness::registry::{self, entries, name, unmet};
 use punctual_harness::schema::validate;
-use punctual_harness::{Ended, Place};
+use punctual_harness::{Ended, Place, need, programs, root};
 use serde_json::Value;
 
 use crate::leftovers::Before;
@@ -39,6 +39,28 @@ fn check_counts(cell: &Value) {
     assert!(quantiles[2].is_some() || of("samples") < 100, "{cell}");
     let known: Vec<_> = quantiles.into_iter().flatten().collect();
     assert!(known.len() >= 3 && known.is_sorted(), "{cell}");
+}
+
+/// Real-time threads that spin leave a shell on their only CPU enough.
+#[test]
+fn a_shell_goes_on_beside_a_probe_that_spins_on_its_only_cpu() {
+    need!(root());
+    need!(programs(&["taskset"]));
+    let place = Place::new();
+    for probe in ["clock", "cpumap", "cpumap:threads=3,policy=fifo"] {
+        let line = ["run", probe, "-D", "3", "--load", "cmd:true", "--no-report", "--json"];
+        let ended = place.through(&["taskset", "-c", "0"], &line).output().unwrap();
+        let run: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        let cell = &run["cells"][0];
+        assert_eq!(
+            (&cell["state"], &cell["threads"][0]["affinity"]),
+            (&"complete".into(), &"0".into())
+        );
+        let runs = cell["load_work"][0]["counters"][0]["total"].as_u64().unwrap();
+        println!("{probe}: {runs} shells");
+        // An idle machine has hundreds, one whose CPU is taken none.
+        assert!(runs >= 5, "{probe}: {cell}");
+    }
 }
 
 #[test]

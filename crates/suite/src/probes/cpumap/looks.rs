@@ -211,7 +211,7 @@ impl Looks<'_> {
             }
         }
         // What is cold after the sleep is not to look like a gap.
-        monotonic_ns();
+        let _ = monotonic_ns();
         let cpu = current_cpu();
         self.last = monotonic_ns();
         self.run = Run { cpu, gap: None, from: self.last, to: self.last };
