@@ -61,7 +61,7 @@ fn window(subject: &Subject<'_>) -> (Range<u64>, bool) {
 }
 
 /// What is drawn of the map.
-struct Shown<'a> {
+struct Excerpt<'a> {
     window: Range<u64>,
     cpus: Vec<u32>,
     /// CPUs that there is no row for.
@@ -73,7 +73,7 @@ struct Shown<'a> {
     own: Vec<u32>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> Excerpt<'a> {
     fn of(data: &'a CellData, window: Range<u64>) -> Self {
         let within = |one: &&Interval| one.from < window.end && one.to > window.start;
         let mut intervals: Vec<_> = data.intervals.iter().filter(within).collect();
@@ -110,7 +110,7 @@ impl<'a> Shown<'a> {
 
 fn figure(subject: &Subject<'_>) -> Option<Figure> {
     let (window, is_part) = window(subject);
-    let shown = Shown::of(subject.data, window);
+    let shown = Excerpt::of(subject.data, window);
     if shown.intervals.is_empty() {
         return None;
     }
@@ -162,7 +162,7 @@ fn figure(subject: &Subject<'_>) -> Option<Figure> {
 }
 
 fn rects(
-    shown: &Shown<'_>,
+    shown: &Excerpt<'_>,
     actor: u32,
     time: &Scale,
     top: &impl Fn(usize) -> f64,
@@ -202,7 +202,7 @@ fn name_of(data: &CellData, actor: u32) -> String {
 }
 
 /// The actors, and how long each had a CPU; returns where they end.
-fn legend(to: &mut Drawing, shown: &Shown<'_>, data: &CellData, above: f64) -> f64 {
+fn legend(to: &mut Drawing, shown: &Excerpt<'_>, data: &CellData, above: f64) -> f64 {
     let mut entries: Vec<(String, Colour)> = Vec::new();
     for actor in &shown.own {
         let time = human_ns(i64::try_from(shown.time_of(*actor)).unwrap_or(i64::MAX));
@@ -228,7 +228,7 @@ fn legend(to: &mut Drawing, shown: &Shown<'_>, data: &CellData, above: f64) -> f
     y + 10.0
 }
 
-fn description(shown: &Shown<'_>, data: &CellData) -> String {
+fn description(shown: &Excerpt<'_>, data: &CellData) -> String {
     let of = |(actor, time): &(u32, u64)| {
         let time = human_ns(i64::try_from(*time).unwrap_or(i64::MAX));
         format!("{} {time}", name_of(data, *actor))
