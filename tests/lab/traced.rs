@@ -94,15 +94,23 @@ fn what_holds_off_interrupts_is_in_the_interrupt_s_leg_and_preemption_in_the_swi
         ("preempt_off", "switch", ["interrupt", "wakeup", "user"]),
     ] {
         let loaded = format!("hold only={only}");
-        let cells = cells(&place, &module, &loaded, "timer-irq:interval=100us -D 1s");
-        let [cell] = &cells[..] else { panic!("{cells:?}") };
-        let held = longest(cell, leg);
-        println!("{only}: {held}, {}", note(cell, "latest"));
+        let probes = "timer-irq:interval=100us rtc-irq:rate=8192 -D 1s";
+        let [timer, rtc] = &cells(&place, &module, &loaded, probes)[..] else { panic!("two") };
+        let held = longest(timer, leg);
+        println!("{only}: {held}, {}; {}", note(timer, "latest"), note(rtc, "latest"));
         // The longest section has 800 us; a release may come up to 200 us after its start.
         assert!((600_000..=880_000).contains(&held), "{only}: {held}");
         for other in others {
-            assert!(longest(cell, other) < 200_000, "{only}: {other} {cell}");
+            assert!(longest(timer, other) < 200_000, "{only}: {other} {timer}");
         }
+        // Its latency begins with the interrupt, so only what follows that is in it.
+        assert_eq!(total(rtc, "lost") + total(rtc, "unmatched") / 100, 0, "{rtc}");
+        let late = match only {
+            "preempt_off" => longest(rtc, "switch"),
+            _ => longest(rtc, "deviation"),
+        };
+        assert!((600_000..=880_000).contains(&late), "{only}: {late}");
+        assert!(only == "preempt_off" || count(rtc, "max_ns") < 200_000, "{rtc}");
         fs::remove_dir_all(place.path.join("p")).unwrap();
     }
 }

@@ -20,9 +20,11 @@ mod noise;
 mod pair;
 mod pulse;
 mod rtc;
+mod rtc_irq;
 mod serve;
 mod sim;
 mod timer_irq;
+mod traced;
 mod uio;
 mod wakeup;
 
@@ -40,14 +42,10 @@ pub static PROBES: &[ProbeEntry] = &[
     audio::ENTRY,
     pulse::ENTRY,
     rtc::ENTRY,
+    rtc_irq::ENTRY,
     uio::ENTRY,
     cpumap::ENTRY,
     sim::ENTRY,
-    ProbeEntry::planned(
-        "rtc-irq",
-        Some("rtc"),
-        "from the real-time clock's interrupt to user space (as RealFeel-ETRI)",
-    ),
     ProbeEntry::planned(
         "respond-serial",
         Some("serial"),

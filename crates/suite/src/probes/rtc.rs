@@ -10,6 +10,7 @@ use punctual_sys::error::text;
 use punctual_sys::rtc::Rtc;
 use punctual_sys::sched;
 
+use super::handover::Handover;
 use crate::recorder::Recorder;
 use crate::registry::param::any_text;
 use crate::registry::probe::{
@@ -27,20 +28,7 @@ below zero, and a deadline bounds how much too long an interval may be. The read
 interrupts there were; more than one are missed periods. Rates above the clock's max_user_freq \
 (/sys/class/rtc) need CAP_SYS_RESOURCE. In today's Linux a high-resolution timer of the \
 kernel stands for the clock's own periodic interrupt (drivers/rtc/interface.c). Follows RealFeel.",
-    params: &[
-        Param {
-            name: "rate",
-            kind: Kind::Count { low: 64, high: 8_192 },
-            default: Default::Value("2048"),
-            help: "interrupts a second, a power of two",
-        },
-        Param {
-            name: "device",
-            kind: Kind::Text { value: "FILE", check: any_text },
-            default: Default::Value("/dev/rtc0"),
-            help: "the clock",
-        },
-    ],
+    params: PARAMS,
     overrides: &[],
     without: &[],
     check,
@@ -59,7 +47,7 @@ kernel stands for the clock's own periodic interrupt (drivers/rtc/interface.c). 
     state: State::There(open),
 };
 
-fn check(values: &Values) -> Result<(), String> {
+pub(super) fn check(values: &Values) -> Result<(), String> {
     if !values.number("rate").is_power_of_two() {
         return Err(values.wrong("rate", "the clock needs a power of two"));
     }
@@ -70,24 +58,81 @@ fn check(values: &Values) -> Result<(), String> {
     Ok(())
 }
 
+/// Those of every probe of the clock.
+pub(super) const PARAMS: &[Param] = &[
+    Param {
+        name: "rate",
+        kind: Kind::Count { low: 64, high: 8_192 },
+        default: Default::Value("2048"),
+        help: "interrupts a second, a power of two",
+    },
+    Param {
+        name: "device",
+        kind: Kind::Text { value: "FILE", check: any_text },
+        default: Default::Value("/dev/rtc0"),
+        help: "the clock",
+    },
+];
+
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
-    let (device, rate) = (values.text("device"), values.number("rate"));
-    let (policy, _) = sched::get().map_err(|error| format!("sched_getattr: {error}"))?;
-    if policy.is_real_time() {
-        return Err(
-            "punctual itself has real-time priority, with which turning the interrupt off \
-                    can hang a kernel with PREEMPT_RT; start it without chrt"
-                .to_owned(),
-        );
-    }
-    let rtc = Rtc::open(Path::new(device)).map_err(|error| not_opened(device, &error))?;
-    stage
-        .journal
-        .rtc_rate(Path::new(device), &rtc, rate)
-        .and_then(|()| rtc.start())
-        .map_err(|error| not_started(device, rate, &error))?;
+    let clock = Clock::open(values, stage)?;
     let (period_ns, break_ns) = (stage.interval_ns, stage.break_ns);
-    Ok(Box::new(Ticking { rtc: Arc::new(rtc), period_ns, break_ns }))
+    Ok(Box::new(Ticking { clock, period_ns, break_ns }))
+}
+
+/// A real-time clock that interrupts. All but waiting is done in the main thread: see [`Rtc`].
+pub(super) struct Clock(Arc<Rtc>);
+
+impl Clock {
+    /// Opens the clock of the parameters and lets it interrupt.
+    ///
+    /// # Errors
+    /// Why it does not, and what would help.
+    pub(super) fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Self, String> {
+        let (device, rate) = (values.text("device"), values.number("rate"));
+        let (policy, _) = sched::get().map_err(|error| format!("sched_getattr: {error}"))?;
+        if policy.is_real_time() {
+            return Err(
+                "punctual itself has real-time priority, with which turning the interrupt off \
+                        can hang a kernel with PREEMPT_RT; start it without chrt"
+                    .to_owned(),
+            );
+        }
+        let rtc = Rtc::open(Path::new(device)).map_err(|error| not_opened(device, &error))?;
+        stage
+            .journal
+            .rtc_rate(Path::new(device), &rtc, rate)
+            .and_then(|()| rtc.start())
+            .map_err(|error| not_started(device, rate, &error))?;
+        Ok(Self(Arc::new(rtc)))
+    }
+
+    /// What a thread waits for; it hands over how many ticks were missed and when it ran.
+    pub(super) fn listener(
+        &self,
+        period_ns: u64,
+        break_ns: i64,
+        handed: Option<Arc<Handover<2>>>,
+    ) -> Listener<Rtc> {
+        Listener { ticks: Arc::clone(&self.0), period_ns, break_ns, handed }
+    }
+
+    /// Ends the interrupts; returns what there is to know about them.
+    pub(super) fn close(self) -> Vec<Condition> {
+        let mut notes = vec![Condition {
+            id: "rtc-emulated".to_owned(),
+            text:
+                "the interrupts are those of a high-resolution timer, with which Linux stands in \
+                   for the clock's own"
+                    .to_owned(),
+        }];
+        if let Err(error) = self.0.stop() {
+            let id = "rtc-not-stopped".to_owned();
+            let text = format!("the interrupt could not be turned off: {}", text(&error));
+            notes.push(Condition { id, text });
+        }
+        notes
+    }
 }
 
 fn not_opened(device: &str, error: &io::Error) -> String {
@@ -115,38 +160,24 @@ fn not_started(device: &str, rate: u64, error: &io::Error) -> String {
     format!("{device} gives no {rate} interrupts a second: {}{help}", text(error))
 }
 
-/// The open clock. All but waiting is done here, in the main thread: see [`Rtc`].
 struct Ticking {
-    rtc: Arc<Rtc>,
+    clock: Clock,
     period_ns: u64,
     break_ns: i64,
 }
 
 impl Session for Ticking {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { ref rtc, period_ns, break_ns } = *self;
-        Ok(Box::new(Listener { ticks: Arc::clone(rtc), period_ns, break_ns }))
+        Ok(Box::new(self.clock.listener(self.period_ns, self.break_ns, None)))
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let mut notes = vec![Condition {
-            id: "rtc-emulated".to_owned(),
-            text:
-                "the interrupts are those of a high-resolution timer, with which Linux stands in \
-                   for the clock's own"
-                    .to_owned(),
-        }];
-        if let Err(error) = self.rtc.stop() {
-            let id = "rtc-not-stopped".to_owned();
-            let text = format!("the interrupt could not be turned off: {}", text(&error));
-            notes.push(Condition { id, text });
-        }
-        Closed { counts: Vec::new(), notes }
+        Closed { counts: Vec::new(), notes: self.clock.close() }
     }
 }
 
 /// What ticks.
-trait Ticker: Send + Sync {
+pub(super) trait Ticker: Send + Sync {
     /// Waits for a tick and returns how many there were since the last wait; `None` after a
     /// signal.
     fn wait(&self) -> io::Result<Option<u64>>;
@@ -160,16 +191,20 @@ impl Ticker for Rtc {
 }
 
 /// The thread that measures.
-struct Listener<T> {
+pub(super) struct Listener<T> {
     ticks: Arc<T>,
     period_ns: u64,
     break_ns: i64,
+    handed: Option<Arc<Handover<2>>>,
 }
 
 impl<T: Ticker> ProbeThread for Listener<T> {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let Some(mut last) = self.first(window, stop)? else { return Ok(()) };
         let mut left = window.samples;
+        if let Some(handed) = &self.handed {
+            handed.begin();
+        }
         while left > 0 && last + self.period_ns < window.end && !stop.is_set() {
             let ticks = match self.ticks.wait()? {
                 Some(ticks) => ticks,
@@ -181,6 +216,9 @@ impl<T: Ticker> ProbeThread for Listener<T> {
             let deviation = (now - last).wrapping_sub(self.period_ns).cast_signed();
             let missed = if ticks > 1 { self.missed(last, ticks, window) } else { 0 };
             tracks[0].record(now, deviation, missed);
+            if let Some(handed) = &self.handed {
+                handed.put([missed, now]);
+            }
             left -= 1;
             if deviation > self.break_ns {
                 stop.set_broken(last + self.period_ns, deviation);
@@ -255,8 +293,12 @@ mod tests {
         let first = monotonic_ns() + PERIOD_NS;
         let timer =
             Stalling { first, come: AtomicU64::new(0), stall, stop: Arc::clone(&stop), signals };
-        let mut listener =
-            Listener { ticks: Arc::new(timer), period_ns: PERIOD_NS, break_ns: i64::MAX };
+        let mut listener = Listener {
+            ticks: Arc::new(timer),
+            period_ns: PERIOD_NS,
+            break_ns: i64::MAX,
+            handed: None,
+        };
         let end = first + long_ns;
         let window = Window { first, end, samples: u64::MAX, aim: Aim::NONE };
         let mut recorder = [Recorder::new(Limits::NONE)];

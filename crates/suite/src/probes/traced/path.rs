@@ -94,9 +94,9 @@ impl Paths {
         }
     }
 
-    /// The way of a thread to the work that it began at `now`, after its release; forgets its
-    /// steps up to then. `None` if they are not all there, or are no wake-up by a timer.
-    pub(super) fn of(&mut self, thread: i32, release: u64, now: u64) -> Option<Matched> {
+    /// The way of a thread to the work that it began at `now`, after its release, or after the
+    /// interrupt if it has none; forgets its steps up to then. `None` if they are not all there, or are no wake-up by a timer.
+    pub(super) fn of(&mut self, thread: i32, release: Option<u64>, now: u64) -> Option<Matched> {
         let steps = self.steps.entry(thread).or_default();
         let done = steps.partition_point(|step| step.at <= now);
         let (mut woken, mut switched, mut last) = (None, None, None);
@@ -113,6 +113,7 @@ impl Paths {
             }
         }
         let ((waking, entered), (switch, first)) = (woken?, switched?);
+        let release = release.unwrap_or(entered);
         // The interrupt of another timer may have been there before.
         let entered = entered.max(release);
         let ends = [release, entered, waking, switch, now];
@@ -146,7 +147,7 @@ mod tests {
         let mut paths = Paths::default();
         events.iter().for_each(|(cpu, at, seen)| paths.push(*cpu, *at, seen.clone()));
         paths.follow(3_000);
-        paths.of(PROBE, 1_000, 2_000)
+        paths.of(PROBE, Some(1_000), 2_000)
     }
 
     #[test]
@@ -216,10 +217,10 @@ mod tests {
             paths.push(0, at, seen);
         }
         paths.follow(3_003);
-        assert_eq!(paths.of(PROBE, 1_000, 2_000).unwrap().before.name, "x");
-        assert_eq!(paths.of(PROBE, 3_000, 3_010), None, "its order is not known yet");
-        assert_eq!(paths.of(PROBE, 2_000, 2_010), None, "it did not sleep");
+        assert_eq!(paths.of(PROBE, Some(1_000), 2_000).unwrap().before.name, "x");
+        assert_eq!(paths.of(PROBE, Some(3_000), 3_010), None, "its order is not known yet");
+        assert_eq!(paths.of(PROBE, Some(2_000), 2_010), None, "it did not sleep");
         paths.follow(9_000);
-        assert_eq!(paths.of(PROBE, 4_000, 4_010), None, "a switch alone is no wake-up");
+        assert_eq!(paths.of(PROBE, Some(4_000), 4_010), None, "a switch alone is no wake-up");
     }
 }
