@@ -123,6 +123,7 @@ fn no_system_call_but_the_wait() {
         ("timerfd", "read"),
         ("relative", "clock_nanosleep"),
         ("futex", "futex"),
+        ("itimer", "rt_sigtimedwait"),
         ("io_uring", "io_uring_enter"),
     ] {
         let folder = Folder::new(&format!("calls-{timer}"));

@@ -241,6 +241,15 @@ pub fn fork_watcher(body: impl FnOnce() -> i32) -> io::Result<Pid> {
 
 /// Refuses a process with several threads.
 fn refuse_threads() -> io::Result<()> {
+    if is_single_threaded()? {
+        return Ok(());
+    }
+    let reason = "a process with several threads cannot fork a worker";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+/// Whether the calling thread is the only one of its process.
+pub(crate) fn is_single_threaded() -> io::Result<bool> {
     // The kernel refuses this otherwise harmless call in a process with threads.
     // SAFETY: unshare takes flags only.
     let threads = match check(unsafe { libc::unshare(libc::CLONE_THREAD) }) {
@@ -254,11 +263,7 @@ fn refuse_threads() -> io::Result<()> {
             _ => return Err(in_call("unshare", &error)),
         },
     };
-    if threads > 1 {
-        let reason = "a process with several threads cannot fork a worker";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    }
-    Ok(())
+    Ok(threads == 1)
 }
 
 fn unblock_signals() -> io::Result<()> {

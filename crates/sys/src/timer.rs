@@ -9,10 +9,12 @@ use crate::error::called;
 
 mod epoll;
 mod futex;
+mod interval;
 mod ring;
 
 pub use epoll::EpollTimer;
 pub use futex::FutexTimeout;
+pub use interval::{AlarmsBlocked, IntervalTimer};
 pub use ring::RingTimeout;
 
 /// Whether a wait lasted until its release.

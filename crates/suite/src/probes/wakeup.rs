@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use punctual_core::schema::Condition;
 use punctual_sys::timer::{
-    AbsoluteSleep, EpollTimer, FutexTimeout, PosixTimer, RelativeSleep, RingTimeout, TimerFd,
+    AbsoluteSleep, AlarmsBlocked, EpollTimer, FutexTimeout, IntervalTimer, PosixTimer,
+    RelativeSleep, RingTimeout, TimerFd,
 };
 
 use super::serve::Serve;
@@ -24,9 +25,10 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
 runs, and records now - release. Releases are at start + k x interval, whatever happened before; \
 those that pass while the thread is late are counted as missed. Follows cyclictest (rt-tests). \
 If releases are dithered (run --dither, and on virtual boards always), each is moved within its \
-interval; those of timer=posix, timerfd and epoll, which the kernel repeats, cannot be. \
+interval; those of timer=posix, timerfd, epoll and itimer, which the kernel repeats, cannot be. \
 timer=relative is a common mistake: its latencies include the time between reading the clock and \
-going to sleep.",
+going to sleep. timer=itimer is set relative to now in whole microseconds: all its releases come late \
+by up to 1 us and the time of that call.",
     params: &[Param {
         name: "timer",
         kind: Kind::Choice(&[
@@ -36,6 +38,7 @@ going to sleep.",
             Choice::of("relative", "clock_nanosleep for the time left"),
             Choice::of("epoll", "epoll_wait for a timerfd, then its read"),
             Choice::of("futex", "FUTEX_WAIT_BITSET with an absolute timeout"),
+            Choice::of("itimer", "setitimer and sigtimedwait, one thread"),
             Choice { value: "io_uring", help: "IORING_OP_TIMEOUT", needs: &[IO_URING] },
         ]),
         default: Default::Value("nanosleep"),
@@ -43,12 +46,12 @@ going to sleep.",
     }],
     overrides: &[],
     without: &[],
-    check: |_| Ok(()),
+    check,
     needs: &[],
     device: None,
     pace: Pace::Periodic,
     // The kernel repeats the other timers by itself.
-    dithers: |values| !["posix", "timerfd", "epoll"].contains(&values.text("timer")),
+    dithers: |values| !["posix", "timerfd", "epoll", "itimer"].contains(&values.text("timer")),
     primary: Primary {
         name: "latency",
         meaning: "start of the work minus its release",
@@ -60,6 +63,19 @@ going to sleep.",
     state: State::There(open),
 };
 
+fn check(values: &Values) -> Result<(), String> {
+    if values.text("timer") != "itimer" {
+        return Ok(());
+    }
+    if values.known_number("threads") != Some(1) {
+        return Err(values.wrong("timer", "needs threads=1: a process has one such timer"));
+    }
+    if !values.number("interval").is_multiple_of(1_000) {
+        return Err(values.wrong("timer", "needs an interval of whole microseconds"));
+    }
+    Ok(())
+}
+
 #[derive(Clone, Copy)]
 enum Timer {
     Nanosleep,
@@ -68,10 +84,10 @@ enum Timer {
     Relative,
     Epoll,
     Futex,
+    Interval,
     Ring,
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     let timer = match values.text("timer") {
         "posix" => Timer::Posix,
@@ -79,13 +95,17 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         "relative" => Timer::Relative,
         "epoll" => Timer::Epoll,
         "futex" => Timer::Futex,
+        "itimer" => Timer::Interval,
         "io_uring" => Timer::Ring,
         _ => Timer::Nanosleep,
     };
     let interval_ns = stage.interval_ns;
     let offsets = stage.dither.map(|dither| dither.offsets_ns(interval_ns));
     let offsets = offsets.map_or_else(|| Arc::new([]) as Arc<[u64]>, Arc::from);
-    Ok(Box::new(Wakeups { timer, interval_ns, offsets, break_ns: stage.break_ns }))
+    let alarms = matches!(timer, Timer::Interval).then(AlarmsBlocked::new).transpose();
+    let alarms = alarms.map_err(|error| error.to_string())?;
+    let break_ns = stage.break_ns;
+    Ok(Box::new(Wakeups { timer, interval_ns, offsets, break_ns, _alarms: alarms }))
 }
 
 struct Wakeups {
@@ -94,11 +114,13 @@ struct Wakeups {
     /// By how much releases are moved, ns; empty if they are not.
     offsets: Arc<[u64]>,
     break_ns: i64,
+    /// Until all threads have ended.
+    _alarms: Option<AlarmsBlocked>,
 }
 
 impl Session for Wakeups {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { timer, interval_ns, ref offsets, break_ns } = *self;
+        let Self { timer, interval_ns, ref offsets, break_ns, .. } = *self;
         let offsets = Arc::clone(offsets);
         Ok(Box::new(Wakeup { timer, interval_ns, offsets, break_ns, disagreement: None }))
     }
@@ -134,6 +156,9 @@ impl ProbeThread for Wakeup {
                 hot.run(&mut EpollTimer::new(window.first, interval)?, nothing).map(drop)
             }
             Timer::Futex => hot.run(&mut FutexTimeout::default(), nothing).map(drop),
+            Timer::Interval => {
+                hot.run(&mut IntervalTimer::new(window.first, interval)?, nothing).map(drop)
+            }
             Timer::Ring => hot.run(&mut RingTimeout::new()?, nothing).map(drop),
             Timer::Descriptor => {
                 let mut timer = TimerFd::new(window.first, interval)?;

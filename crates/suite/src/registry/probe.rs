@@ -208,7 +208,16 @@ impl ProbeEntry {
     /// # Errors
     /// A message that names the probe, the parameter and what is wrong with it.
     pub fn read(&self, given: &BTreeMap<String, String>) -> Result<Values, String> {
-        let values = Values::read(self.name, &self.all_params(), given)?;
+        let params = self.all_params();
+        let has_policy = params.iter().any(|param| param.name == "policy");
+        if has_policy && given.get("policy").is_some_and(|policy| policy == "deadline") {
+            return Err(format!(
+                "{}: policy=deadline: such a thread has a reservation, which the probe deadline \
+                 makes; deadline:work=0us is wakeup with it",
+                self.name
+            ));
+        }
+        let values = Values::read(self.name, &params, given)?;
         (self.check)(&values)?;
         Ok(values)
     }
