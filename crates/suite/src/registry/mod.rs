@@ -6,6 +6,7 @@ pub mod cost;
 pub mod load;
 pub mod near;
 pub mod need;
+mod pace;
 pub mod param;
 pub mod probe;
 pub mod size;

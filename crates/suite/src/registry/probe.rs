@@ -17,6 +17,7 @@ use punctual_core::schema::{Condition, Ideal, Role, Tells, Unit};
 use punctual_sys::sched::Policy;
 
 use super::need::Need;
+pub use super::pace::Pace;
 use super::param::{Default, Param};
 use super::threads::{PERIOD_PARAMS, THREAD_PARAMS};
 use super::values::Values;
@@ -119,37 +120,6 @@ pub struct CounterEntry {
     pub meaning: &'static str,
     /// What a total above zero means.
     pub tells: Tells,
-}
-
-/// How the samples of a probe are paced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// Waits for a release in every interval.
-    Periodic,
-    /// Waits for the ticks of a device, `rate` a second, which is a parameter of the probe.
-    Ticks,
-    /// One sample directly after the other: without a period, nothing can be missed.
-    BackToBack,
-    /// Periodic in simulated time: runs at full speed and measures nothing of this machine.
-    Simulated,
-}
-
-impl Pace {
-    /// Whether the probe has a period, which the parameter `interval` says.
-    #[must_use]
-    pub fn has_interval(self) -> bool {
-        matches!(self, Self::Periodic | Self::Simulated)
-    }
-
-    /// The period, in whole ns; 0 without one.
-    #[must_use]
-    pub fn interval_ns(self, values: &Values) -> u64 {
-        match self {
-            Self::Periodic | Self::Simulated => values.number("interval"),
-            Self::Ticks => 1_000_000_000 / values.number("rate"),
-            Self::BackToBack => 0,
-        }
-    }
 }
 
 impl ProbeEntry {
