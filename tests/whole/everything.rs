@@ -41,6 +41,25 @@ fn check_counts(cell: &Value) {
     assert!(known.len() >= 3 && known.is_sorted(), "{cell}");
 }
 
+/// What this machine lacks, and what is only planned, is told and costs nothing.
+#[test]
+fn the_full_plan_measures_what_there_is_and_tells_what_is_missing() {
+    let place = Place::apart();
+    let line = "run --plan full -D 200ms --load none --no-warmup --no-report --out full --json";
+    let run = place.run(line).with(0).json();
+    validate(&run);
+    let cells = run["cells"].as_array().unwrap();
+    let (measured, missing): (Vec<_>, Vec<_>) =
+        cells.iter().partition(|cell| cell["state"] == "complete");
+    assert!(measured.len() >= 10, "{run}");
+    for cell in missing {
+        println!("{}: {}", cell["key"], cell["reason"]);
+        assert_eq!(cell["state"], "skipped", "{cell}");
+        assert!(!cell["reason"].as_str().unwrap().is_empty(), "{cell}");
+    }
+    place.run("report full -o full.html").with(0);
+}
+
 /// Real-time threads that spin leave a shell on their only CPU enough.
 #[test]
 fn a_shell_goes_on_beside_a_probe_that_spins_on_its_only_cpu() {
