@@ -124,7 +124,7 @@ fn a_map_shows_what_was_around_the_worst_sample() {
     // 40 turns of each CPU, one of which may be left out.
     let turns: usize = paths.map(|d| d.matches('M').count()).sum();
     assert!((2 * 38 + 3..=2 * 41 + 3).contains(&turns), "{turns}");
-    let worst = primaries(&mut run.cells).into_iter().flat_map(|series| series.outliers.clone());
+    let worst = primaries(&mut run.cells).flat_map(|series| series.outliers.clone());
     let worst = worst.max_by_key(|sample| (sample.latency, std::cmp::Reverse(sample.at))).unwrap();
     let from = worst.at - u64::try_from(worst.latency).unwrap() / 2 - 20 * MS;
     let axis = format!("time since {} after the start", human_ns(from.cast_signed()));

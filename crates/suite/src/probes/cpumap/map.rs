@@ -152,6 +152,7 @@ impl Map {
                 {
                     *to = run.to;
                 }
+                _ if run.from == run.to => {}
                 _ => found.push((run.cpu, run.from, run.to, Some(thread))),
             }
             *end = run.to;
@@ -199,7 +200,9 @@ mod tests {
     fn what_nobody_wanted_was_nobodys() {
         let mut map = Map::new(2);
         // It slept, it was moved, and the other one has a CPU of its own.
-        for one in [run(0, None, 1, 9), run(0, None, 20, 30), run(1, None, 50, 60)] {
+        for one in
+            [run(0, None, 1, 9), run(0, None, 20, 30), run(0, None, 35, 35), run(1, None, 50, 60)]
+        {
             map.add(0, one);
         }
         map.add(1, run(1, None, 2, 8));
