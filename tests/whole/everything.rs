@@ -110,7 +110,7 @@ fn every_probe_measures_a_second_and_leaves_nothing() {
 fn every_timer_serves_every_release() {
     let place = Place::new();
     let help = place.run("list wakeup").with(0).stdout;
-    for timer in ["nanosleep", "posix", "timerfd", "relative"] {
+    for timer in ["nanosleep", "posix", "timerfd", "relative", "itimer"] {
         assert!(help.contains(timer), "{timer} is not in: {help}");
         let run = second_of(&place, "wakeup", "none", &["--timer", timer]).with(0).json();
         let cell = &run["cells"][0];

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -15,6 +15,21 @@ use crate::token::Token;
 
 /// PCI vendor and device, as `/sys/bus/pci/devices/…/vendor` and `device` have them.
 pub const EDU_IDS: [&str; 2] = ["0x1234", "0x11e8"];
+
+/// Whether a folder of `/sys/bus/pci/devices` is that of an `edu`.
+#[must_use]
+pub fn is_edu(folder: &Path) -> bool {
+    ["vendor", "device"].iter().zip(EDU_IDS).all(|(file, id)| {
+        std::fs::read_to_string(folder.join(file)).is_ok_and(|text| text.trim() == id)
+    })
+}
+
+/// The first `edu` below a folder such as `/sys/bus/pci/devices`, by its address.
+#[must_use]
+pub fn first_edu(devices: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(devices).ok()?.flatten().map(|entry| entry.path());
+    entries.filter(|folder| is_edu(folder)).min()
+}
 
 // Registers, by their offset in bytes.
 const IDENTITY: usize = 0x00;

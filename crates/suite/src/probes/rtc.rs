@@ -12,6 +12,7 @@ use punctual_sys::sched;
 
 use super::handover::Handover;
 use crate::recorder::Recorder;
+use crate::registry::need::REAL_TIME_CLOCK;
 use crate::registry::param::any_text;
 use crate::registry::probe::{
     By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
@@ -32,7 +33,7 @@ kernel stands for the clock's own periodic interrupt (drivers/rtc/interface.c). 
     overrides: &[],
     without: &[],
     check,
-    needs: &[],
+    needs: &[REAL_TIME_CLOCK],
     device: Some("rtc"),
     pace: Pace::Ticks,
     dithers: |_| false,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use punctual_core::schema::Tells;
 use punctual_core::units::BareNumber;
 use punctual_sys::error::text;
-use punctual_sys::uio::{EDU_IDS, Edu};
+use punctual_sys::uio::{EDU_IDS, Edu, first_edu, is_edu};
 
 use super::pair::{Pair, Posts, Waits};
 use crate::knobs::Journal;
+use crate::registry::need::EDU;
 use crate::registry::probe::{
     By, Closed, Companion, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage,
     State,
@@ -47,7 +48,7 @@ bound to it, and given back afterwards.",
     overrides: &[],
     without: &[],
     check,
-    needs: &[],
+    needs: &[EDU],
     device: Some("edu"),
     pace: Pace::BackToBack,
     dithers: |_| false,
@@ -127,21 +128,7 @@ fn found(devices: &Path, address: &str) -> Result<PathBuf, String> {
             Err(format!("{address} is no device edu ({}): see lspci -nn", EDU_IDS.join(":")))
         };
     }
-    let entries = fs::read_dir(devices).into_iter().flatten().flatten();
-    let mut folders: Vec<_> = entries.map(|entry| entry.path()).collect();
-    folders.sort();
-    folders.into_iter().find(|folder| is_edu(folder)).ok_or_else(|| {
-        "no PCI device that interrupts on request: this needs QEMU's edu (-device edu; punctual lab \
-         run uio)"
-            .to_owned()
-    })
-}
-
-fn is_edu(folder: &Path) -> bool {
-    ["vendor", "device"]
-        .iter()
-        .zip(EDU_IDS)
-        .all(|(file, id)| fs::read_to_string(folder.join(file)).is_ok_and(|text| text.trim() == id))
+    first_edu(devices).ok_or_else(|| format!("there is no device edu ({})", EDU_IDS.join(":")))
 }
 
 /// The UIO device of a PCI device, which is bound to its driver if it has none.
@@ -277,7 +264,7 @@ mod tests {
             assert!(found(&devices, none).unwrap_err().contains("no device edu"));
         }
         fs::remove_dir_all(&tree.edu).unwrap();
-        assert!(found(&devices, AUTO).unwrap_err().contains("-device edu"));
+        assert!(found(&devices, AUTO).unwrap_err().contains("no device edu"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a probe, load or cost needs of the board, each need with its test.
 
+use std::path::Path;
 use std::time::Duration;
 
 use punctual_sys::affinity;
@@ -7,6 +8,7 @@ use punctual_sys::clock::tsc;
 use punctual_sys::socket::LoopbackEcho;
 use punctual_sys::timer::RingTimeout;
 use punctual_sys::token::{MessageQueue, system_v};
+use punctual_sys::uio::first_edu;
 
 /// A need. If the board does not meet it, the cell is SKIPPED and says why.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,18 @@ pub const PI_FUTEXES: Need = Need {
 pub const IO_URING: Need = Need {
     what: "io_uring: Linux 5.5 or later with CONFIG_IO_URING, and kernel.io_uring_disabled=0",
     met: || RingTimeout::new().is_ok(),
+};
+
+/// A real-time clock.
+pub const REAL_TIME_CLOCK: Need = Need {
+    what: "a real-time clock: its driver, and a kernel with CONFIG_RTC_INTF_DEV",
+    met: || std::fs::read_dir("/sys/class/rtc").is_ok_and(|mut clocks| clocks.next().is_some()),
+};
+
+/// A device that interrupts on request.
+pub const EDU: Need = Need {
+    what: "a PCI device that interrupts on request: QEMU's edu (-device edu, or punctual lab run)",
+    met: || first_edu(Path::new("/sys/bus/pci/devices")).is_some(),
 };
 
 /// The first need that this board does not meet, as the reason for a SKIPPED cell.
