@@ -1,4 +1,4 @@
-//! Work that takes a known CPU time, and work of a known amount.
+//! Steps that takes a known CPU time, and work of a known amount.
 
 use std::hint::black_box;
 
@@ -18,13 +18,13 @@ pub(crate) fn compute(ns: u64) -> u64 {
 /// The same steps of computing each time: interrupts, other threads and a slower CPU make them
 /// last longer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Work(u64);
+pub(crate) struct Steps(u64);
 
-impl Work {
+impl Steps {
     /// As many steps as take so long, ns, if nothing disturbs them. That is found out in 50 ms, in
     /// which a CPU whose frequency follows its load reaches the highest one.
     pub(crate) fn lasting(ns: u64) -> Self {
-        const TRIAL: Work = Work(10_000);
+        const TRIAL: Steps = Steps(10_000);
         let begun = monotonic_ns();
         let (mut from, mut shortest) = (begun, u64::MAX);
         while from - begun < 50_000_000 {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn work_lasts_at_least_as_long_as_it_was_measured_to() {
         // The shortest of several, as in the calibration; other programs only add to it.
-        let work = Work::lasting(2_000_000);
+        let work = Steps::lasting(2_000_000);
         let lasts = || {
             let from = monotonic_ns();
             work.run();
@@ -60,7 +60,7 @@ mod tests {
         };
         let shortest = (0..10).map(|_| lasts()).min().unwrap();
         assert!((1_000_000..=20_000_000).contains(&shortest), "{shortest}");
-        Work::lasting(0).run();
+        Steps::lasting(0).run();
     }
 
     #[test]

@@ -196,13 +196,6 @@ pub fn reachable() -> io::Result<CpuSet> {
     reachable
 }
 
-/// The CPU on which the calling thread is; it may be on another at once.
-#[must_use]
-pub fn cpu() -> u32 {
-    // SAFETY: takes no argument.
-    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use punctual_sys::pcm::{Playback, Stream, Written};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use super::counts::Counts;
-use crate::compute::Work;
+use crate::compute::Steps;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage,
@@ -179,7 +179,7 @@ impl Session for Players {
         let counts = Arc::new(Counts::default());
         self.counts.push(Arc::clone(&counts));
         let device = self.device.clone();
-        let player = Player { fragment_ns, work: Work::default(), break_ns, counts };
+        let player = Player { fragment_ns, work: Steps::default(), break_ns, counts };
         let (clock, card) = (ClockBuffer::new(fragment_ns, stream.periods), None);
         Ok(Box::new(AudioThread { device, stream, work_ns, player, clock, card }))
     }
@@ -232,7 +232,7 @@ impl ProbeThread for AudioThread {
                 io::Error::other(format!("{}: {}{what}", device.display(), text(&error)))
             })?);
         }
-        self.player.work = Work::lasting(self.work_ns);
+        self.player.work = Steps::lasting(self.work_ns);
         Ok(())
     }
 
@@ -301,7 +301,7 @@ impl Buffer for ClockBuffer {
 
 struct Player {
     fragment_ns: u64,
-    work: Work,
+    work: Steps,
     break_ns: i64,
     counts: Arc<Counts<5>>,
 }
@@ -378,7 +378,7 @@ mod tests {
     fn play(buffer: &mut impl Buffer, ns: u64) -> (Vec<u64>, [Recording; 2]) {
         let player = Player {
             fragment_ns: 20 * MS,
-            work: Work::default(),
+            work: Steps::default(),
             break_ns: i64::MAX,
             counts: Arc::default(),
         };

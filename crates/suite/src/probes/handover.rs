@@ -1,35 +1,35 @@
 //! What a thread that measures hands over to the session, besides its samples.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use punctual_ring::Entries;
+
+/// The most items that are waiting.
+const MOST: u64 = 1 << 20;
 
 /// A queue of items of N numbers, from one thread to one other, that neither waits for.
 #[derive(Debug)]
 pub(super) struct Handover<const N: usize> {
-    items: Box<[[AtomicU64; N]]>,
-    /// How many items have been put, and taken, since the start.
+    ring: Entries<N>,
+    /// How many items were put. Only its thread changes this and the next.
     put: AtomicU64,
-    taken: AtomicU64,
     /// How many found no room.
     lost: AtomicU64,
+    /// How many items were taken, and the one that is not wanted yet.
+    taken: Mutex<(u64, Option<[u64; N]>)>,
 }
 
 impl<const N: usize> Handover<N> {
-    /// A queue with room for at least so many items, a power of two.
+    /// A queue with room for so many items.
     pub(super) fn new(room: u64) -> Arc<Self> {
-        let room = room.clamp(2, 1 << 24).next_power_of_two();
+        let room = usize::try_from(room.clamp(1, MOST)).unwrap_or(1);
         Arc::new(Self {
-            items: (0..room).map(|_| [const { AtomicU64::new(0) }; N]).collect(),
+            ring: Entries::new(room),
             put: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            taken: Mutex::new((0, None)),
         })
-    }
-
-    #[inline(always)]
-    fn item(&self, number: u64) -> &[AtomicU64; N] {
-        let place = number & (self.items.len() as u64 - 1);
-        &self.items[usize::try_from(place).unwrap_or(0)]
     }
 
     /// Begins a window: what found no room in the warm-up is forgotten with it. For the thread
@@ -41,28 +41,30 @@ impl<const N: usize> Handover<N> {
     /// Puts an item, or counts it as lost. For one thread only.
     #[inline(always)]
     pub(super) fn put(&self, values: [u64; N]) {
-        let number = self.put.load(Ordering::Relaxed);
-        if number - self.taken.load(Ordering::Acquire) >= self.items.len() as u64 {
-            self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            return;
-        }
-        for (to, value) in self.item(number).iter().zip(values) {
-            to.store(value, Ordering::Relaxed);
-        }
-        self.put.store(number + 1, Ordering::Release);
+        let put = self.put.load(Ordering::Relaxed);
+        let (count, number) = match self.ring.push(put, values) {
+            true => (&self.put, put),
+            false => (&self.lost, self.lost.load(Ordering::Relaxed)),
+        };
+        count.store(number + 1, Ordering::Relaxed);
     }
 
-    /// Takes the items whose turn it is as long as `wanted` wants them. For one thread only.
+    /// Takes the items whose turn it is as long as `wanted` wants them; the one that it does not
+    /// comes first the next time.
     pub(super) fn take(&self, mut wanted: impl FnMut([u64; N]) -> bool) {
-        let put = self.put.load(Ordering::Acquire);
-        let mut taken = self.taken.load(Ordering::Relaxed);
-        while taken < put {
-            let item = self.item(taken);
-            if !wanted(std::array::from_fn(|place| item[place].load(Ordering::Relaxed))) {
-                break;
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some(item) = taken.1.take().or_else(|| {
+                let item = self.ring.take(taken.0)?;
+                taken.0 += 1;
+                Some(item)
+            }) else {
+                return;
+            };
+            if !wanted(item) {
+                taken.1 = Some(item);
+                return;
             }
-            taken += 1;
-            self.taken.store(taken, Ordering::Release);
         }
     }
 
@@ -95,9 +97,9 @@ mod tests {
 
     #[test]
     fn what_is_not_wanted_yet_stays_and_what_finds_no_room_is_counted() {
-        let queue = Handover::<1>::new(3);
+        let queue = Handover::<1>::new(4);
         (0..6).for_each(|n| queue.put([n]));
-        assert_eq!(queue.lost(), 2, "there is room for four");
+        assert_eq!(queue.lost(), 2);
         queue.begin();
         assert_eq!(queue.lost(), 0);
         let mut found = Vec::new();
@@ -105,10 +107,11 @@ mod tests {
             found.push(value);
             value < 1
         });
+        queue.put([9]);
         queue.take(|[value]| {
             found.push(value);
             true
         });
-        assert_eq!(found, [0, 1, 1, 2, 3]);
+        assert_eq!(found, [0, 1, 1, 2, 3, 9]);
     }
 }

@@ -16,7 +16,7 @@ use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use self::events::Told;
-use self::stretches::{Actor, Actors, CpuPast, Had, Origin, SOURCES, Stretch};
+use self::stretches::{Actor, Actors, CpuPast, Origin, SOURCES, Stretch, Taken};
 use super::counts::Counts;
 use super::handover::Handover;
 use super::margin::{MARGIN, Margin};
@@ -104,7 +104,7 @@ const fn part(name: &'static str, meaning: &'static str) -> SeriesEntry {
 const RING_KIB: u64 = 8 << 10;
 
 /// Gaps of one thread until the next second.
-const GAPS: u64 = 1 << 17;
+const GAPS: u64 = 1 << 16;
 
 /// How many sources a note names.
 const NAMED: usize = 5;
@@ -270,7 +270,7 @@ impl Noise {
             (None, None) => "what had the CPU was not traced, as requested".to_owned(),
             (Some(_), _) => {
                 let most = self.actors.most(NAMED);
-                let one = |(name, share): &(&str, Had)| {
+                let one = |(name, share): &(&str, Taken)| {
                     format!(
                         "{name} {} times, {} in all, {} at most",
                         share.times,
@@ -356,7 +356,7 @@ impl Polling {
             if *left > 0 {
                 *left -= 1;
                 recorder.record(to, gap, 0);
-                self.gaps.put([from, to, affinity::cpu().into()]);
+                self.gaps.put([from, to, affinity::current_cpu().into()]);
             }
             if gap > self.break_ns {
                 stop.set_broken(from, gap);

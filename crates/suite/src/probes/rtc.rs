@@ -76,15 +76,15 @@ pub(super) const PARAMS: &[Param] = &[
 ];
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
-    let clock = Clock::open(values, stage)?;
+    let clock = RealTimeClock::open(values, stage)?;
     let (period_ns, break_ns) = (stage.interval_ns, stage.break_ns);
     Ok(Box::new(Ticking { clock, period_ns, break_ns }))
 }
 
 /// A real-time clock that interrupts. All but waiting is done in the main thread: see [`Rtc`].
-pub(super) struct Clock(Arc<Rtc>);
+pub(super) struct RealTimeClock(Arc<Rtc>);
 
-impl Clock {
+impl RealTimeClock {
     /// Opens the clock of the parameters and lets it interrupt.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ fn not_started(device: &str, rate: u64, error: &io::Error) -> String {
 }
 
 struct Ticking {
-    clock: Clock,
+    clock: RealTimeClock,
     period_ns: u64,
     break_ns: i64,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use punctual_core::schema::{Role, Tells, Unit};
 
 use super::handover::Handover;
-use super::rtc::{Clock, Listener, PARAMS, check};
+use super::rtc::{Listener, PARAMS, RealTimeClock, check};
 use super::traced::{Followed, SECONDS, TracedThreads, leg};
 use crate::recorder::Recorder;
 use crate::registry::Values;
@@ -72,8 +72,8 @@ const TIMERS: [(&str, Option<&str>); 1] = [("timer/hrtimer_expire_entry", None)]
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     let rate = values.number("rate");
     let traced = TracedThreads::open(stage, &TIMERS, rate)?;
-    Ok(Box::new(Interrupts {
-        clock: Clock::open(values, stage)?,
+    Ok(Box::new(RtcInterrupts {
+        clock: RealTimeClock::open(values, stage)?,
         traced,
         handed: Handover::new(rate * SECONDS),
         period_ns: stage.interval_ns,
@@ -82,8 +82,8 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
     }))
 }
 
-struct Interrupts {
-    clock: Clock,
+struct RtcInterrupts {
+    clock: RealTimeClock,
     traced: TracedThreads,
     /// How many interrupts were missed before a read that returned, and when it did.
     handed: Arc<Handover<2>>,
@@ -92,7 +92,7 @@ struct Interrupts {
     unmatched: u64,
 }
 
-impl Session for Interrupts {
+impl Session for RtcInterrupts {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
         let handed = Some(Arc::clone(&self.handed));
         Ok(Box::new(TracedListener {

@@ -124,13 +124,13 @@ pub(super) const SOURCES: usize = 4;
 /// The actors, by number.
 #[derive(Debug, Default)]
 pub(super) struct Actors {
-    all: Vec<(String, Origin, Had)>,
+    all: Vec<(String, Origin, Taken)>,
     numbers: BTreeMap<String, Actor>,
 }
 
 /// What one actor had of the gaps.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Had {
+pub(super) struct Taken {
     pub(super) times: u64,
     pub(super) total_ns: u64,
     pub(super) longest_ns: u64,
@@ -142,7 +142,7 @@ impl Actors {
             return *number;
         }
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        self.all.push((name.to_owned(), source, Had::default()));
+        self.all.push((name.to_owned(), source, Taken::default()));
         self.numbers.insert(name.to_owned(), number);
         number
     }
@@ -158,11 +158,11 @@ impl Actors {
 
     /// Forgets what they had.
     pub(super) fn begin(&mut self) {
-        self.all.iter_mut().for_each(|(_, _, share)| *share = Had::default());
+        self.all.iter_mut().for_each(|(_, _, share)| *share = Taken::default());
     }
 
     /// Those that had the most of the gaps, the first of all first.
-    pub(super) fn most(&self, count: usize) -> Vec<(&str, Had)> {
+    pub(super) fn most(&self, count: usize) -> Vec<(&str, Taken)> {
         let had = self.all.iter().filter(|(_, _, share)| share.times > 0);
         let mut most: Vec<_> = had.map(|(name, _, share)| (&**name, *share)).collect();
         most.sort_by_key(|(_, share)| std::cmp::Reverse(share.total_ns));
