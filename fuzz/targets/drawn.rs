@@ -2,13 +2,30 @@
 
 use punctual_core::compare::compare;
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::Run;
+use punctual_core::schema::{Cell, Ideal, Role, Run, Series, Stats, Unit};
 use punctual_report::{Options, figures, html, text};
 
 use crate::frames;
 
-thread_local!(static RUN: Run =
-    serde_json::from_slice(include_bytes!("../seeds/run_json/simulated")).unwrap());
+thread_local!(static RUN: Run = run());
+
+/// Two cells, of pulses and of intervals.
+fn run() -> Run {
+    let simulated = include_bytes!("../seeds/run_json/simulated");
+    let mut run: Run = serde_json::from_slice(simulated).unwrap();
+    let ideals = [Ideal::Pulse { width_ns: 50_000 }, Ideal::Interval { ns: 9, limit_ns: 27 }];
+    for (latency, ideal) in run.cells.iter_mut().filter_map(Cell::latency_mut).zip(ideals) {
+        latency.ideal = Some(ideal);
+        latency.series.push(Series {
+            name: "other".to_owned(),
+            meaning: String::new(),
+            role: Role::Aside,
+            unit: Unit::Ns,
+            stats: Stats::default(),
+        });
+    }
+    run
+}
 
 pub fn target(bytes: &[u8]) {
     let mut data = CellData::default();
