@@ -16,7 +16,7 @@ use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use self::events::Told;
-use self::stretches::{Actor, Actors, CpuPast, Origin, SOURCES, Stretch, Taken};
+use self::stretches::{Actor, Actors, CpuPast, NOBODYS, Origin, SOURCES, Stretch, Taken};
 use super::counts::Counts;
 use super::handover::Handover;
 use super::margin::{MARGIN, Margin};
@@ -106,6 +106,10 @@ const RING_KIB: u64 = 8 << 10;
 /// Gaps of one thread until the next second.
 const GAPS: u64 = 1 << 16;
 
+/// Intervals of a cell's map; after that only those of gaps longer than any before, since a run may
+/// last for days.
+const MAPPED: u64 = 1 << 20;
+
 /// How many sources a note names.
 const NAMED: usize = 5;
 
@@ -128,6 +132,8 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         actors,
         traced,
         refused,
+        mapped: 0,
+        longest_ns: 0,
         spinners: Vec::new(),
     }))
 }
@@ -140,6 +146,10 @@ struct Noise {
     traced: Option<Traced>,
     /// Why nothing is traced.
     refused: Option<String>,
+    /// How many intervals the map has.
+    mapped: u64,
+    /// The longest gap so far, ns.
+    longest_ns: u64,
     spinners: Vec<Spinner>,
 }
 
@@ -208,7 +218,7 @@ impl Session for Noise {
         }
         // Of a gap that has to wait, what was before it is to be known then, too.
         let mut forget = until;
-        let Self { actors, traced, spinners, .. } = self;
+        let Self { actors, traced, spinners, mapped, longest_ns, .. } = self;
         for (spinner, tracks) in spinners.iter().zip(out.tracks.iter_mut()) {
             spinner.gaps.take(|[from, to, cpu]| {
                 if to >= until {
@@ -216,20 +226,25 @@ impl Session for Noise {
                     return false;
                 }
                 let number = u32::try_from(cpu).unwrap_or(u32::MAX);
+                let is_mapped = *mapped < MAPPED || to - from > *longest_ns;
+                *longest_ns = (to - from).max(*longest_ns);
                 let mut of = [0; SOURCES];
                 let mut piece = |piece: Stretch| {
                     let length = piece.to - piece.from;
                     let (name, source) = match piece.actor {
-                        Some(actor) => actors.had(actor, length),
+                        Some(actor) => actors.had(actor, &piece),
                         None => (NOBODY, Origin::Untraced),
                     };
                     of[source as usize] += length;
-                    let actor = out.intervals.actor(name);
-                    out.intervals.push(number, piece.from, piece.to, actor);
+                    if is_mapped {
+                        let actor = out.intervals.actor(name);
+                        out.intervals.push(number, piece.from, piece.to, actor);
+                        *mapped += 1;
+                    }
                 };
                 match traced.as_mut().and_then(|traced| traced.cpus.get_mut(&number)) {
                     Some(cpu) => cpu.cut((from, to), spinner.own, &mut piece),
-                    None => piece(Stretch { from, to, actor: None }),
+                    None => piece(Stretch { from, to, ..NOBODYS }),
                 }
                 let parts = tracks.iter_mut().zip(of).filter(|_| traced.is_some());
                 for (track, ns) in parts.filter(|(_, ns)| *ns > 0) {

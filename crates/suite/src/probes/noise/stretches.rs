@@ -28,7 +28,12 @@ pub(super) struct Stretch {
     pub(super) to: u64,
     /// `None` where the trace tells of nobody.
     pub(super) actor: Option<Actor>,
+    /// Whether it goes on after an interruption.
+    pub(super) goes_on: bool,
 }
+
+/// What the trace tells nothing of.
+pub(super) const NOBODYS: Stretch = Stretch { from: 0, to: 0, actor: None, goes_on: false };
 
 /// One CPU, event by event.
 #[derive(Debug, Default)]
@@ -38,6 +43,8 @@ pub(super) struct CpuPast {
     thread: Option<Actor>,
     /// Up to when it is known who had it.
     last: u64,
+    /// Whether who has it now had it before an interruption.
+    goes_on: bool,
     /// Those of somebody, in order.
     stretches: Vec<Stretch>,
 }
@@ -57,7 +64,8 @@ impl CpuPast {
             Change::Soft(actor) => self.softirq = Some(actor),
             Change::SoftDone => self.softirq = None,
             Change::Nmi(actor, _) => {
-                self.stretches.push(Stretch { from: until, to: at, actor: Some(actor) });
+                let nmi = Stretch { from: until, to: at, actor: Some(actor), goes_on: false };
+                self.stretches.push(nmi);
                 self.last = at;
             }
             Change::Switch(actor) => {
@@ -67,13 +75,15 @@ impl CpuPast {
                 self.thread = Some(actor);
             }
         }
+        self.goes_on = matches!(change, Change::Leave | Change::SoftDone | Change::Nmi(..));
     }
 
     /// Whoever has the CPU has it up to this instant.
     fn end(&mut self, at: u64) {
         let actor = self.interrupts.last().copied().or(self.softirq).or(self.thread);
         if at > self.last {
-            self.stretches.push(Stretch { from: self.last, to: at, actor });
+            let goes_on = self.goes_on;
+            self.stretches.push(Stretch { from: self.last, to: at, actor, goes_on });
             self.last = at;
         }
     }
@@ -91,13 +101,13 @@ impl CpuPast {
                 continue;
             }
             if begin > nobody {
-                each(Stretch { from: nobody, to: begin, actor: None });
+                each(Stretch { from: nobody, to: begin, ..NOBODYS });
             }
             each(Stretch { from: begin, to: end, ..*stretch });
             (at, nobody) = (end, end);
         }
         if to > nobody {
-            each(Stretch { from: nobody, to, actor: None });
+            each(Stretch { from: nobody, to, ..NOBODYS });
         }
         // The last one may go on in the next gap.
         self.stretches.drain(..done.saturating_sub(1));
@@ -128,12 +138,14 @@ pub(super) struct Actors {
     numbers: BTreeMap<String, Actor>,
 }
 
-/// What one actor had of the gaps.
+/// What one actor had of the gaps. A time goes on after what interrupts it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) times: u64,
     pub(super) total_ns: u64,
     pub(super) longest_ns: u64,
+    /// The time that may go on.
+    last_ns: u64,
 }
 
 impl Actors {
@@ -147,12 +159,15 @@ impl Actors {
         number
     }
 
-    /// Notes that an actor had so much of a gap; returns what it is.
-    pub(super) fn had(&mut self, actor: Actor, ns: u64) -> (&str, Origin) {
-        let (name, source, share) = &mut self.all[actor as usize];
-        share.times += 1;
-        share.total_ns += ns;
-        share.longest_ns = share.longest_ns.max(ns);
+    /// Notes what an actor had of a gap; returns what it is.
+    pub(super) fn had(&mut self, actor: Actor, piece: &Stretch) -> (&str, Origin) {
+        let (name, source, taken) = &mut self.all[actor as usize];
+        let length = piece.to - piece.from;
+        let before = if piece.goes_on { taken.last_ns } else { 0 };
+        taken.last_ns = before + length;
+        taken.times += u64::from(!piece.goes_on);
+        taken.total_ns += length;
+        taken.longest_ns = taken.longest_ns.max(taken.last_ns);
         (name, *source)
     }
 
@@ -163,7 +178,7 @@ impl Actors {
 
     /// Those that had the most of the gaps, the first of all first.
     pub(super) fn most(&self, count: usize) -> Vec<(&str, Taken)> {
-        let had = self.all.iter().filter(|(_, _, share)| share.times > 0);
+        let had = self.all.iter().filter(|(_, _, share)| share.total_ns > 0);
         let mut most: Vec<_> = had.map(|(name, _, share)| (&**name, *share)).collect();
         most.sort_by_key(|(_, share)| std::cmp::Reverse(share.total_ns));
         most.truncate(count);
@@ -251,5 +266,27 @@ mod tests {
         assert_eq!(cut(&mut cpu, 90, 150), [(90, 100, None), (100, 150, Some(TICK))]);
         assert_eq!(cut(&mut cpu, 150, 220), [(150, 200, Some(TICK)), (200, 220, None)]);
         assert_eq!(cut(&mut cpu, 300, 310), [(300, 310, None)]);
+    }
+
+    #[test]
+    fn a_thread_that_is_interrupted_has_the_cpu_once() {
+        let (mut cpu, mut actors) = (CpuPast::default(), Actors::default());
+        let [own, spin, tick] =
+            ["probe-0", "spin", "tick"].map(|name| actors.number(name, Origin::Thread));
+        for turn in [0, 1_000] {
+            cpu.change(turn + 100, Some(own), Change::Switch(spin));
+            cpu.change(turn + 150, Some(spin), Change::Enter(tick));
+            cpu.change(turn + 160, Some(spin), Change::Leave);
+            cpu.change(turn + 200, Some(spin), Change::Switch(own));
+            let each = &mut |piece: Stretch| {
+                if let Some(actor) = piece.actor {
+                    actors.had(actor, &piece);
+                }
+            };
+            cpu.cut((turn + 90, turn + 210), own, each);
+        }
+        let [(first, spun), (second, ticked)] = actors.most(9)[..] else { panic!("{actors:?}") };
+        assert_eq!((first, spun.times, spun.total_ns, spun.longest_ns), ("spin", 2, 180, 90));
+        assert_eq!((second, ticked.times, ticked.total_ns), ("tick", 2, 20));
     }
 }
