@@ -138,3 +138,21 @@ fn interrupts_are_counted_as_such_and_by_their_number() {
     let longest = longest(cell, "interrupt");
     assert!((10_000..=250_000).contains(&longest), "{longest}");
 }
+
+/// Hundreds of tasks that switch all the time, and a main thread that has a tenth of the only CPU, and
+/// that with them: it comes to an end, and misses nothing.
+#[test]
+fn a_busy_board_does_not_make_events_faster_than_they_are_read() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line = "lab run --offline -q --no-report --out p --kernel debian:none";
+    let probes = "noise timer-irq:interval=100us --load hackbench -D 500ms";
+    place.run(&format!("{line} {probes}")).with(0);
+    let run = run_json(&place.path.join("p/debian-none-0"));
+    let [noise, timer] = items(&run["cells"]) else { panic!("two cells") };
+    for cell in [noise, timer] {
+        assert_eq!((&cell["state"], total(cell, "lost")), (&"complete".into(), 0), "{cell}");
+    }
+    assert!(note(noise, "sources").contains("interrupt local_timer "), "{noise}");
+    assert!(total(timer, "unmatched") * 50 <= count(timer, "samples"), "{timer}");
+}

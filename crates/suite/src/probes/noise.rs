@@ -5,8 +5,8 @@ mod stretches;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_core::schema::{Condition, Role, Tells, Unit};
 use punctual_core::units::{BareNumber, human_ns};
@@ -15,7 +15,7 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
-use self::events::Told;
+use self::events::{SWITCH, Told};
 use self::stretches::{Actor, Actors, CpuPast, NOBODYS, Origin, SOURCES, Stretch, Taken};
 use super::counts::Counts;
 use super::handover::Handover;
@@ -26,7 +26,7 @@ use crate::registry::probe::{
     Session, Stage, State, Stop, Window, thread_name,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values};
-use crate::ring::Ring;
+use crate::ring::{Ring, Switches};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -165,6 +165,7 @@ struct Traced {
     ring: Ring,
     events: Told,
     cpus: BTreeMap<u32, CpuPast>,
+    spinning: Arc<Spinning>,
 }
 
 impl Traced {
@@ -172,13 +173,18 @@ impl Traced {
         let ring = Ring::open(stage.root, stage.journal, RING_KIB)?;
         let switches = ring.switches();
         let events = Told::trace(&switches, actors)?;
-        switches.start()?;
-        Ok(Self { ring, events, cpus: BTreeMap::new() })
+        // As the kernel counts them: the lower, the more urgent (include/linux/sched/prio.h).
+        let more_urgent = match stage.scheduling {
+            (policy, priority) if policy.is_real_time() => Some(99 - priority.min(99)),
+            _ => None,
+        };
+        let spinning = Arc::new(Spinning { switches, more_urgent, ids: Mutex::default() });
+        Ok(Self { ring, events, cpus: BTreeMap::new(), spinning })
     }
 
     /// Follows what was traced until now.
     fn follow(&mut self, actors: &mut Actors, spinners: &[Spinner]) -> io::Result<()> {
-        let Self { ring, events, cpus } = self;
+        let Self { ring, events, cpus, .. } = self;
         for spinner in spinners {
             events.know(spinner.id.load(Ordering::Acquire), spinner.own);
         }
@@ -187,6 +193,29 @@ impl Traced {
                 cpus.entry(cpu).or_default().change(at, current, change);
             }
         })
+    }
+}
+
+/// The threads that spin; each adds itself, and the first begins the trace.
+struct Spinning {
+    switches: Switches,
+    /// Switches from a thread whose priority is below this number are traced, those of other
+    /// threads among themselves are not: none of them takes the CPU from a thread that spins.
+    /// `None`: all are.
+    more_urgent: Option<u32>,
+    ids: Mutex<Vec<i32>>,
+}
+
+impl Spinning {
+    fn add(&self, id: i32) -> Result<(), String> {
+        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.push(id);
+        if let Some(urgent) = self.more_urgent {
+            let of = |id: &i32| format!("prev_pid == {id} || next_pid == {id} || ");
+            let own: String = ids.iter().map(of).collect();
+            self.switches.filter(SWITCH, &format!("{own}prev_prio < {urgent}"))?;
+        }
+        self.switches.start()
     }
 }
 
@@ -205,6 +234,7 @@ impl Session for Noise {
             gaps: Arc::clone(&spinner.gaps),
             spun_us: Arc::clone(&spinner.spun_us),
             id: Arc::clone(&spinner.id),
+            spinning: self.traced.as_ref().map(|traced| Arc::clone(&traced.spinning)),
             recording_ns: u64::MAX,
         };
         self.spinners.push(spinner);
@@ -313,6 +343,7 @@ struct Polling {
     gaps: Arc<Handover<3>>,
     spun_us: Arc<Counts<1>>,
     id: Arc<AtomicI32>,
+    spinning: Option<Arc<Spinning>>,
     /// The least time that it has taken to record a gap, ns.
     recording_ns: u64,
 }
@@ -322,8 +353,9 @@ const READINGS_PER_LOOK: u32 = 64;
 
 impl ProbeThread for Polling {
     fn prepare(&mut self) -> io::Result<()> {
-        self.id.store(thread::id(), Ordering::Release);
-        Ok(())
+        let id = thread::id();
+        self.id.store(id, Ordering::Release);
+        self.spinning.as_ref().map_or(Ok(()), |all| all.add(id)).map_err(io::Error::other)
     }
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {

@@ -85,18 +85,24 @@ impl Ring {
     }
 
     /// Takes what is in the rings: of each CPU all events in their order, with their time, ns of
-    /// CLOCK_MONOTONIC. What comes meanwhile may stay for the next call.
+    /// CLOCK_MONOTONIC. What comes meanwhile may stay for the next call: others may make events
+    /// faster than this thread can take them.
     ///
     /// # Errors
     /// Those of read(2).
     pub(crate) fn read(&mut self, each: &mut dyn FnMut(u32, u64, &[u8])) -> io::Result<()> {
+        let begin = monotonic_ns();
         for (cpu, file) in &mut self.cpus {
-            loop {
+            let mut last = 0;
+            while last < begin {
                 match file.read(&mut self.page) {
                     Ok(0) => break,
                     Ok(length) => {
                         let events = self.layout.events(&self.page[..length]);
-                        events.for_each(|(time, event)| each(*cpu, time, event));
+                        for (time, event) in events {
+                            last = time;
+                            each(*cpu, time, event);
+                        }
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::stretches::{Actor, Actors, Change, Origin};
 use crate::ring::{Field, Format, Switches};
 
-const SWITCH: &str = "sched/sched_switch";
+pub(super) const SWITCH: &str = "sched/sched_switch";
 const NMI: &str = "nmi/nmi_handler";
 
 /// Names of softirqs by their number (include/linux/interrupt.h).
