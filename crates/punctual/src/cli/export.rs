@@ -53,7 +53,10 @@ pub fn command() -> Command {
         .arg(flag("timeline", "Every second, by cell and thread"))
         .arg(flag("worst", "The worst samples by cell and thread, and those kept by --keep-above"))
         .arg(flag("load", "The work of the loads and the use of the CPUs, every second"))
-        .arg(flag("intervals", "Who had which CPU, and when, of probes that find it out (cpumap)"))
+        .arg(flag(
+            "intervals",
+            "Who had which CPU, and when, of probes that find it out (cpumap, noise)",
+        ))
         .group(
             ArgGroup::new("what")
                 .args(["histogram", "timeline", "worst", "load", "intervals"])
