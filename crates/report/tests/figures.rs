@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{MS, check_texts, latency, made_up, one, primaries, with_ideal};
+use common::{MS, check_texts, latency, made_up, one, primaries, with_ideal, with_parts};
+use punctual_core::interval::Interval;
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::Ideal;
+use punctual_core::schema::{Cell, Ideal};
 use punctual_core::units::human_ns;
 use punctual_report::figure::{Figure, WIDTH, left_out};
 use punctual_report::figures;
@@ -49,10 +50,24 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ("a day", vec![common::day(1_000)]),
         ("pulses", two().map(|run| with_ideal(run, &PULSE, "fall")).to_vec()),
         ("intervals", two().map(|run| with_ideal(run, &INTERVAL, "loop")).to_vec()),
+        ("legs", two().map(|run| with_parts(run, &LEGS)).to_vec()),
+        ("one leg", vec![with_parts(common::mapped(1, 9), &LEGS[3..])]),
+        (
+            "legs of kernels",
+            common::experiment(4, 10).into_iter().map(|run| with_parts(run, &LEGS)).collect(),
+        ),
         ("a map", vec![common::mapped(2, 3)]),
         ("a large map", vec![common::mapped(40, 12), common::mapped(3, 8)]),
     ]
 }
+
+/// The longest on average has not the longest maximum.
+const LEGS: [(&str, f64, i64); 4] = [
+    ("interrupt", 10_000.0, 99_000),
+    ("wakeup", 500.25, 1_000),
+    ("switch", 30_000.0, 64_000),
+    ("a leg with a name that is much longer than there is room for it in a table", 4_000.0, 9_000),
+];
 
 const LOADS: [&str; 9] = [
     "none",
@@ -129,6 +144,130 @@ fn a_map_shows_what_was_around_the_worst_sample() {
     let from = worst.at - u64::try_from(worst.latency).unwrap() / 2 - 20 * MS;
     let axis = format!("time since {} after the start", human_ns(from.cast_signed()));
     assert!(map.texts().iter().any(|text| text.text.starts_with(&axis)), "{axis}: {map:?}");
+}
+
+/// Left and right end of every part of the bars, bar by bar.
+fn bars(figure: &Figure) -> Vec<Vec<[f64; 2]>> {
+    let svg = figure.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let mut bars: Vec<(f64, Vec<[f64; 2]>)> = Vec::new();
+    for part in document.descendants().filter(|n| n.attribute("class") == Some("part")) {
+        let d = part.attribute("d").unwrap();
+        let places: Vec<f64> =
+            d.split(['M', 'L', 'H', 'V', 'Z', ' ', ',']).filter_map(|p| p.parse().ok()).collect();
+        let [left, top, right] = places[..3] else { panic!("{d}") };
+        match bars.last_mut().filter(|(at, _)| at.to_bits() == top.to_bits()) {
+            Some((_, parts)) => parts.push([left, right]),
+            None => bars.push((top, vec![[left, right]])),
+        }
+    }
+    bars.into_iter().map(|(_, parts)| parts).collect()
+}
+
+/// The parts of a bar follow each other, and their lengths have these proportions.
+fn check_bar(bar: &[[f64; 2]], lengths: &[f64]) {
+    assert_eq!(bar.len(), lengths.len(), "{bar:?}");
+    assert!(bar.windows(2).all(|pair| pair[0][1].to_bits() == pair[1][0].to_bits()), "{bar:?}");
+    let unit = (bar[bar.len() - 1][1] - bar[0][0]) / lengths.iter().sum::<f64>();
+    for ([left, right], length) in bar.iter().zip(lengths) {
+        assert!((right - left - length * unit).abs() < 0.2, "{bar:?} {lengths:?}");
+    }
+}
+
+fn bold_values(figure: &Figure) -> Vec<String> {
+    let svg = figure.svg();
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let texts = elements(&document, "text").into_iter();
+    let bold = texts.filter(|n| n.has_attribute("font-weight") && !n.has_attribute("aria-hidden"));
+    let inside = bold.filter(|n| n.attribute("class") != Some("title"));
+    inside.filter_map(|n| n.text().map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_bar_of_legs_adds_their_means_up_in_the_order_of_time() {
+    let run = one("anything", "none", 1, None);
+    let without = figures(std::slice::from_ref(&run));
+    assert!(without.iter().all(|one| !one.name.starts_with("breakdown")));
+    let figures = figures(&[with_parts(run, &LEGS)]);
+    let figure = named(&figures, "breakdown-anything");
+    assert_eq!(figure.title, "What the mean activation consists of · anything");
+    let bars = bars(figure);
+    assert_eq!(bars.len(), 1);
+    check_bar(&bars[0], &LEGS.map(|(_, mean, _)| mean));
+    // The sum, and the longest maximum, which is not that of the longest mean.
+    assert_eq!(bold_values(figure), ["44.5 us in all", "anything · idle", "99.0 us"]);
+    let has = |text: &str| figure.texts().iter().any(|one| one.text.starts_with(text));
+    assert!(has("switch 30.0 us") && has("wakeup") && !has("aside"), "{figure:?}");
+    assert!(has("The legs are those of 11,993 of 12,000 activations."), "{figure:?}");
+}
+
+#[test]
+fn legs_of_all_loads_and_runs_share_an_axis() {
+    let half = LEGS.map(|(name, mean, max)| (name, mean / 2.0, max));
+    let [first, second] = two();
+    let cells = first.run.cells.iter().filter_map(Cell::latency);
+    let wakeups = cells.filter(|latency| latency.probe == "wakeup").count();
+    let figures = figures(&[with_parts(first, &LEGS), with_parts(second, &half)]);
+    assert_eq!(figures.iter().filter(|one| one.name.starts_with("breakdown")).count(), 2);
+    let bars = bars(named(&figures, "breakdown-wakeup"));
+    assert_eq!(bars.len(), 2 * wakeups);
+    let length = |bar: &[[f64; 2]]| bar[bar.len() - 1][1] - bar[0][0];
+    for pair in bars.chunks(2) {
+        assert!((length(&pair[0]) - 2.0 * length(&pair[1])).abs() < 0.2, "{pair:?}");
+    }
+}
+
+#[test]
+fn kernels_have_the_legs_of_all_their_runs() {
+    let runs = common::experiment(4, 10).into_iter().map(|run| with_parts(run, &LEGS));
+    let figures = figures(&runs.collect::<Vec<_>>());
+    let figure = named(&figures, "breakdown-");
+    let bars = bars(figure);
+    assert_eq!(bars.len(), 2 * 4);
+    bars.iter().for_each(|bar| check_bar(bar, &LEGS.map(|(_, mean, _)| mean)));
+    let has = |text: &str| figure.texts().iter().any(|one| one.text.contains(text));
+    assert!(has("4 runs pooled") && has("of 40,000 activations."), "{figure:?}");
+}
+
+#[test]
+fn the_actor_that_had_the_cpus_longest_comes_first() {
+    let mut run = one("anything", "none", 1, None);
+    let had = |cpu, from, ns, actor| Interval { cpu, from, to: from + ns, actor };
+    run.cells[0].intervals = vec![
+        had(0, 0, 10 * MS, 0),
+        had(0, 20 * MS, 20 * MS, 1),
+        had(3, 0, 5 * MS, 1),
+        had(3, 5 * MS, 12 * MS, 0),
+        had(3, 20 * MS, MS, 2),
+        had(3, 50 * MS, 5 * MS, 1),
+    ];
+    let names = ["interrupt", "softirq RCU", "a thread"].map(str::to_owned);
+    run.cells[0].actors = (0..).zip(names).collect();
+    let all = figures(&[run]);
+    let figure = named(&all, "actors-0-00-anything");
+    let bars = bars(figure);
+    assert_eq!(bars.len(), 2);
+    check_bar(&bars[0], &[20.0, 10.0]);
+    check_bar(&bars[1], &[10.0, 12.0, 1.0]);
+    let texts: Vec<_> = figure.texts().into_iter().map(|text| text.text).collect();
+    let rows =
+        ["softirq RCU", "30.000 ms", "3", "20.000 ms", "interrupt", "22.000 ms", "2", "12.000 ms"];
+    assert!(texts.windows(rows.len()).any(|found| found == rows), "{texts:?}");
+    assert_eq!(bold_values(figure), ["20.000 ms"]);
+    let none = figures(&[one("anything", "none", 1, None)]);
+    assert!(none.iter().all(|one| !one.name.starts_with("actors")));
+}
+
+#[test]
+fn a_bar_has_a_few_actors_and_all_others_as_one() {
+    let all = figures(&[common::mapped(40, 12)]);
+    let figure = named(&all, "actors-0-00-cpumap");
+    let bars = bars(figure);
+    assert_eq!(bars.len(), 32);
+    assert!(bars.iter().all(|bar| bar.len() == 8 + 1));
+    for text in ["4 others", "8 more CPUs are not shown"] {
+        assert!(figure.texts().iter().any(|one| one.text == text), "no {text}");
+    }
 }
 
 /// What authors use knows no custom properties, media queries or style sheets.

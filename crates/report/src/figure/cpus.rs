@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry { place: Place::Cpus, draw };
 const WINDOW_NS: u64 = 40_000_000;
 
 /// Rows of at most this many CPUs.
-const MOST_CPUS: usize = 32;
+pub const MOST_CPUS: usize = 32;
 /// Height of a row, and the room between two.
 const ROW: f64 = 26.0;
 const BETWEEN: f64 = 8.0;
@@ -35,7 +35,7 @@ const BETWEEN: f64 = 8.0;
 const LEAST: f64 = 0.8;
 
 /// Actors with colours of their own; all others share one.
-const OWN: usize = CURVES.len();
+pub const OWN: usize = CURVES.len();
 
 /// Names of actors longer than this are cut, units of the figure.
 const NAME: f64 = 220.0;
@@ -194,7 +194,7 @@ fn ticks(window: &Range<u64>, frame: &Frame) -> Ticks {
     scale.ticks(5).iter().map(|tick| (scale.map(tick.value), Some(label(tick.value)))).collect()
 }
 
-fn name_of(data: &CellData, actor: u32) -> String {
+pub fn name_of(data: &CellData, actor: u32) -> String {
     match data.actors.get(&actor) {
         Some(name) => words::clean(name).into_owned(),
         None => format!("actor {actor}"),

@@ -3,8 +3,10 @@
 //!
 //! A figure is a file with an `Entry` and a line in `FIGURES`.
 
+mod actors;
 pub(crate) mod aimed;
 mod bars;
+mod breakdown;
 mod ccdf;
 mod cpus;
 mod curves;
@@ -28,6 +30,7 @@ mod scale;
 pub(crate) mod sections;
 mod sheet;
 mod spread;
+mod stacked;
 mod stacks;
 mod svg;
 mod theme;
@@ -50,15 +53,17 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 9] = [
+const FIGURES: [Entry; 11] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
+    breakdown::ENTRY,
     legs::ENTRY,
     persistence::ENTRY,
     histogram::ENTRY,
     threads::ENTRY,
     timeline::ENTRY,
+    actors::ENTRY,
     cpus::ENTRY,
 ];
 

@@ -15,11 +15,13 @@ const THREADS: &str = "A line is the histogram of one thread; the box has their 
     one bold.";
 
 const LEGS: &str = "Each leg has the time from the end of the one before; together they are the \
-    latency of a sample. The interrupt latency is the t1 of the papers, and the whole is their t2.";
+    latency of a sample. Means of legs add up, as the bars show; their quantiles and maxima do not. \
+    The interrupt latency is the t1 of the papers, and the whole is their t2.";
 
-const CPUS: &str = "A row is a CPU, a colour who had it. Where a row is empty nobody did of whom \
-    something is known: it was idle, or had by others while no thread waited for it. Short times are \
-    drawn wider than they are.";
+const CPUS: &str = "A row is a CPU, a colour who had it. Bars add up what was recorded of the whole \
+    cell; maps say when it was. Where a row of a map is empty nobody had the CPU of whom something \
+    is known: it was idle, or had by others while no thread waited for it. Short times are drawn \
+    wider than they are in maps.";
 
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {

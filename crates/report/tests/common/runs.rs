@@ -208,6 +208,41 @@ pub fn mapped(cpus: u32, actors: u32) -> LoadedRun {
     run
 }
 
+/// The same run with legs, each with its mean and its maximum, ns, of all but seven samples of every
+/// cell; the last of the series is none.
+pub fn with_parts(mut run: LoadedRun, legs: &[(&str, f64, i64)]) -> LoadedRun {
+    let all: Vec<_> = legs.iter().chain(&[("aside", 9e6, 9_000_000)]).collect();
+    for (cell, data) in run.run.cells.iter_mut().zip(&mut run.cells) {
+        let Some(latency) = cell.latency_mut() else { continue };
+        let samples = latency.stats.samples.saturating_sub(7);
+        let leg = |(name, avg, max): &&(&str, f64, i64)| Series {
+            name: (*name).to_owned(),
+            meaning: String::new(),
+            role: Role::Leg,
+            unit: Unit::Ns,
+            stats: Stats {
+                samples,
+                avg: Some(*avg),
+                p999: Some(max / 2),
+                max: Some(*max),
+                ..Stats::default()
+            },
+        };
+        latency.series = all.iter().map(leg).collect();
+        latency.series.last_mut().unwrap().role = Role::Aside;
+        // What replicates are pooled from.
+        for thread in &mut data.threads {
+            for (number, (_, avg, max)) in (1..).zip(&all) {
+                let sum = (avg * samples as f64) as i128;
+                let moments = Moments { count: samples, max: *max, sum, ..Moments::EMPTY };
+                let block = Block { thread: 0, series: 0, index: 0, moments, coarse: Vec::new() };
+                thread.series_mut(number).blocks = vec![block];
+            }
+        }
+    }
+    run
+}
+
 /// The same run with latencies that are made up.
 pub fn made_up(mut run: LoadedRun) -> LoadedRun {
     run.run.origin = Origin::Simulated;
