@@ -24,6 +24,14 @@ fn two() -> [LoadedRun; 2] {
     ]
 }
 
+/// Its actors had the CPUs 5,000 times as long: for half a day each.
+fn for_a_day(mut run: LoadedRun) -> LoadedRun {
+    for one in &mut run.cells[0].intervals {
+        (one.from, one.to) = (one.from * 5_000, one.from * 5_000 + MS * 5_000);
+    }
+    run
+}
+
 /// Runs of every kind that a report can show.
 fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
     let mut early = common::standard("6.1.0", "rt", 1.0);
@@ -56,6 +64,7 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
             "legs of kernels",
             common::experiment(4, 10).into_iter().map(|run| with_parts(run, &LEGS)).collect(),
         ),
+        ("a map of a day", vec![for_a_day(common::mapped(20, 3))]),
         ("a map", vec![common::mapped(2, 3)]),
         ("a large map", vec![common::mapped(40, 12), common::mapped(3, 8)]),
     ]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use punctual_core::run::CellData;
-use punctual_core::units::{grouped, human_ns};
+use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
 use super::cpus::{MOST_CPUS, OWN, name_of};
 use super::drawing::{Drawing, Label};
@@ -124,7 +124,11 @@ impl Shares {
     }
 }
 
+/// As a table has room for it: a day's map has a day for each CPU.
 fn length(ns: u64) -> String {
+    if ns >= 1_000 * SECOND_NS {
+        return format!("{} s", grouped(ns / SECOND_NS));
+    }
     human_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
