@@ -9,17 +9,20 @@ use crate::frames;
 
 thread_local!(static RUN: Run = run());
 
-/// Two cells, of pulses and of intervals.
+/// Two cells, of pulses, and of intervals with a leg.
 fn run() -> Run {
     let simulated = include_bytes!("../seeds/run_json/simulated");
     let mut run: Run = serde_json::from_slice(simulated).unwrap();
-    let ideals = [Ideal::Pulse { width_ns: 50_000 }, Ideal::Interval { ns: 9, limit_ns: 27 }];
-    for (latency, ideal) in run.cells.iter_mut().filter_map(Cell::latency_mut).zip(ideals) {
+    let ideals = [
+        (Ideal::Pulse { width_ns: 50_000 }, Role::Aside),
+        (Ideal::Interval { ns: 9, limit_ns: 27 }, Role::Leg),
+    ];
+    for (latency, (ideal, role)) in run.cells.iter_mut().filter_map(Cell::latency_mut).zip(ideals) {
         latency.ideal = Some(ideal);
         latency.series.push(Series {
             name: "other".to_owned(),
             meaning: String::new(),
-            role: Role::Aside,
+            role,
             unit: Unit::Ns,
             stats: Stats::default(),
         });

@@ -71,9 +71,10 @@ const TIMERS: [(&str, Option<&str>); 1] = [("timer/hrtimer_expire_entry", None)]
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     let rate = values.number("rate");
+    let clock = RealTimeClock::open(values, stage)?;
     let traced = TracedThreads::open(stage, &TIMERS, rate)?;
     Ok(Box::new(RtcInterrupts {
-        clock: RealTimeClock::open(values, stage)?,
+        clock,
         traced,
         handed: Handover::new(rate * SECONDS),
         period_ns: stage.interval_ns,
