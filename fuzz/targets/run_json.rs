@@ -12,7 +12,7 @@ pub fn target(bytes: &[u8]) {
     let again: Run = serde_json::from_slice(&written).unwrap();
     assert_eq!(serde_json::to_vec(&again).unwrap(), written);
     let rule = Rule::of(&run.plan, &run.board);
-    run.verdict = judge_run(run.state, &run.cells, &rule);
+    run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &rule);
     let cells = run.cells.iter().map(|_| CellData::default()).collect();
     let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None }];
     let both = [runs[0].clone(), runs[0].clone()];

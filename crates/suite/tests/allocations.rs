@@ -53,7 +53,7 @@ fn allocations_here(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     };
     let mut session = match open(&values, &mut stage) {
         // This machine may not have what the probe measures.
-        Err(reason) if entry.device.is_some() => {
+        Err(reason) if entry.device.is_some() || entry.needs.iter().any(|need| !(need.met)()) => {
             println!("{probe} is not tested here: {reason}");
             return 0;
         }

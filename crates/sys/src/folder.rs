@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_lock_ends_with_its_holder_though_a_child_has_a_copy() {
-        let scratch = Scratch::new("lock");
+        let scratch = Scratch::new("copied-lock");
         let path = scratch.0.join("lock");
         let held = Locked(open_lock(&path).unwrap());
         held.0.try_lock().unwrap();

@@ -10,6 +10,7 @@ use super::rtc::{Listener, PARAMS, RealTimeClock, check};
 use super::traced::{Followed, SECONDS, TracedThreads, leg};
 use crate::recorder::Recorder;
 use crate::registry::Values;
+use crate::registry::need::{REAL_TIME_CLOCK, TRACE};
 use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry,
     Session, Stage, State, Stop, Window,
@@ -29,7 +30,7 @@ The trace is read in binary form from an instance of its own, and tracing takes 
     overrides: &[],
     without: &[],
     check,
-    needs: &[],
+    needs: &[REAL_TIME_CLOCK, TRACE],
     device: Some("rtc"),
     pace: Pace::Ticks,
     dithers: |_| false,

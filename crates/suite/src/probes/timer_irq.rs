@@ -11,6 +11,7 @@ use super::serve::Serve;
 use super::traced::{Followed, SECONDS, TracedThreads, leg};
 use crate::recorder::Recorder;
 use crate::registry::Values;
+use crate::registry::need::TRACE;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage,
     State, Stop, Window,
@@ -32,7 +33,7 @@ timerlat.",
     overrides: &[],
     without: &[],
     check: |_| Ok(()),
-    needs: &[],
+    needs: &[TRACE],
     device: None,
     pace: Pace::Periodic,
     dithers: |_| true,

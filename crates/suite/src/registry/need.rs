@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use punctual_sys::affinity;
 use punctual_sys::clock::tsc;
+use punctual_sys::process::effective_uid;
 use punctual_sys::socket::LoopbackEcho;
 use punctual_sys::timer::RingTimeout;
 use punctual_sys::token::{MessageQueue, system_v};
@@ -49,6 +50,16 @@ pub const SYSTEM_V: Need =
 pub const PI_FUTEXES: Need = Need {
     what: "futexes with priority inheritance: a kernel with CONFIG_FUTEX_PI",
     met: punctual_sys::futex::has_pi,
+};
+
+/// The kernel's trace.
+pub const TRACE: Need = Need {
+    what: "tracefs that this user may write to (as root: mount -t tracefs nodev \
+           /sys/kernel/tracing; a kernel with CONFIG_EVENT_TRACING)",
+    met: || {
+        let folders = ["/sys/kernel/tracing/instances", "/sys/kernel/debug/tracing/instances"];
+        effective_uid() == 0 && folders.iter().any(|folder| Path::new(folder).is_dir())
+    },
 };
 
 /// io_uring.
