@@ -110,7 +110,8 @@ fn damage_of_run_json_is_an_error_that_names_the_file() {
     assert!(refused > 20, "{refused} of 120 flipped bits were noticed");
     for at in positions(length, 10) {
         fs::write(&file, &whole[..at]).unwrap();
-        show(&place, &damaged).with(2).says(&[file.to_str().unwrap(), "damaged", "EOF"]);
+        // Its end may be in the middle of a number.
+        show(&place, &damaged).with(2).says(&[file.to_str().unwrap(), "damaged"]);
     }
     fs::write(&file, "").unwrap();
     show(&place, &damaged).with(2).says(&["run.json is damaged"]);

@@ -52,7 +52,7 @@ timerlat.",
     counters: &[
         CounterEntry {
             name: "unmatched",
-            meaning: "activations without legs: the thread did not sleep, or was woken before it did",
+            meaning: "activations without legs: the thread was awake at its release, or was woken before it slept",
             tells: Tells::Nothing,
         },
         CounterEntry {

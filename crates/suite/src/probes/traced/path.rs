@@ -95,11 +95,12 @@ impl Paths {
     }
 
     /// The way of a thread to the work that it began at `now`, after its release, or after the
-    /// interrupt if it has none; forgets its steps up to then. `None` if they are not all there, or are no wake-up by a timer.
+    /// interrupt if it has none; forgets its steps up to then. `None` if they are not all there, or it was awake at its release.
     pub(super) fn of(&mut self, thread: i32, release: Option<u64>, now: u64) -> Option<Matched> {
         let steps = self.steps.entry(thread).or_default();
         let done = steps.partition_point(|step| step.at <= now);
         let (mut woken, mut switched, mut last) = (None, None, None);
+        let mut was_awake = false;
         for Step { at, kind } in steps.drain(..done) {
             match kind {
                 StepKind::Waking(entered) => {
@@ -107,10 +108,15 @@ impl Paths {
                     (switched, last) = (None, None);
                 }
                 StepKind::Switch(before) => {
+                    // It lost the CPU before it had set its timer.
+                    was_awake |= woken.is_none() && release.is_some_and(|release| at > release);
                     switched = switched.or_else(|| Some((at, before.clone())));
                     last = Some(before);
                 }
             }
+        }
+        if was_awake {
+            return None;
         }
         let ((waking, entered), (switch, first)) = (woken?, switched?);
         let release = release.unwrap_or(entered);
@@ -201,6 +207,20 @@ mod tests {
         let early =
             [(0, 990, TimerEvent::Interrupt), (0, 999, waking()), (0, 1_003, switch("x", 3))];
         assert_eq!(matched(&early), None);
+    }
+
+    #[test]
+    fn a_thread_that_was_awake_at_its_release_has_no_legs() {
+        let late = [
+            (0, 1_600, switch("spin", 9)),
+            (0, 1_610, TimerEvent::Interrupt),
+            (0, 1_620, waking()),
+            (0, 1_630, switch("swapper/0", 0)),
+        ];
+        assert_eq!(matched(&late), None, "its timer was set when its release had passed");
+        let mut before = late.to_vec();
+        before[0].1 = 900;
+        assert!(matched(&before).is_some());
     }
 
     #[test]
