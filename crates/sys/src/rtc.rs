@@ -2,20 +2,19 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use std::ptr::{null_mut, without_provenance_mut};
 
-use crate::error::check;
+use libc::c_ulong;
 
-/// `_IO('p', 0x05)` of include/uapi/linux/rtc.h.
-const RTC_PIE_ON: libc::c_ulong = 0x7005;
-/// `_IO('p', 0x06)`.
-const RTC_PIE_OFF: libc::c_ulong = 0x7006;
-/// `_IOR('p', 0x0b, unsigned long)`.
-const RTC_IRQP_READ: libc::c_ulong = 0x8000_700b | SIZE;
-/// `_IOW('p', 0x0c, unsigned long)`.
-const RTC_IRQP_SET: libc::c_ulong = 0x4000_700c | SIZE;
-const SIZE: libc::c_ulong = (size_of::<libc::c_ulong>() as libc::c_ulong) << 16;
+use crate::ioctl::{ioctl, plain, reads, writes};
+
+const GROUP: u8 = b'p';
+const RTC_PIE_ON: u32 = plain(GROUP, 0x05);
+const RTC_PIE_OFF: u32 = plain(GROUP, 0x06);
+const RTC_IRQP_READ: u32 = writes::<c_ulong>(GROUP, 0x0b);
+const RTC_IRQP_SET: u32 = reads::<c_ulong>(GROUP, 0x0c);
 
 /// An open real-time clock, which only one program at a time can have. The kernel turns its
 /// periodic interrupt off when it is closed.
@@ -43,9 +42,8 @@ impl Rtc {
     /// # Errors
     /// Those of ioctl(2): ENOTTY if it is no real-time clock.
     pub fn rate(&self) -> io::Result<u64> {
-        let mut hz: libc::c_ulong = 0;
-        // SAFETY: the request writes an unsigned long.
-        self.ask(RTC_IRQP_READ, (&raw mut hz) as libc::c_ulong)?;
+        let mut hz: c_ulong = 0;
+        self.ask(RTC_IRQP_READ, &raw mut hz)?;
         #[allow(clippy::useless_conversion, reason = "a c_ulong has 32 bits on 32-bit machines")]
         Ok(hz.into())
     }
@@ -56,7 +54,9 @@ impl Rtc {
     /// Those of ioctl(2): EACCES above `/sys/class/rtc/rtcN/max_user_freq` without
     /// CAP_SYS_RESOURCE.
     pub fn set_rate(&self, hz: u64) -> io::Result<()> {
-        self.ask(RTC_IRQP_SET, libc::c_ulong::try_from(hz).unwrap_or(libc::c_ulong::MAX))
+        // The number itself is where another request has an address.
+        let hz = usize::try_from(hz).unwrap_or(usize::MAX);
+        self.ask(RTC_IRQP_SET, without_provenance_mut(hz))
     }
 
     /// Turns the periodic interrupt on.
@@ -64,7 +64,7 @@ impl Rtc {
     /// # Errors
     /// Those of ioctl(2): EACCES as for [`Rtc::set_rate`].
     pub fn start(&self) -> io::Result<()> {
-        self.ask(RTC_PIE_ON, 0)
+        self.ask(RTC_PIE_ON, null_mut())
     }
 
     /// Turns it off.
@@ -72,7 +72,7 @@ impl Rtc {
     /// # Errors
     /// Those of ioctl(2).
     pub fn stop(&self) -> io::Result<()> {
-        self.ask(RTC_PIE_OFF, 0)
+        self.ask(RTC_PIE_OFF, null_mut())
     }
 
     /// Waits for an interrupt and returns how many there were since the last wait; `None` if a
@@ -82,8 +82,8 @@ impl Rtc {
     /// Those of read(2), except EINTR.
     #[inline(always)]
     pub fn wait(&self) -> io::Result<Option<u64>> {
-        let mut data: libc::c_ulong = 0;
-        let (fd, size) = (self.file.as_raw_fd(), size_of::<libc::c_ulong>());
+        let mut data: c_ulong = 0;
+        let (fd, size) = (self.file.as_raw_fd(), size_of::<c_ulong>());
         // SAFETY: the buffer has the bytes that the read asks for.
         if unsafe { libc::read(fd, (&raw mut data).cast(), size) } < 0 {
             return interrupted(io::Error::last_os_error());
@@ -94,11 +94,9 @@ impl Rtc {
     }
 
     /// A request whose argument is a number or the address of an unsigned long.
-    fn ask(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
+    fn ask(&self, request: u32, argument: *mut c_ulong) -> io::Result<()> {
         // SAFETY: RTC_IRQP_READ writes to the caller's unsigned long, the others to nothing.
-        let done =
-            unsafe { libc::syscall(libc::SYS_ioctl, self.file.as_raw_fd(), request, argument) };
-        check(done).map(drop)
+        unsafe { ioctl(self.file.as_fd(), request, argument) }
     }
 }
 

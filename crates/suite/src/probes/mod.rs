@@ -11,6 +11,7 @@ mod cpumap;
 mod deadline;
 #[cfg(test)]
 mod exercise;
+mod followed;
 mod handoff;
 mod handover;
 mod inherit;

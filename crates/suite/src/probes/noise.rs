@@ -5,19 +5,18 @@ mod stretches;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use punctual_core::schema::{Condition, Role, Tells, Unit};
-use punctual_core::units::{BareNumber, human_ns};
+use punctual_core::units::{BareNumber, SECOND_NS, human_ns};
 use punctual_sys::affinity;
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::thread;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use self::events::{SWITCH, Told};
 use self::stretches::{Actor, Actors, CpuPast, NOBODYS, Origin, SOURCES, Stretch, Taken};
 use super::counts::Counts;
+use super::followed::{Followed, any};
 use super::handover::Handover;
 use super::margin::{MARGIN, Margin};
 use crate::recorder::Recorder;
@@ -26,9 +25,7 @@ use crate::registry::probe::{
     Session, Stage, State, Stop, Window, thread_name,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values};
-use crate::ring::{Ring, Switches};
-
-const SECOND_NS: u64 = 1_000_000_000;
+use crate::ring::Ring;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "noise",
@@ -158,14 +155,13 @@ struct Spinner {
     own: Actor,
     gaps: Arc<Handover<3>>,
     spun_us: Arc<Counts<1>>,
-    id: Arc<AtomicI32>,
 }
 
 struct Traced {
     ring: Ring,
     events: Told,
     cpus: BTreeMap<u32, CpuPast>,
-    spinning: Arc<Spinning>,
+    followed: Arc<Followed>,
 }
 
 impl Traced {
@@ -173,20 +169,29 @@ impl Traced {
         let ring = Ring::open(stage.root, stage.journal, RING_KIB)?;
         let switches = ring.switches();
         let events = Told::trace(&switches, actors)?;
-        // As the kernel counts them: the lower, the more urgent (include/linux/sched/prio.h).
+        // As the kernel counts them: the lower, the more urgent (include/linux/sched/prio.h). Of
+        // switches between other threads those from a more urgent one are traced: no other takes
+        // the CPU from a thread that spins.
         let more_urgent = match stage.scheduling {
             (policy, priority) if policy.is_real_time() => Some(99 - priority.min(99)),
             _ => None,
         };
-        let spinning = Arc::new(Spinning { switches, more_urgent, ids: Mutex::default() });
-        Ok(Self { ring, events, cpus: BTreeMap::new(), spinning })
+        let filters = move |pids: &[i32]| {
+            let filter = |urgent| {
+                let (from, to) = (any("prev_pid", pids), any("next_pid", pids));
+                (SWITCH, format!("{from} || {to} || prev_prio < {urgent}"))
+            };
+            more_urgent.map(filter).into_iter().collect()
+        };
+        let followed = Followed::new(switches, Box::new(filters));
+        Ok(Self { ring, events, cpus: BTreeMap::new(), followed })
     }
 
     /// Follows what was traced until now.
     fn follow(&mut self, actors: &mut Actors, spinners: &[Spinner]) -> io::Result<()> {
-        let Self { ring, events, cpus, .. } = self;
-        for spinner in spinners {
-            events.know(spinner.id.load(Ordering::Acquire), spinner.own);
+        let Self { ring, events, cpus, followed } = self;
+        for (number, id) in followed.ids() {
+            events.know(id, spinners[number as usize].own);
         }
         ring.read(&mut |cpu, at, event| {
             if let Some((current, change)) = events.change(event, actors) {
@@ -196,45 +201,21 @@ impl Traced {
     }
 }
 
-/// The threads that spin; each adds itself, and the first begins the trace.
-struct Spinning {
-    switches: Switches,
-    /// Switches from a thread whose priority is below this number are traced, those of other
-    /// threads among themselves are not: none of them takes the CPU from a thread that spins.
-    /// `None`: all are.
-    more_urgent: Option<u32>,
-    ids: Mutex<Vec<i32>>,
-}
-
-impl Spinning {
-    fn add(&self, id: i32) -> Result<(), String> {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        ids.push(id);
-        if let Some(urgent) = self.more_urgent {
-            let of = |id: &i32| format!("prev_pid == {id} || next_pid == {id} || ");
-            let own: String = ids.iter().map(of).collect();
-            self.switches.filter(SWITCH, &format!("{own}prev_prio < {urgent}"))?;
-        }
-        self.switches.start()
-    }
-}
-
 impl Session for Noise {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
         let spinner = Spinner {
             own: self.actors.number(&thread_name(number), Origin::Thread),
             gaps: Handover::new(GAPS),
             spun_us: Arc::default(),
-            id: Arc::default(),
         };
         let thread = Polling {
+            number,
             threshold_ns: self.threshold_ns,
             margin: self.margin,
             break_ns: self.break_ns,
             gaps: Arc::clone(&spinner.gaps),
             spun_us: Arc::clone(&spinner.spun_us),
-            id: Arc::clone(&spinner.id),
-            spinning: self.traced.as_ref().map(|traced| Arc::clone(&traced.spinning)),
+            followed: self.traced.as_ref().map(|traced| Arc::clone(&traced.followed)),
             recording_ns: u64::MAX,
         };
         self.spinners.push(spinner);
@@ -336,14 +317,14 @@ impl Noise {
 }
 
 struct Polling {
+    number: u32,
     threshold_ns: u64,
     margin: Margin,
     break_ns: i64,
     /// Start, end and CPU of each gap.
     gaps: Arc<Handover<3>>,
     spun_us: Arc<Counts<1>>,
-    id: Arc<AtomicI32>,
-    spinning: Option<Arc<Spinning>>,
+    followed: Option<Arc<Followed>>,
     /// The least time that it has taken to record a gap, ns.
     recording_ns: u64,
 }
@@ -353,9 +334,7 @@ const READINGS_PER_LOOK: u32 = 64;
 
 impl ProbeThread for Polling {
     fn prepare(&mut self) -> io::Result<()> {
-        let id = thread::id();
-        self.id.store(id, Ordering::Release);
-        self.spinning.as_ref().map_or(Ok(()), |all| all.add(id)).map_err(io::Error::other)
+        self.followed.as_ref().map_or(Ok(()), |followed| followed.add(self.number))
     }
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {

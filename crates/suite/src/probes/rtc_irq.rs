@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use punctual_core::schema::{Role, Tells, Unit};
 
+use super::followed::Followed;
 use super::handover::Handover;
 use super::rtc::{Listener, PARAMS, RealTimeClock, check};
-use super::traced::{Followed, SECONDS, TracedThreads, leg};
+use super::traced::{SECONDS, TracedThreads, leg};
 use crate::recorder::Recorder;
 use crate::registry::Values;
 use crate::registry::need::{REAL_TIME_CLOCK, TRACE};
@@ -80,7 +81,6 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         handed: Handover::new(rate * SECONDS),
         period_ns: stage.interval_ns,
         break_ns: stage.break_ns,
-        unmatched: 0,
     }))
 }
 
@@ -91,7 +91,6 @@ struct RtcInterrupts {
     handed: Arc<Handover<2>>,
     period_ns: u64,
     break_ns: i64,
-    unmatched: u64,
 }
 
 impl Session for RtcInterrupts {
@@ -105,17 +104,13 @@ impl Session for RtcInterrupts {
     }
 
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
-        let Self { traced, handed, unmatched, .. } = self;
-        let is_warm_up = out.until_ns != u64::MAX;
+        let Self { traced, handed, .. } = self;
         traced.drain(out, &mut |traced, thread, until, tracks| {
             handed.take(|[missed, now]| {
                 if now >= until {
                     return false;
                 }
-                let Some([_, legs @ ..]) = traced.of(thread, None, now) else {
-                    *unmatched += 1;
-                    return true;
-                };
+                let Some([_, legs @ ..]) = traced.of(thread, None, now) else { return true };
                 let latency: u64 = legs.iter().sum();
                 let [primary, tracks @ ..] = tracks else { return true };
                 primary.record(now, latency.cast_signed(), missed);
@@ -124,17 +119,12 @@ impl Session for RtcInterrupts {
                 }
                 true
             });
-        })?;
-        if is_warm_up {
-            self.unmatched = 0;
-        }
-        Ok(())
+        })
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let lost = self.traced.lost() + self.handed.lost();
         let notes = [self.clock.close(), self.traced.notes()].concat();
-        Closed { counts: vec![self.unmatched, lost], notes }
+        Closed { counts: self.traced.counts(self.handed.lost()), notes }
     }
 }
 

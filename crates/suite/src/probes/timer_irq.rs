@@ -4,11 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use punctual_core::schema::Tells;
+use punctual_core::units::SECOND_NS;
 use punctual_sys::timer::AbsoluteSleep;
 
+use super::followed::Followed;
 use super::handover::Handover;
 use super::serve::Serve;
-use super::traced::{Followed, SECONDS, TracedThreads, leg};
+use super::traced::{SECONDS, TracedThreads, leg};
 use crate::recorder::Recorder;
 use crate::registry::Values;
 use crate::registry::need::TRACE;
@@ -71,7 +73,7 @@ const INTERRUPTS: [(&str, Option<&str>); 2] = [
 ];
 
 fn open(_: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
-    let second = 1_000_000_000 / stage.interval_ns.max(1) + 1;
+    let second = SECOND_NS / stage.interval_ns.max(1) + 1;
     let traced = TracedThreads::open(stage, &INTERRUPTS, u64::from(stage.threads) * second)?;
     let offsets = stage.dither.map(|dither| dither.offsets_ns(stage.interval_ns));
     Ok(Box::new(Timers {
@@ -81,7 +83,6 @@ fn open(_: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
         break_ns: stage.break_ns,
         handed: Vec::new(),
         room: second * SECONDS,
-        unmatched: 0,
     }))
 }
 
@@ -95,7 +96,6 @@ struct Timers {
     handed: Vec<Arc<Handover<2>>>,
     /// How many samples of a thread there is room for.
     room: u64,
-    unmatched: u64,
 }
 
 impl Session for Timers {
@@ -113,34 +113,24 @@ impl Session for Timers {
     }
 
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
-        let Self { traced, handed, unmatched, .. } = self;
-        let is_warm_up = out.until_ns != u64::MAX;
+        let Self { traced, handed, .. } = self;
         traced.drain(out, &mut |traced, thread, until, tracks| {
             handed[thread.0 as usize].take(|[release, now]| {
                 if now >= until {
                     return false;
                 }
-                match traced.of(thread, Some(release), now) {
-                    Some(legs) => {
-                        for (track, leg) in tracks.iter_mut().zip(legs) {
-                            track.record(now, leg.cast_signed(), 0);
-                        }
-                    }
-                    None => *unmatched += 1,
+                let legs = traced.of(thread, Some(release), now).into_iter().flatten();
+                for (track, leg) in tracks.iter_mut().zip(legs) {
+                    track.record(now, leg.cast_signed(), 0);
                 }
                 true
             });
-        })?;
-        if is_warm_up {
-            self.unmatched = 0;
-        }
-        Ok(())
+        })
     }
 
     fn close(self: Box<Self>) -> Closed {
         let handed = self.handed.iter().map(|handed| handed.lost());
-        let lost = self.traced.lost() + handed.sum::<u64>();
-        Closed { counts: vec![self.unmatched, lost], notes: self.traced.notes() }
+        Closed { counts: self.traced.counts(handed.sum()), notes: self.traced.notes() }
     }
 }
 

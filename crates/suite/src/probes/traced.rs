@@ -4,14 +4,14 @@
 mod path;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use punctual_core::schema::{Condition, Role, Unit};
 use punctual_core::units::human_ns;
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::thread;
 
 use self::path::{Leg, Matched, Paths, TimerEvent, Who};
+use super::followed::{Followed, any};
 use crate::recorder::Recorder;
 use crate::registry::probe::{By, Drained, SeriesEntry, Stage};
 use crate::ring::{Field, Format, Ring, Switches};
@@ -83,34 +83,6 @@ impl Layouts {
     }
 }
 
-/// The threads that are traced; a thread adds itself when it starts.
-pub(super) struct Followed {
-    switches: Switches,
-    ids: Mutex<Vec<(u32, i32)>>,
-}
-
-impl Followed {
-    /// Adds the calling thread, which measures with this number.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub(super) fn add(&self, number: u32) -> io::Result<()> {
-        self.also(number, thread::id()).map_err(io::Error::other)
-    }
-
-    fn also(&self, number: u32, id: i32) -> Result<(), String> {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        ids.push((number, id));
-        let any = |field: &str| {
-            let each: Vec<_> = ids.iter().map(|(_, id)| format!("{field} == {id}")).collect();
-            each.join(" || ")
-        };
-        self.switches.filter(WAKING, &any("pid"))?;
-        self.switches.filter(SWITCH, &any("next_pid"))?;
-        self.switches.start()
-    }
-}
-
 /// What is traced of the threads of a cell.
 pub(super) struct TracedThreads {
     ring: Ring,
@@ -118,6 +90,8 @@ pub(super) struct TracedThreads {
     interrupt: &'static str,
     pub(super) followed: Arc<Followed>,
     paths: Paths,
+    /// How many samples have no legs.
+    unmatched: u64,
     latest: Option<Latest>,
 }
 
@@ -149,8 +123,17 @@ impl TracedThreads {
         for event in [SWITCH, WAKING, interrupt] {
             switches.enable(event)?;
         }
-        let followed = Arc::new(Followed { switches, ids: Mutex::default() });
-        Ok(Self { ring, layouts, interrupt, followed, paths: Paths::default(), latest: None })
+        let filters =
+            |pids: &[i32]| vec![(WAKING, any("pid", pids)), (SWITCH, any("next_pid", pids))];
+        Ok(Self {
+            ring,
+            layouts,
+            interrupt,
+            followed: Followed::new(switches, Box::new(filters)),
+            paths: Paths::default(),
+            unmatched: 0,
+            latest: None,
+        })
     }
 
     /// Follows what was traced, and hands over each thread with the instant up to which all is
@@ -169,28 +152,30 @@ impl TracedThreads {
         })?;
         paths.follow(read);
         let until = read.min(out.until_ns);
-        let ids = self.followed.ids.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (number, id) in ids {
+        for (number, id) in self.followed.ids() {
             if let Some(tracks) = out.tracks.get_mut(number as usize) {
                 each(self, (number, id), until, tracks);
             }
         }
         if out.until_ns != u64::MAX {
-            self.latest = None;
+            (self.unmatched, self.latest) = (0, None);
             self.ring.begin(out.until_ns);
         }
         Ok(())
     }
 
-    /// The legs of the way of a thread to the work that it began at `now`, after its release, or after the
-    /// interrupt if it has none.
+    /// The legs of a thread's way to the work that it began at `now`, after its release, or
+    /// after the interrupt if it has none.
     pub(super) fn of(
         &mut self,
         (number, id): (u32, i32),
         release: Option<u64>,
         now: u64,
     ) -> Option<[u64; 4]> {
-        let matched = self.paths.of(id, release, now)?;
+        let Some(matched) = self.paths.of(id, release, now) else {
+            self.unmatched += 1;
+            return None;
+        };
         let legs = matched.legs;
         let latency_ns = legs.iter().sum();
         if self.latest.as_ref().is_none_or(|latest| latency_ns > latest.latency_ns) {
@@ -199,9 +184,10 @@ impl TracedThreads {
         Some(legs)
     }
 
-    /// Events that were lost in the measurement.
-    pub(super) fn lost(&self) -> u64 {
-        self.ring.lost()
+    /// What was counted: samples without legs, and what was lost, of events and of this many
+    /// samples.
+    pub(super) fn counts(&self, lost: u64) -> Vec<u64> {
+        vec![self.unmatched, self.ring.lost() + lost]
     }
 
     /// Where legs come from, and those of the latest activation.

@@ -28,7 +28,8 @@ enum Meaning {
     /// The number and name of a device's interrupt.
     Handler([Field; 2]),
     Leave,
-    Soft(Field),
+    /// The number of a softirq, by which its actor is found.
+    Soft(Field, [Actor; SOFTIRQS.len()]),
     SoftDone,
     Nmi(Actor, Field),
     /// PID and name of the next thread.
@@ -86,9 +87,8 @@ impl Told {
                 )
             }
             Meaning::Leave => Change::Leave,
-            Meaning::Soft(vector) => {
-                let name = SOFTIRQS.get(usize::try_from(vector.number(event)?).ok()?)?;
-                Change::Soft(actors.number(&format!("softirq {name}"), Origin::Softirq))
+            Meaning::Soft(vector, all) => {
+                Change::Soft(*all.get(usize::try_from(vector.number(event)?).ok()?)?)
             }
             Meaning::SoftDone => Change::SoftDone,
             Meaning::Nmi(actor, length) => Change::Nmi(*actor, length.number(event)?),
@@ -119,7 +119,10 @@ impl Meaning {
             ("irq", "irq_handler_entry") => {
                 Self::Handler([format.field("irq")?, format.field("name")?])
             }
-            ("irq", "softirq_entry") => Self::Soft(format.field("vec")?),
+            ("irq", "softirq_entry") => {
+                let actor = |name| actors.number(&format!("softirq {name}"), Origin::Softirq);
+                Self::Soft(format.field("vec")?, SOFTIRQS.map(actor))
+            }
             ("irq", "softirq_exit") => Self::SoftDone,
             ("irq", "irq_handler_exit") => Self::Leave,
             ("nmi", _) if event == NMI => {
