@@ -190,7 +190,13 @@ impl<'e, 'o> MainThread<'e, 'o> {
         };
         let most = if waking { WAKE_AGAIN_NS } else { u64::MAX };
         let left = instant.saturating_sub(now);
-        match self.environment.signals.wait(left.min(most)) {
+        self.handle(body, load, ended, left.min(most));
+        monotonic_ns() < instant
+    }
+
+    /// Waits for a signal and does what it asks for.
+    fn handle(&mut self, body: &dyn Body, load: &mut LoadSet, ended: &mut Ended, wait_ns: u64) {
+        match self.environment.signals.wait(wait_ns) {
             Some(Signal::User1) => self.environment.observer.snapshot(),
             Some(signal) if signal.ends_at_once(ended.interrupted) => {
                 // Or it would go on to write into the folder that is removed.
@@ -201,10 +207,12 @@ impl<'e, 'o> MainThread<'e, 'o> {
                 ended.interrupted = true;
                 self.environment.ended_by = Some(signal);
                 body.stop();
+                // The threads may have ended before the next wait: a second one that is there
+                // already counts all the same.
+                self.handle(body, load, ended, 0);
             }
             None => {}
         }
-        monotonic_ns() < instant
     }
 
     fn visit(&mut self, body: &dyn Body, load: &mut LoadSet, files: &mut CellFiles) {
