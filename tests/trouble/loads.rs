@@ -76,6 +76,7 @@ const JUDGED: &[&str] = &[
     "--no-report",
     "--deadline",
     "10s",
+    "--singly",
     "--probability",
     "0.01",
     "--out",
@@ -83,7 +84,7 @@ const JUDGED: &[&str] = &[
 ];
 
 /// Judges what was recorded in [`JUDGED`] again, by another deadline.
-const AGAIN: &str = "show judged --deadline 9s --probability 0.01";
+const AGAIN: &str = "show judged --deadline 9s --singly --probability 0.01";
 
 #[test]
 fn a_cell_whose_load_died_is_inconclusive_now_and_when_judged_again() {

@@ -152,6 +152,24 @@ pub struct Late {
     pub missed: u64,
 }
 
+/// Late activations of one thread at most [`SPELL_GAP_NS`] apart: what late episodes are made of,
+/// for any gap that is not shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spell {
+    /// Number of the thread.
+    pub thread: u32,
+    /// The first release, ns after the cell's start; 0 if that was before it.
+    pub from: u64,
+    /// The last start, ns after the cell's start.
+    pub to: u64,
+    /// Activations later than the deadline, missed ones included.
+    pub late: u64,
+}
+
+/// The longest time from a late start to the release of the next late activation that belongs to
+/// the same spell, ns.
+pub const SPELL_GAP_NS: u64 = crate::units::SECOND_NS / 10;
+
 /// One of the worst samples of a thread, kept exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlier {

@@ -5,7 +5,7 @@ use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, Run, Thread};
-use crate::stats::{behind_of, exceedances};
+use crate::stats::{behind_of, exceedances, spells_of_seconds, tell_episodes};
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
 /// Judges a run as if `plan` had been its plan. For a new deadline, exceedances are counted in
@@ -40,12 +40,15 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
     let Some(latency) = cell.latency_mut() else {
         return unknown;
     };
+    latency.episodes = None;
+    let mut spells = Vec::new();
     for thread in &mut latency.threads {
         let recorded = usize::try_from(thread.thread).ok().and_then(|n| data.threads.get(n));
         let recorded = recorded.unwrap_or(&nothing).primary();
         let exceeding = |deadline| exceeding(thread, recorded, latency.interval_ns, deadline);
-        let (k, clusters) = deadline_ns.map_or((0, 0), exceeding);
-        (thread.verdict.exceedances, thread.exceedance_clusters) = (k, clusters);
+        let k = deadline_ns.map_or(0, exceeding);
+        thread.verdict.exceedances = k;
+        thread.episodes = None;
         if k > 0 && recorded.histogram.is_none() && recorded.blocks.is_empty() {
             unknown.push(format!(
                 "{key}: thread {}: its samples are lost: that the deadline was exceeded is known, \
@@ -53,21 +56,26 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
                 thread.thread
             ));
         }
+        let deadline = deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX);
+        spells.push(spells_of_seconds(recorded, thread.thread, deadline));
+    }
+    if deadline_ns.is_some() {
+        tell_episodes(cell, spells, true);
     }
     unknown
 }
 
-/// Releases later than the deadline, and the seconds that contain them.
+/// Releases later than the deadline.
 fn exceeding(
     thread: &Thread,
     recorded: &SeriesData,
     interval_ns: Option<u64>,
     deadline_ns: u64,
-) -> (u64, u64) {
+) -> u64 {
     let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
     // The maximum is exact, and missed releases are never later than the start before them.
     if thread.stats.max.is_none_or(|max| max <= deadline) {
-        return (0, 0);
+        return 0;
     }
     let mut moments = recorded.moments();
     moments.exceeded = match &recorded.histogram {
@@ -75,9 +83,8 @@ fn exceeding(
         None => recorded.blocks.iter().map(|block| coarse_above(block, deadline)).sum(),
     }
     .max(1);
-    let clusters = recorded.blocks.iter().filter(|block| block.moments.max > deadline).count();
     let missed = behind_of(recorded, interval_ns);
-    (exceedances(&moments, missed.as_deref(), deadline_ns), clusters as u64)
+    exceedances(&moments, missed.as_deref(), deadline_ns)
 }
 
 fn coarse_above(block: &Block, deadline: i64) -> u64 {

@@ -28,6 +28,7 @@ pub mod params;
 pub mod plan;
 pub mod preemption;
 pub mod random;
+pub mod rate;
 pub mod recover;
 pub mod release;
 pub mod run;

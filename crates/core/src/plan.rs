@@ -8,9 +8,11 @@ use thiserror::Error;
 use crate::key;
 use crate::params::{Named, ParamError};
 use crate::preemption::Model;
+use crate::rate::{Rate, RateError};
 use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_duration_ns};
 
-/// Upper bound of the probability of an exceedance that a PASS needs, unless the plan says otherwise.
+/// Upper bound of the probability of an exceedance that a PASS needs, if activations are counted one by
+/// one and nothing else is asked for.
 pub const DEFAULT_PROBABILITY: f64 = 1e-4;
 
 /// The most cells of a plan.
@@ -34,11 +36,22 @@ pub struct Plan {
     /// Deadline, ns. None: nothing is judged.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
+    /// PASS requires an upper bound on the rate of late episodes of at most this.
+    #[serde(default = "default_episodes")]
+    pub episodes: Rate,
+    /// Soft deadline: the rate of late episodes that is tolerated.
+    #[serde(default)]
+    pub tolerate_episodes: Option<Rate>,
     /// Soft deadline: the probability of an exceedance that is tolerated.
     #[serde(default)]
     pub tolerate: Option<f64>,
-    /// PASS requires an upper bound on P(exceed) of at most this.
-    pub probability: f64,
+    /// PASS requires an upper bound on P(exceed) of at most this, which is converted to a rate of
+    /// episodes unless `singly`.
+    #[serde(default)]
+    pub probability: Option<f64>,
+    /// Whether activations are taken to be late independently of each other.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub singly: bool,
     /// Confidence of the bounds, one-sided.
     pub confidence: f64,
     /// Warm-up before each cell, ns, excluded from all results; 0 for none.
@@ -67,6 +80,10 @@ pub struct CellPlan {
     /// SKIPPED, which does not count for the run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub available: bool,
+}
+
+fn default_episodes() -> Rate {
+    Rate::SIX_A_MINUTE
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -108,6 +125,14 @@ pub enum PlanError {
         /// What is wrong.
         reason: UnitError,
     },
+    /// A rate is wrong.
+    #[error("{key}: {reason}")]
+    Rate {
+        /// The key with the wrong value.
+        key: &'static str,
+        /// What is wrong.
+        reason: RateError,
+    },
     /// A probe's or load's text is wrong.
     #[error(transparent)]
     Param(#[from] ParamError),
@@ -147,8 +172,12 @@ struct PlanFile {
     #[serde(default)]
     kernels: Vec<String>,
     deadline: Option<String>,
+    episodes: Option<String>,
+    tolerate_episodes: Option<String>,
     tolerate: Option<f64>,
     probability: Option<f64>,
+    #[serde(default)]
+    singly: bool,
     confidence: Option<f64>,
     warmup: Option<String>,
     duration: Option<String>,
@@ -166,6 +195,7 @@ struct PlanFile {
 struct VariantFile {
     duration: Option<String>,
     warmup: Option<String>,
+    episodes: Option<String>,
     probability: Option<f64>,
 }
 
@@ -183,7 +213,7 @@ struct CellFile {
 }
 
 impl Plan {
-    /// A plan without cells and with the defaults: no deadline, p = 1e-4, 95 %
+    /// A plan without cells and with the defaults: no deadline, 6 late episodes a minute, 95 %
     /// confidence, one second of warm-up.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -193,12 +223,21 @@ impl Plan {
             citation: None,
             kernels: Vec::new(),
             deadline_ns: None,
+            episodes: Rate::SIX_A_MINUTE,
+            tolerate_episodes: None,
             tolerate: None,
-            probability: DEFAULT_PROBABILITY,
+            probability: None,
+            singly: false,
             confidence: 0.95,
             warmup_ns: SECOND_NS,
             cells: Vec::new(),
         }
+    }
+
+    /// Whether the deadline, if there is one, may never be missed.
+    #[must_use]
+    pub fn is_hard(&self) -> bool {
+        self.tolerate.is_none() && self.tolerate_episodes.is_none()
     }
 
     /// Reads a plan file, without any variant.
@@ -224,8 +263,13 @@ impl Plan {
             .as_deref()
             .map(|t| duration_ns("deadline", t, BareNumber::Refused))
             .transpose()?;
+        if let Some(rate) = rate("episodes", file.episodes.as_deref())? {
+            plan.episodes = rate;
+        }
+        plan.tolerate_episodes = rate("tolerate_episodes", file.tolerate_episodes.as_deref())?;
         plan.tolerate = file.tolerate;
-        plan.probability = file.probability.unwrap_or(plan.probability);
+        plan.probability = file.probability;
+        plan.singly = file.singly;
         plan.confidence = file.confidence.unwrap_or(plan.confidence);
         if let Some(text) = &file.warmup {
             plan.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
@@ -282,7 +326,10 @@ impl Plan {
         };
         self.name = format!("{}, variant {name}", file.name);
         self.variant = Some(name.to_owned());
-        self.probability = variant.probability.unwrap_or(self.probability);
+        if let Some(rate) = rate("episodes", variant.episodes.as_deref())? {
+            self.episodes = rate;
+        }
+        self.probability = variant.probability.or(self.probability);
         if let Some(text) = &variant.warmup {
             self.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
         }
@@ -318,12 +365,23 @@ impl Plan {
                 "at most 292 years",
             );
         }
-        if self.tolerate.is_some() && self.deadline_ns.is_none() {
-            return range("tolerate", "set".to_owned(), "needs a deadline");
+        for (key, set) in [
+            ("tolerate", self.tolerate.is_some()),
+            ("tolerate_episodes", self.tolerate_episodes.is_some()),
+        ] {
+            if set && self.deadline_ns.is_none() {
+                return range(key, "set".to_owned(), "needs a deadline");
+            }
+        }
+        if self.tolerate.is_some() && self.tolerate_episodes.is_some() {
+            return range("tolerate_episodes", "set".to_owned(), "cannot be with tolerate");
+        }
+        if self.singly && self.tolerate_episodes.is_some() {
+            return range("tolerate_episodes", "set".to_owned(), "cannot be with singly");
         }
         for (key, value) in [
             ("tolerate", self.tolerate),
-            ("probability", Some(self.probability)),
+            ("probability", self.probability),
             ("confidence", Some(self.confidence)),
         ] {
             if let Some(p) = value.filter(|p| !inside(*p)) {
@@ -346,6 +404,10 @@ impl Plan {
 const AVAILABLE: &str = "available";
 
 const MODELS: &str = "must be none, voluntary, full, lazy or rt";
+
+fn rate(key: &'static str, text: Option<&str>) -> Result<Option<Rate>, PlanError> {
+    text.map(|text| text.parse().map_err(|reason| PlanError::Rate { key, reason })).transpose()
+}
 
 fn model(name: &str) -> Result<Model, PlanError> {
     name.parse().map_err(|_| PlanError::Range {

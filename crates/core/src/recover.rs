@@ -11,7 +11,9 @@ use crate::block::BLOCK_NS;
 use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
-use crate::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
+use crate::stats::{
+    Limits, assemble, measured_by_blocks, missed_by_late, spells_on_disk, tell_episodes,
+};
 use crate::verdict::{Rule, judge_cell, judge_threads};
 
 /// Rebuilds the cells that were under way, and judges the run by the result.
@@ -60,12 +62,18 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
             });
         let measured = measured.collect();
         assemble(latency, measured);
-        judge_threads(latency, rule);
     }
     let blocks = data.threads.iter().flat_map(|thread| &thread.primary().blocks);
     let last = blocks.map(|block| block.index).max();
     let until = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
     cell.duration_ns = until.min(cell.duration_ns);
+    if rule.deadline_ns.is_some() {
+        let spells = (0..).zip(&data.threads).map(|(thread, data)| spells_on_disk(data, thread));
+        tell_episodes(cell, spells.collect(), false);
+    }
+    if let Some(latency) = cell.latency_mut() {
+        judge_threads(latency, rule);
+    }
     rebuild_work(cell, data, damage);
     cell.verdict = judge_cell(cell, rule);
 }

@@ -4,7 +4,7 @@ pub mod limits;
 
 use std::collections::BTreeMap;
 
-use crate::block::{Block, Late, Moments, Outlier};
+use crate::block::{Block, Late, Moments, Outlier, Spell};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{SignedSparse, Sparse};
 use crate::interval::Interval;
@@ -50,6 +50,8 @@ pub struct CellData {
 pub struct ThreadData {
     /// By number: first the primary series, then series n, which is `series[n - 1]` of the cell.
     pub series: Vec<SeriesData>,
+    /// Spells of lateness of its primary series, in the order of time.
+    pub spells: Vec<Spell>,
 }
 
 /// What one thread recorded of one series.
@@ -92,7 +94,7 @@ impl ThreadData {
     /// A thread with only a primary series.
     #[must_use]
     pub fn of(primary: SeriesData) -> Self {
-        Self { series: vec![primary] }
+        Self { series: vec![primary], spells: Vec::new() }
     }
 
     /// Its recording of the primary series; empty if there is none.
@@ -129,7 +131,16 @@ impl CellData {
     /// The recording of a thread's series. Numbers that no cell has give `None` and count as
     /// damage.
     fn series(&mut self, thread: u32, series: u32) -> Option<&mut SeriesData> {
-        if u64::from(thread) >= MAX_THREADS || series >= MAX_SERIES {
+        if series >= MAX_SERIES {
+            self.damaged += 1;
+            return None;
+        }
+        Some(self.thread(thread)?.series_mut(series as usize))
+    }
+
+    /// The recording of a thread. A number that no cell has gives `None` and counts as damage.
+    fn thread(&mut self, thread: u32) -> Option<&mut ThreadData> {
+        if u64::from(thread) >= MAX_THREADS {
             self.damaged += 1;
             return None;
         }
@@ -137,7 +148,7 @@ impl CellData {
         if self.threads.len() <= thread {
             self.threads.resize_with(thread + 1, ThreadData::default);
         }
-        Some(self.threads[thread].series_mut(series as usize))
+        Some(&mut self.threads[thread])
     }
 
     fn add(&mut self, record: Record) {
@@ -172,6 +183,11 @@ impl CellData {
             Record::Interval(interval) => self.intervals.push(interval),
             Record::Actor(actor) => {
                 self.actors.insert(actor.number, actor.name);
+            }
+            Record::Spell(spell) => {
+                if let Some(thread) = self.thread(spell.thread) {
+                    thread.spells.push(spell);
+                }
             }
         }
     }

@@ -8,6 +8,7 @@
 mod board;
 mod cell;
 mod cost;
+mod episodes;
 mod latency;
 mod run;
 mod stats;
@@ -20,6 +21,7 @@ mod work;
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{Cell, CellState, Counter, NOT_AT_REST, NOT_IDLE, Tells, What};
 pub use cost::{Better, Cost, CostEnd};
+pub use episodes::Episodes;
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};
 pub use run::{Continuation, Origin, Run, RunState, Tool};
 pub use stats::{Corrected, Stats};

@@ -10,6 +10,7 @@ mod assemble;
 mod behind;
 mod bounds;
 mod by_blocks;
+mod episodes;
 mod median;
 mod pauses;
 mod quantile;
@@ -23,7 +24,11 @@ pub use bounds::{
     quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
 pub use by_blocks::{measured_by_blocks, missed_by_late};
+pub use episodes::{
+    EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, spells_of_seconds, spells_on_disk,
+    tell_episodes,
+};
 pub use median::Median;
 pub use pauses::{Pace, Pauses};
 pub use quantile::{Distribution, Quantile};
-pub use summary::{Counts, Recorded, clusters, exceedances, summarise};
+pub use summary::{Counts, Recorded, exceedances, summarise};

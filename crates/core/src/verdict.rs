@@ -1,11 +1,14 @@
 //! The judgement against a deadline: PASS, FAIL, BREAK, INCONCLUSIVE or SKIPPED, with
 //! the evidence in sentences.
 //!
-//! Judged per thread; a cell is its worst thread, a run its worst cell. The
-//! bounds are one-sided Clopper-Pearson bounds of the probability that a release
-//! is later than the deadline (L1), and hold for the load that was tested.
+//! A cell is judged by the late episodes of its threads together, or, if activations are taken for
+//! independent, by its worst thread; a run by its worst cell. The bounds are one-sided (L1): on the
+//! rate of late episodes, or on the probability that a release is later than the deadline. They
+//! hold for the load that was tested.
 
+mod ahead;
 mod cell;
+mod episodes;
 mod head;
 mod load;
 mod rule;
@@ -14,8 +17,10 @@ mod sentences;
 mod thread;
 mod turns;
 
+pub use ahead::ahead;
 pub use cell::judge_cell;
-pub use rule::Rule;
+pub use episodes::observation_needed_ns;
+pub use rule::{Rule, episode_rate};
 pub use run::judge_run;
 pub use thread::{Evidence, judge_thread, judge_threads};
 pub use turns::Turns;

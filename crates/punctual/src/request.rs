@@ -9,6 +9,7 @@ use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::params::{Named, split_list};
 use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::rate::Rate;
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
 use punctual_suite::registry::probe::ProbeEntry;
@@ -111,11 +112,20 @@ pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
     if let Some(deadline) = given::<u64>(matches, "deadline") {
         plan.deadline_ns = Some(*deadline);
     }
+    if let Some(rate) = given::<Rate>(matches, "episodes") {
+        (plan.episodes, plan.probability, plan.singly) = (*rate, None, false);
+    }
+    if let Some(rate) = given::<Rate>(matches, "tolerate-episodes") {
+        (plan.tolerate_episodes, plan.tolerate, plan.singly) = (Some(*rate), None, false);
+    }
     if let Some(tolerate) = given::<f64>(matches, "tolerate") {
-        plan.tolerate = Some(*tolerate);
+        (plan.tolerate, plan.tolerate_episodes) = (Some(*tolerate), None);
     }
     if let Some(probability) = given::<f64>(matches, "probability") {
-        plan.probability = *probability;
+        plan.probability = Some(*probability);
+    }
+    if given::<bool>(matches, "singly").is_some_and(|singly| *singly) {
+        plan.singly = true;
     }
     if let Some(confidence) = given::<f64>(matches, "confidence") {
         plan.confidence = *confidence;

@@ -176,7 +176,6 @@ impl Recording<'_> {
             thread: self.thread.clone(),
             series,
             exceedances: self.thread.verdict.exceedances,
-            clusters: self.thread.exceedance_clusters,
         }
     }
 }

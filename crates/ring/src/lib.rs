@@ -15,7 +15,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_core::block::{Block, CoarseBin, Late, Moments, coarse_bin};
+use punctual_core::block::{Block, CoarseBin, Late, Moments, Spell, coarse_bin};
 use punctual_core::histogram::COARSE_BINS;
 
 /// Blocks in the ring of a thread's primary series: enough for a collector that is starved for
@@ -27,6 +27,10 @@ pub const RING_BLOCKS_ASIDE: usize = 60;
 
 /// Late samples that fit between two visits of the collector.
 pub const RING_LATE: usize = 1_024;
+
+/// Spells of lateness that fit between two visits of the collector: a minute of them, as there are at
+/// most ten a second.
+pub const RING_SPELLS: usize = 600;
 
 /// Coarse bins that the non-negative samples of one second can fill. A thread's latencies do
 /// not overlap, so their sum is at most one second, not counting the first, which may have
@@ -340,6 +344,35 @@ impl LateRing {
     pub fn take(&self, taken: u64, thread: u32) -> Option<Late> {
         let [at, latency, missed] = self.0.take(taken)?;
         Some(Late { thread, series: 0, at, latency, missed })
+    }
+}
+
+/// The ring of spells of lateness. If it is full, the spell that is due goes on.
+#[derive(Debug)]
+pub struct SpellRing(Entries<3>);
+
+impl SpellRing {
+    /// A ring of `entries` entries.
+    #[must_use]
+    pub fn new(entries: usize) -> Self {
+        Self(Entries::new(entries))
+    }
+
+    /// Bytes of a ring of `entries` entries.
+    #[must_use]
+    pub const fn bytes(entries: usize) -> usize {
+        Entries::<3>::bytes(entries)
+    }
+
+    /// Writer, with `pushed` spells pushed so far: pushes one; false if the ring is full.
+    pub fn push(&self, pushed: u64, spell: &Spell) -> bool {
+        self.0.push(pushed, [spell.from, spell.to, spell.late])
+    }
+
+    /// Reader, with `taken` spells taken so far: takes the oldest one.
+    pub fn take(&self, taken: u64, thread: u32) -> Option<Spell> {
+        let [from, to, late] = self.0.take(taken)?;
+        Some(Spell { thread, from, to, late })
     }
 }
 

@@ -7,11 +7,13 @@
 
 use std::sync::Arc;
 
-use punctual_core::block::{BLOCK_NS, Moments, Outlier};
+use punctual_core::block::{BLOCK_NS, Moments, Outlier, SPELL_GAP_NS, Spell};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::schema::{MARKS, Marks};
 use punctual_core::stats::{Limits, Refused};
-use punctual_ring::{BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE};
+use punctual_ring::{
+    BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE, RING_SPELLS, SpellRing,
+};
 
 /// How many of the worst samples a thread keeps, with their times.
 pub const WORST: usize = 64;
@@ -37,6 +39,7 @@ pub fn state_bytes_with(blocks: usize) -> usize {
     let worst = WORST * size_of::<Outlier>();
     BlockRing::bytes(blocks)
         + LateRing::bytes(RING_LATE)
+        + SpellRing::bytes(RING_SPELLS)
         + histograms
         + worst
         + size_of::<Recorder>()
@@ -49,11 +52,18 @@ pub struct Shared {
     pub blocks: BlockRing,
     /// Samples that were late enough to miss releases.
     pub late: LateRing,
+    /// Spells in which samples were later than the deadline; all but the last one.
+    pub spells: SpellRing,
 }
 
 impl Shared {
-    fn new(blocks: usize) -> Self {
-        Self { blocks: BlockRing::new(blocks), late: LateRing::new(RING_LATE) }
+    fn new(blocks: usize, limits: &Limits) -> Self {
+        let spells = if limits.deadline == i64::MAX { 0 } else { RING_SPELLS };
+        Self {
+            blocks: BlockRing::new(blocks),
+            late: LateRing::new(RING_LATE),
+            spells: SpellRing::new(spells),
+        }
     }
 }
 
@@ -76,6 +86,7 @@ pub struct Recorder {
     /// Words published to the ring of blocks.
     written: u64,
     late_pushed: u64,
+    spells: Spells,
     epoch: u64,
     limits: Limits,
     worst: Worst,
@@ -99,6 +110,10 @@ pub struct Recording {
     pub left_out: u64,
     /// Late samples that the ring had no room for.
     pub refused: Refused,
+    /// The spell of lateness that was still open, if there is one.
+    pub spell: Option<Spell>,
+    /// How many spells had to go on because the ring had no room for them.
+    pub spells_joined: u64,
 }
 
 /// The same for those who read this program's file.
@@ -137,7 +152,7 @@ impl Recorder {
     pub fn with_blocks(limits: Limits, blocks: usize) -> Self {
         let keeps = if limits.threshold == i64::MAX { 0 } else { ABOVE_CAP };
         Self {
-            shared: Arc::new(Shared::new(blocks)),
+            shared: Arc::new(Shared::new(blocks, &limits)),
             histogram: SignedHistogram::new(),
             coarse: Coarse::EMPTY,
             block: Moments::EMPTY,
@@ -147,6 +162,7 @@ impl Recorder {
             block_start: 0,
             written: 0,
             late_pushed: 0,
+            spells: Spells::NONE,
             epoch: 0,
             limits,
             worst: Worst::new(),
@@ -294,6 +310,7 @@ impl Recorder {
         }
         if latency > self.limits.deadline {
             block.exceeded += 1;
+            self.overdue(now, latency.unsigned_abs());
         }
         if latency > self.worst.floor {
             self.worst.insert(now.saturating_sub(self.epoch), latency);
@@ -302,6 +319,18 @@ impl Recorder {
             self.keep(now, latency);
         }
         self.find_usual();
+    }
+
+    /// Notes a sample later than the deadline in its spell of lateness.
+    #[cold]
+    #[inline(never)]
+    fn overdue(&mut self, now: u64, latency: u64) {
+        // The collector must not see the warm-up.
+        if self.block_end == u64::MAX {
+            return;
+        }
+        let to = now.saturating_sub(self.epoch);
+        self.spells.add(&self.shared.spells, to.saturating_sub(latency), to);
     }
 
     fn find_usual(&mut self) {
@@ -349,6 +378,7 @@ impl Recorder {
         if self.block_end == u64::MAX {
             return;
         }
+        self.spells.missed(self.limits.exceeded(latency, missed));
         let at = now.saturating_sub(self.epoch);
         if self.shared.late.push(self.late_pushed, at, latency, missed) {
             self.late_pushed += 1;
@@ -387,6 +417,44 @@ impl Recorder {
             outliers,
             left_out: self.above_left_out,
             refused: self.refused,
+            spell: self.spells.open,
+            spells_joined: self.spells.joined,
+        }
+    }
+}
+
+/// Spells of lateness, of which one at most is open.
+#[derive(Debug)]
+struct Spells {
+    open: Option<Spell>,
+    /// Spells that are in the ring.
+    pushed: u64,
+    /// Spells that go on in the open one, since the ring had no room for that.
+    joined: u64,
+}
+
+impl Spells {
+    const NONE: Self = Self { open: None, pushed: 0, joined: 0 };
+
+    /// Adds a late activation, released at `from` and started at `to`, ns after the cell's start.
+    fn add(&mut self, ring: &SpellRing, from: u64, to: u64) {
+        if let Some(open) = &mut self.open {
+            let apart = from > open.to.saturating_add(SPELL_GAP_NS);
+            if !apart || !ring.push(self.pushed, open) {
+                self.joined += u64::from(apart);
+                (open.from, open.to) = (open.from.min(from), open.to.max(to));
+                open.late += 1;
+                return;
+            }
+            self.pushed += 1;
+        }
+        self.open = Some(Spell { thread: 0, from, to, late: 1 });
+    }
+
+    /// Adds releases later than the deadline that the latest activation missed.
+    fn missed(&mut self, late: u64) {
+        if let Some(open) = &mut self.open {
+            open.late = open.late.saturating_add(late);
         }
     }
 }

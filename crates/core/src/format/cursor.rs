@@ -1,8 +1,8 @@
 //! Decodes the payload of a frame.
 
-use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SYSTEM, WORK};
+use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
-use crate::block::{Block, Late, Moments, Outlier};
+use crate::block::{Block, Late, Moments, Outlier, Spell};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval, MAX_NAME};
 
@@ -55,6 +55,11 @@ impl Cursor<'_> {
                 }
                 let name = str::from_utf8(self.bytes.get(..length)?).ok()?.to_owned();
                 Some(Record::Actor(Actor { number, name }))
+            }
+            SPELL => {
+                let (thread, from) = (self.number()?, self.number::<u64>()?);
+                let to = from.checked_add(self.number()?)?;
+                Some(Record::Spell(Spell { thread, from, to, late: self.count()? }))
             }
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! The records and the limits on their numbers.
 
-use crate::block::{Block, Late, Outlier};
+use crate::block::{Block, Late, Outlier, Spell};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval};
 use crate::units::SECOND_NS;
@@ -75,6 +75,8 @@ pub enum Record {
     Interval(Interval),
     /// The name of an interval's actor.
     Actor(Actor),
+    /// A spell of lateness.
+    Spell(Spell),
 }
 
 /// First byte of a payload.
@@ -87,6 +89,7 @@ pub(super) mod kind {
     pub const OUTLIERS: u8 = 6;
     pub const INTERVAL: u8 = 7;
     pub const ACTOR: u8 = 8;
+    pub const SPELL: u8 = 9;
 }
 
 /// The checksum of a frame, over its length and its payload.

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::record::{MAX_COUNT, MAX_SECOND};
 use super::*;
-use crate::block::{Block, Late, Moments, Outlier};
+use crate::block::{Block, Late, Moments, Outlier, Spell};
 use crate::histogram::{BINS, Histogram};
 use crate::interval::{Actor, Interval, MAX_NAME};
 use proptest::prelude::*;
@@ -62,7 +62,11 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
     });
     let actor =
         (any::<u32>(), ".{0,60}").prop_map(|(number, name)| Record::Actor(Actor { number, name }));
-    prop_oneof![block, histogram, late, work, outliers, system, interval, actor]
+    let spell =
+        (any::<(u32, u64, u64)>(), 0..=MAX_COUNT).prop_map(|((thread, one, other), late)| {
+            Record::Spell(Spell { thread, from: one.min(other), to: one.max(other), late })
+        });
+    prop_oneof![block, histogram, late, work, outliers, system, interval, actor, spell]
 }
 
 #[test]
@@ -121,7 +125,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 #[test]
 fn kinds_of_later_versions_are_passed_over() {
     let late = Record::Late(Late { thread: 0, series: 0, at: 0, latency: 0, missed: 0 });
-    let mut bytes = frame(&[9, 1, 2, 3]);
+    let mut bytes = frame(&[10, 1, 2, 3]);
     bytes.extend(frame(&[0]));
     encode(&late, &mut bytes);
     let mut reader = Reader::new(&bytes);

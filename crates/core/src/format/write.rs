@@ -1,8 +1,8 @@
 //! Records to bytes.
 
-use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SYSTEM, WORK};
+use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
 use super::record::{HEAD, MARKER, Record, checksum};
-use crate::block::Moments;
+use crate::block::{Moments, Spell};
 use crate::interval::{Actor, Interval, MAX_NAME};
 
 /// Appends `record` as one frame to `out`.
@@ -93,6 +93,13 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
             let name = &name[..end.unwrap_or(0)];
             unsigned(out, name.len() as u64);
             out.extend_from_slice(name.as_bytes());
+        }
+        Record::Spell(Spell { thread, from, to, late }) => {
+            out.push(SPELL);
+            unsigned(out, *thread);
+            unsigned(out, *from);
+            unsigned(out, to.saturating_sub(*from));
+            unsigned(out, *late);
         }
     }
 }

@@ -100,6 +100,17 @@ impl Cell {
         }
     }
 
+    /// How long the cell measured, ns, by its clocks; its planned duration if they were not
+    /// recorded.
+    #[must_use]
+    pub fn window_ns(&self) -> u64 {
+        let clocks = self.started.as_ref().zip(self.ended.as_ref());
+        let measured = clocks.and_then(|(started, ended)| {
+            ended.monotonic_ns.checked_sub(started.monotonic_ns).filter(|ns| *ns > 0)
+        });
+        measured.unwrap_or(self.duration_ns)
+    }
+
     /// Number of latencies measured in the primary series; 0 for a cost.
     #[must_use]
     pub fn samples(&self) -> u64 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::episodes::Episodes;
 use super::stats::{Stats, in_ns};
 use super::thread::{Helper, Thread};
 use super::unit::Unit;
@@ -39,6 +40,9 @@ pub struct Latency {
     /// Statistics of the primary series over all threads.
     #[serde(flatten, with = "in_ns")]
     pub stats: Stats,
+    /// Late episodes of all threads together; `None` without a deadline.
+    #[serde(default)]
+    pub episodes: Option<Episodes>,
     /// The other series. In records, each has the number of its index here plus one.
     #[serde(default)]
     pub series: Vec<Series>,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::episodes::Episodes;
 use super::stats::{Stats, in_ns};
 use super::verdict::Verdict;
 
@@ -28,10 +29,9 @@ pub struct Thread {
     /// Samples above the trace threshold that did not fit.
     #[serde(default)]
     pub outliers_left_out: u64,
-    /// Seconds in which the deadline was exceeded. Exceedances cluster, and this counts the
-    /// clusters.
+    /// Its own late episodes; `None` without a deadline.
     #[serde(default)]
-    pub exceedance_clusters: u64,
+    pub episodes: Option<Episodes>,
     /// The verdict on this thread.
     pub verdict: Verdict,
 }

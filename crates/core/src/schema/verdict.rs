@@ -30,9 +30,16 @@ pub struct Verdict {
     pub deadline_ns: Option<u64>,
     /// Releases later than the deadline, missed periods included.
     pub exceedances: u64,
-    /// Upper bound of the probability that a release exceeds the deadline (L1, one-sided).
+    /// Late episodes.
+    #[serde(default)]
+    pub episodes: u64,
+    /// Upper bound of the rate of late episodes, per second (L1, one-sided).
+    #[serde(default)]
+    pub episode_rate_upper: Option<f64>,
+    /// Upper bound of the probability that a release exceeds the deadline (L1, one-sided); only if
+    /// the run is judged by that.
     pub upper_bound: Option<f64>,
-    /// Confidence of the bound, such as 0.95.
+    /// Confidence of the bounds, such as 0.95.
     pub confidence: f64,
     /// The reasons, one sentence each, the most important first.
     pub because: Vec<String>,

@@ -13,8 +13,6 @@ pub struct Measured<'a> {
     pub series: Vec<Recorded<'a>>,
     /// Releases later than the deadline, missed ones included.
     pub exceedances: u64,
-    /// Seconds that held any of those.
-    pub clusters: u64,
 }
 
 /// Fills in the statistics of `latency` and of its threads, which it replaces. They are still
@@ -33,7 +31,7 @@ pub fn assemble(latency: &mut Latency, measured: Vec<Measured<'_>>) {
 }
 
 fn thread_of(measured: Measured<'_>, others: usize) -> Thread {
-    let Measured { mut thread, series, exceedances, clusters } = measured;
+    let Measured { mut thread, series, exceedances } = measured;
     let mut statistics = (0..=others).map(|number| {
         series.get(number).map_or_else(Stats::default, |one| summarise(std::slice::from_ref(one)))
     });
@@ -41,7 +39,6 @@ fn thread_of(measured: Measured<'_>, others: usize) -> Thread {
     thread.series = statistics.collect();
     let primary = series.first().map(|recorded| recorded.moments);
     thread.max_at_ns = primary.filter(|m| m.count > 0).map(|moments| moments.max_at);
-    thread.exceedance_clusters = clusters;
     thread.verdict.exceedances = exceedances;
     thread
 }
@@ -91,7 +88,6 @@ mod tests {
             thread: Thread { thread, offset_ns: 7, ..Thread::default() },
             series: series.iter().map(|at| recorded(&all[*at])).collect(),
             exceedances: u64::from(thread),
-            clusters: 1,
         };
         // The second thread has lost what it recorded of the last series.
         assemble(&mut latency, vec![measured(0, &[0, 1, 2]), measured(1, &[3, 1])]);

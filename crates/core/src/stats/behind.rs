@@ -27,6 +27,17 @@ impl Limits {
         let deadline = deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX);
         Self { deadline, ..Self::NONE }
     }
+
+    /// How many of the releases that a late start missed were later than the deadline.
+    #[must_use]
+    pub fn exceeded(&self, latency: u64, missed: u64) -> u64 {
+        let deadline = self.deadline.unsigned_abs();
+        if latency <= deadline || self.interval == 0 {
+            return 0;
+        }
+        // latency - j * interval > deadline for j from 1.
+        ((latency - deadline - 1) / self.interval).min(missed)
+    }
 }
 
 /// Late samples for which there was no room one by one: their latencies in bins, and exactly
@@ -45,7 +56,7 @@ impl Refused {
     pub fn add(&mut self, latency: u64, missed: u64, limits: &Limits) {
         self.latencies.record(latency);
         self.missed = self.missed.saturating_add(missed);
-        self.exceeded = self.exceeded.saturating_add(exceeded(latency, missed, limits));
+        self.exceeded = self.exceeded.saturating_add(limits.exceeded(latency, missed));
     }
 
     /// Removes all, without allocating or freeing memory.
@@ -53,16 +64,6 @@ impl Refused {
         self.latencies.clear();
         (self.missed, self.exceeded) = (0, 0);
     }
-}
-
-/// How many of the releases missed by a late start were later than the deadline.
-fn exceeded(latency: u64, missed: u64, limits: &Limits) -> u64 {
-    let deadline = limits.deadline.unsigned_abs();
-    if latency <= deadline || limits.interval == 0 {
-        return 0;
-    }
-    // latency - j * interval > deadline for j from 1.
-    ((latency - deadline - 1) / limits.interval).min(missed)
 }
 
 /// The releases that were missed after late samples.
@@ -79,7 +80,7 @@ impl Behind {
     /// Without an interval no release can be missed.
     pub fn add(&mut self, latency: u64, missed: u64, limits: &Limits) {
         self.counts.expand_late(latency, limits.interval, missed, 1);
-        self.exceeded = self.exceeded.saturating_add(exceeded(latency, missed, limits));
+        self.exceeded = self.exceeded.saturating_add(limits.exceeded(latency, missed));
     }
 
     /// All of what is known one by one.

@@ -19,7 +19,7 @@ fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
 }
 
 /// P(X >= k) of a binomial X with `n` trials of probability `p`.
-fn binomial_reaches(k: u64, n: u64, p: f64) -> f64 {
+pub(super) fn binomial_reaches(k: u64, n: u64, p: f64) -> f64 {
     if k == 0 {
         1.0
     } else if k > n {
@@ -107,16 +107,35 @@ pub fn exceedance_rate_upper(k: u64, seconds: f64, confidence: f64) -> f64 {
     if seconds.is_nan() || seconds <= 0.0 || alpha.is_nan() || alpha <= 0.0 {
         return f64::INFINITY;
     }
-    if k == 0 {
-        return -alpha.ln() / seconds;
+    gamma_count_upper(real(k), confidence) / seconds
+}
+
+/// Upper bound of the mean of a Poisson count of `k`, which need not be whole:
+/// `chi2.ppf(confidence, 2 (k + 1)) / 2`.
+pub(super) fn gamma_count_upper(k: f64, confidence: f64) -> f64 {
+    let alpha = 1.0 - confidence;
+    if k <= 0.0 {
+        return -alpha.ln();
     }
-    let a = real(k) + 1.0;
+    let a = k + 1.0;
     let beyond = |mean: f64| gamma_tails(a, mean).1 <= alpha;
     let mut high = 2.0 * a;
     while !beyond(high) {
         high *= 2.0;
     }
-    turning_point(real(k), high, beyond) / seconds
+    turning_point(k, high, beyond)
+}
+
+/// Lower bound of the mean of a Poisson count of `k`: `chi2.ppf(1 - confidence, 2 k) / 2`; 0 for
+/// none.
+pub(super) fn gamma_count_lower(k: f64, confidence: f64) -> f64 {
+    let alpha = 1.0 - confidence;
+    if k <= 0.0 || alpha.is_nan() || alpha <= 0.0 {
+        return 0.0;
+    }
+    // For a <= 1 it is below alpha^(1/a), and its logarithm is what is bisected.
+    let low = (alpha.ln() / k).exp().min(k) * 1e-3;
+    turning_point(low, k.max(1.0), |mean| gamma_tails(k, mean).0 >= alpha)
 }
 
 /// The smallest rank r (from 1, ascending) of `n` samples such that, at

@@ -2,7 +2,7 @@
 
 use super::assemble::Measured;
 use super::behind::{Behind, Limits};
-use super::summary::{Recorded, clusters};
+use super::summary::Recorded;
 use crate::block::Late;
 use crate::histogram::Sparse;
 use crate::run::{SeriesData, ThreadData};
@@ -18,7 +18,6 @@ pub fn measured_by_blocks(thread: Thread, data: &ThreadData, later: u64) -> Meas
         thread,
         series: data.series.iter().map(Recorded::of).collect(),
         exceedances: primary.moments().exceeded.saturating_add(later),
-        clusters: clusters(&primary.blocks),
     }
 }
 

@@ -120,14 +120,6 @@ pub fn exceedances(moments: &Moments, behind: Option<&Sparse>, deadline_ns: u64)
         .fold(moments.exceeded, |sum, (_, n)| sum.saturating_add(n))
 }
 
-/// Seconds that contain a sample later than the deadline: the clusters of
-/// exceedances.
-#[must_use]
-pub fn clusters(blocks: &[Block]) -> u64 {
-    let held = blocks.iter().filter(|block| block.moments.exceeded > 0);
-    held.count() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

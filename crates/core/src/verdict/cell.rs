@@ -4,6 +4,7 @@ use super::head;
 use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
+use super::thread::{Evidence, judge_thread};
 use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Tells, Thread, Verdict};
 use crate::units::{grouped, human_ns};
 
@@ -43,7 +44,13 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     let Some(thread) = worst(threads()) else {
         return not_measured(cell, rule);
     };
-    let worst = &thread.verdict;
+    let together;
+    let worst = if rule.counts_episodes() && latency.stats.samples > 0 {
+        together = judge_together(latency, rule);
+        &together
+    } else {
+        &thread.verdict
+    };
     let mut against: Vec<String> = went_wrong(cell).chain(cut_short(cell)).collect();
     if worst.outcome != Outcome::None {
         against.extend(did_not_hold(cell));
@@ -66,7 +73,7 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         [&against, &worst.because[..]].concat()
     });
     let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
-    if judged > 1 && !rule.plumbing {
+    if judged > 1 && !rule.plumbing && !rule.counts_episodes() {
         why.push(format!("the worst of {judged} threads: {}", name(thread)));
     }
     why.extend(late_warm_up(latency, rule));
@@ -74,10 +81,27 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     (Verdict { outcome, exceedances, because: Vec::new(), ..worst.clone() }, why)
 }
 
+/// Judges all threads of a cell by their late episodes, which several of them may share.
+fn judge_together(latency: &Latency, rule: &Rule) -> Verdict {
+    let exceedances =
+        latency.threads.iter().fold(0, |sum: u64, t| sum.saturating_add(t.verdict.exceedances));
+    judge_thread(
+        &Evidence {
+            stats: &latency.stats,
+            exceedances,
+            interval_ns: latency.interval_ns,
+            primary: &latency.primary,
+            episodes: latency.episodes.as_ref(),
+        },
+        rule,
+    )
+}
+
 /// By what the worst of several is found: of equal verdicts the one with the largest sample is
 /// taken, so that its reasons are those of the maximum; then the first.
 pub(super) fn rank(verdict: &Verdict, max_ns: Option<i64>) -> (Outcome, f64, Option<i64>) {
-    (verdict.outcome, verdict.upper_bound.unwrap_or(1.0), max_ns)
+    let bound = verdict.episode_rate_upper.or(verdict.upper_bound);
+    (verdict.outcome, bound.unwrap_or(f64::INFINITY), max_ns)
 }
 
 /// The thread with the worst verdict.

@@ -69,8 +69,11 @@ fn first(cell: &Cell, place: &str, verdict: &Verdict, max_ns: i64) -> String {
     let late = u64::try_from(max_ns).is_ok_and(|max| max > deadline_ns);
     let against = if late { ">" } else { "<=" };
     let text = format!("max {max} {against} deadline {}{place}", sentences::deadline(deadline_ns));
-    match (verdict.outcome, verdict.upper_bound, cell.latency()) {
-        (Outcome::Pass, Some(upper), Some(latency)) => {
+    match (verdict.outcome, verdict.episode_rate_upper, verdict.upper_bound, cell.latency()) {
+        (Outcome::Pass, Some(rate), _, Some(_)) => {
+            format!("{text}; {}", sentences::at_most_one_in(rate, verdict.confidence))
+        }
+        (Outcome::Pass, None, Some(upper), Some(latency)) => {
             let bound = sentences::bound(upper, &latency.primary.nouns, verdict.confidence);
             format!("{text}; {bound}")
         }

@@ -12,17 +12,8 @@ const IDLE_PARTS: u64 = 100;
 
 /// What speaks against each part of the load, one sentence per part.
 pub(super) fn did_not_hold(cell: &Cell) -> impl Iterator<Item = String> {
-    let measured_ns = measured_ns(cell);
+    let measured_ns = cell.window_ns();
     cell.load_work.iter().filter_map(move |part| sentence(part, measured_ns))
-}
-
-/// How long the cell measured, ns; its planned duration if that is not recorded.
-fn measured_ns(cell: &Cell) -> u64 {
-    let clocks = cell.started.as_ref().zip(cell.ended.as_ref());
-    let measured = clocks.and_then(|(started, ended)| {
-        ended.monotonic_ns.checked_sub(started.monotonic_ns).filter(|ns| *ns > 0)
-    });
-    measured.unwrap_or(cell.duration_ns)
 }
 
 fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {

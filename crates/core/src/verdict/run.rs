@@ -39,7 +39,11 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
         Outcome::Pass if unfinished.is_some() => Outcome::Inconclusive,
         outcome => outcome,
     };
-    let verdict = Verdict { outcome, exceedances, because: Vec::new(), ..worst };
+    let episodes = started
+        .iter()
+        .filter_map(|cell| cell.latency()?.episodes.as_ref())
+        .fold(0, |sum: u64, one| sum.saturating_add(one.count));
+    let verdict = Verdict { outcome, exceedances, episodes, because: Vec::new(), ..worst };
     let mut because: Vec<String> = faults(cell).collect();
     if rule.plumbing && rule.deadline_ns.is_some() {
         because.push(PLUMBING.to_owned());
@@ -92,18 +96,22 @@ fn unfinished(state: RunState, cells: &[Cell]) -> Option<String> {
 /// is an intersection-union test: its level is that of one. Of many thousand threads with a
 /// soft deadline, one may fail by chance.
 fn several(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
-    let threads = cells.iter().flat_map(|cell| cell.threads());
-    let bounds = threads.filter(|thread| thread.verdict.upper_bound.is_some()).count();
+    let (bounds, of) = if rule.counts_episodes() {
+        let judged = |cell: &&&Cell| cell.latency().is_some_and(|l| l.stats.samples > 0);
+        (cells.iter().filter(judged).count(), "one a cell")
+    } else {
+        let threads = cells.iter().flat_map(|cell| cell.threads());
+        let judged = threads.filter(|thread| thread.verdict.upper_bound.is_some());
+        (judged.count(), "one a thread and cell")
+    };
     let level = sentences::confidence(rule.confidence);
     match verdict.outcome {
         _ if bounds < 2 => None,
         Outcome::Pass => Some(format!(
-            "each of {bounds} judgements (one a thread and cell) passed, so {level} holds for all \
-             of them together"
+            "each of {bounds} judgements ({of}) passed, so {level} holds for all of them together"
         )),
-        Outcome::Fail if rule.tolerate.is_some() => Some(format!(
-            "one of {bounds} judgements (one a thread and cell), each at {level}: not corrected \
-             for their number"
+        Outcome::Fail if !rule.is_hard() => Some(format!(
+            "one of {bounds} judgements ({of}), each at {level}: not corrected for their number"
         )),
         _ => None,
     }

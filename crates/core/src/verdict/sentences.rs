@@ -1,6 +1,7 @@
 //! Numbers as the sentences of a verdict print them.
 
-use crate::schema::Broke;
+use crate::rate::Rate;
+use crate::schema::{Broke, Episodes};
 use crate::stats::samples_needed;
 use crate::units::{SECOND_NS, exact_duration, grouped, human_ns};
 
@@ -46,6 +47,91 @@ pub(super) fn bound(upper: f64, nouns: &str, level: f64) -> String {
         at_most(upper),
         confidence(level)
     )
+}
+
+/// In how many episodes they were late; nothing of none.
+pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
+    let longest = human_ns(i64::try_from(found.longest_ns).unwrap_or(i64::MAX));
+    let counted = if found.in_seconds { ", counted in whole seconds" } else { "" };
+    match found.count {
+        0 => None,
+        1 => Some(format!("1 late episode, of {longest}{counted}")),
+        count => {
+            Some(format!("{} late episodes, the longest of {longest}{counted}", grouped(count)))
+        }
+    }
+}
+
+/// The bound on the rate of late episodes, with its premise. The time is rounded down.
+pub(super) fn at_most_one_in(rate: f64, level: f64) -> String {
+    format!(
+        "at most one late episode in {} ({} confidence), if this time is like the time asked about",
+        time_below(1.0 / rate),
+        confidence(level)
+    )
+}
+
+/// A time in seconds, rounded down to three digits.
+fn time_below(seconds: f64) -> String {
+    let (unit, name) = match seconds {
+        _ if seconds < 120.0 => (1.0, "s"),
+        _ if seconds < 7_200.0 => (60.0, "min"),
+        _ if seconds < 172_800.0 => (3_600.0, "h"),
+        _ => (86_400.0, "days"),
+    };
+    let value = seconds / unit;
+    let digits = if value < 1.0 { 1e3 } else { 10.0 };
+    // A bound that was given as one in 10 s is not to read as one in 9.9 s.
+    let down = (value * digits * (1.0 + 1e-9)).floor() / digits;
+    format!("{down:.*} {name}", if value < 1.0 { 3 } else { 1 })
+}
+
+/// That a rate was found to be too high.
+pub(super) fn too_often(level: f64) -> String {
+    format!("late episodes come more often than is tolerated ({} confidence)", confidence(level))
+}
+
+/// That episodes do not come independently.
+pub(super) fn clustered(found: &Episodes) -> String {
+    format!(
+        "the episodes come in clusters themselves ({} with a gap of 1 s, {} with 10 s): their number \
+         says little of how often something goes wrong, and a soft deadline is not judged by it",
+        grouped(found.count),
+        grouped(found.count_10s)
+    )
+}
+
+/// What share of activations is late at most.
+pub(super) fn share(upper: f64, nouns: &str, level: f64) -> String {
+    format!(
+        "{} late of all {nouns} ({} confidence), by the sizes of the episodes",
+        at_most(upper),
+        confidence(level)
+    )
+}
+
+/// How long a run must be for a PASS at this rate, if `late` seconds of it held a late episode.
+pub(super) fn needs_time(
+    rate: Rate,
+    needed_ns: Option<u64>,
+    observed_ns: u64,
+    late: u64,
+) -> String {
+    let Some(needed) = needed_ns else {
+        return format!("too little evidence: no practical time shows {rate}");
+    };
+    let without = if late == 0 { "without a late episode" } else { "with no more late episodes" };
+    format!(
+        "too little evidence: a PASS at {rate} needs {} {without}, {} were observed; run with -D {}",
+        stretch(needed),
+        stretch(observed_ns),
+        asked(round_up(needed))
+    )
+}
+
+/// A duration as it is given to -D: in seconds up to ten minutes.
+pub(super) fn asked(ns: u64) -> String {
+    if ns < 600 * SECOND_NS { format!("{}s", ns / SECOND_NS) } else { exact_duration(ns) }
 }
 
 /// Why a soft deadline was failed.
@@ -132,7 +218,7 @@ pub(super) fn needs(
 
 /// A duration rounded up to what people would ask for: seconds, or minutes from ten minutes,
 /// or hours from ten hours.
-fn round_up(ns: u64) -> u64 {
+pub(super) fn round_up(ns: u64) -> u64 {
     let unit = match ns / SECOND_NS {
         0..600 => 1,
         600..36_000 => 60,

@@ -4,9 +4,11 @@ use crate::schema::{
     Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, LoadWork, Outcome,
     Placement, Quantity, RunState, Stats, Tells, Thread, Verdict, What,
 };
+use crate::units::SECOND_NS;
 use proptest::prelude::*;
 
 mod cells;
+mod episodes;
 
 const MS: u64 = 1_000_000;
 
@@ -38,8 +40,10 @@ fn virtual_board(counted: bool) -> Board {
     board(Some(Lab { counted, ..Lab::default() }))
 }
 
+/// Activations are counted one by one.
 fn hard() -> Rule {
-    Rule { deadline_ns: Some(200_000), ..Rule::of(&Plan::new("test"), &board(None)) }
+    let rule = Rule::of(&Plan::new("test"), &board(None));
+    Rule { deadline_ns: Some(200_000), singly: true, ..rule }
 }
 
 fn soft(tolerated: f64) -> Rule {
@@ -56,7 +60,10 @@ fn activations() -> Quantity {
 
 fn judged_thread(stats: &Stats, exceedances: u64, rule: &Rule) -> Verdict {
     let primary = &activations();
-    judge_thread(&Evidence { stats, exceedances, interval_ns: Some(MS), primary }, rule)
+    judge_thread(
+        &Evidence { stats, exceedances, interval_ns: Some(MS), primary, episodes: None },
+        rule,
+    )
 }
 
 /// The largest latency of a thread with `k` late releases.

@@ -1,8 +1,9 @@
 //! The judgement of one thread.
 
+use super::episodes::by_episodes;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
-use crate::schema::{Latency, Outcome, Quantity, Stats, Verdict};
+use crate::schema::{Episodes, Latency, Outcome, Quantity, Stats, Verdict};
 use crate::stats::{clopper_pearson_lower, clopper_pearson_upper};
 
 /// What a thread did, as far as it is judged.
@@ -17,6 +18,8 @@ pub struct Evidence<'a> {
     pub interval_ns: Option<u64>,
     /// What its samples are called.
     pub primary: &'a Quantity,
+    /// Its late episodes, if they were recorded.
+    pub episodes: Option<&'a Episodes>,
 }
 
 /// Judges every thread of a cell by its statistics and its exceedances.
@@ -27,16 +30,18 @@ pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
             exceedances: thread.verdict.exceedances,
             interval_ns: latency.interval_ns,
             primary: &latency.primary,
+            episodes: thread.episodes.as_ref(),
         };
         thread.verdict = judge_thread(&evidence, rule);
     }
 }
 
-/// Judges one thread.
+/// Judges one thread, or the threads of a cell together.
 ///
-/// Hard deadline: FAIL at any exceedance; else PASS if the upper bound is at most
-/// `rule.probability`. Soft: FAIL if the lower bound is above `rule.tolerate`, PASS if the
-/// upper bound is at most that. Otherwise INCONCLUSIVE, with how much longer to run. A guest
+/// Hard deadline: FAIL at any exceedance; else PASS if the upper bound on the rate of late episodes
+/// is at most `rule.episodes`. Soft: FAIL if the lower bound is above what is tolerated, PASS if the
+/// upper bound is at most that. Otherwise INCONCLUSIVE, with how long to run. With `rule.singly`
+/// bounds are on the probability of an exceedance. A guest
 /// without instruction counting is INCONCLUSIVE whatever it did, and so is a FAIL that the turns
 /// of a board's CPUs can explain ([`super::Turns`]).
 #[must_use]
@@ -58,8 +63,11 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     if rule.deterministic {
         return deterministic(evidence, seen, rule);
     }
+    if !rule.singly {
+        return by_episodes(evidence, seen, rule);
+    }
     let upper = clopper_pearson_upper(k, n, rule.confidence);
-    let limit = rule.tolerate.unwrap_or(rule.probability);
+    let limit = rule.probability();
     let failed = match rule.tolerate {
         None => k > 0,
         Some(tolerated) => clopper_pearson_lower(k, n, rule.confidence) > tolerated,
@@ -87,9 +95,15 @@ fn deterministic(evidence: &Evidence<'_>, seen: String, rule: &Rule) -> Verdict 
     let k = evidence.exceedances;
     #[allow(clippy::cast_precision_loss, reason = "the share needs no last digit")]
     let share = k as f64 / evidence.stats.scheduled as f64;
-    let failed = rule.tolerate.map_or(k > 0, |tolerated| share > tolerated);
+    let failed = match (rule.tolerate, rule.tolerate_episodes) {
+        (Some(tolerated), _) => share > tolerated,
+        (None, Some(tolerated)) => {
+            super::episodes::observed_rate(evidence) > tolerated.per_second()
+        }
+        (None, None) => k > 0,
+    };
     // Of a soft deadline it is not known how many releases were later than the turns explain.
-    let max = evidence.stats.max.filter(|_| rule.tolerate.is_none());
+    let max = evidence.stats.max.filter(|_| rule.is_hard());
     let excuse = rule
         .turns
         .filter(|_| failed)

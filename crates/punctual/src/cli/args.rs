@@ -1,7 +1,8 @@
 //! Values of options, and options that several commands share.
 
-use clap::Arg;
+use clap::{Arg, ArgAction};
 use punctual_core::plan::Plan;
+use punctual_core::rate::Rate;
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
 /// A parser of durations (ns) that reads a bare number in the unit `bare`.
@@ -38,10 +39,18 @@ fn probability(text: &str) -> Result<f64, String> {
     }
 }
 
+/// How often, such as 6/min.
+fn rate(text: &str) -> Result<Rate, String> {
+    text.parse().map_err(|_| "must be a number per s, min, h or d, such as 6/min".to_owned())
+}
+
 /// Options for how a run is judged.
-pub fn judgement() -> [Arg; 4] {
+pub fn judgement() -> [Arg; 7] {
     let probability_of = |id: &'static str, help: String| {
         Arg::new(id).long(id).value_name("P").help(help).value_parser(probability)
+    };
+    let rate_of = |id: &'static str, help: String| {
+        Arg::new(id).long(id).value_name("RATE").help(help).value_parser(rate)
     };
     let default = Plan::new("");
     [
@@ -53,21 +62,40 @@ pub fn judgement() -> [Arg; 4] {
                  FAIL",
             )
             .value_parser(deadline),
+        rate_of(
+            "episodes",
+            format!(
+                "PASS requires evidence that late episodes are at most so frequent, e.g. 1/h: \
+                 late activations at most 1 s apart are one [default: {}]",
+                default.episodes
+            ),
+        ),
+        rate_of(
+            "tolerate-episodes",
+            "Make the deadline soft: tolerate late episodes up to this rate".to_owned(),
+        )
+        .conflicts_with("tolerate"),
         probability_of(
             "tolerate",
             "Make the deadline soft: tolerate later activations up to this probability".to_owned(),
         ),
         probability_of(
             "probability",
-            format!(
-                "PASS requires the upper bound on P(latency > deadline) to be at most P \
-                 [default: {:e}]",
-                default.probability
-            ),
-        ),
+            "PASS requires the upper bound on P(latency > deadline) to be at most P; converted to \
+             a rate of episodes at the probe's interval, unless --singly"
+                .to_owned(),
+        )
+        .conflicts_with("episodes"),
+        Arg::new("singly")
+            .long("singly")
+            .action(ArgAction::SetTrue)
+            .help(
+                "Take late activations for independent of each other, and bound their probability",
+            )
+            .conflicts_with_all(["episodes", "tolerate-episodes"]),
         probability_of(
             "confidence",
-            format!("Confidence of that bound, one-sided [default: {}]", default.confidence),
+            format!("Confidence of the bound, one-sided [default: {}]", default.confidence),
         ),
     ]
 }

@@ -120,6 +120,9 @@ impl Observer for Follower {
         };
         self.cells = run.cells.iter().zip(&run.plan.cells).map(takes).collect();
         self.bar.set_length(sum(&self.cells) / 1_000_000);
+        for text in punctual_core::verdict::ahead(run) {
+            self.takes(&text);
+        }
     }
 
     fn warn(&mut self, text: &str) {

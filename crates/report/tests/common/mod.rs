@@ -192,6 +192,8 @@ fn judged(max: Option<i64>, deadline: Option<u64>, scheduled: u64) -> Verdict {
         outcome: if missed { Outcome::Fail } else { Outcome::Pass },
         deadline_ns: Some(d),
         exceedances: u64::from(missed),
+        episodes: u64::from(missed),
+        episode_rate_upper: None,
         upper_bound: Some(bound),
         confidence: 0.95,
         because,
@@ -244,7 +246,6 @@ pub fn fill(latency: &mut Latency, data: &CellData, deadline: Option<u64>) {
         thread: Thread { thread: number, placement: placement(number), ..Thread::default() },
         series: recorded.series.iter().map(Recorded::of).collect(),
         exceedances: 0,
-        clusters: 0,
     });
     assemble(latency, measured.collect());
     for thread in &mut latency.threads {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use punctual_core::block::Moments;
+use punctual_core::block::{Moments, Spell};
 use punctual_core::format::Record;
 use punctual_core::stats::{Behind, Limits};
 
@@ -26,8 +26,9 @@ pub(super) struct Track {
     pub(super) moments: Moments,
     /// The last block.
     pub(super) last: Moments,
-    /// Seconds with an exceedance, assigned by the block that recorded it.
-    pub(super) clusters: u64,
+    spells_taken: u64,
+    /// Spells of lateness so far; the last one comes with the recording.
+    pub(super) spells: Vec<Spell>,
     /// The second after the last block.
     seconds: u64,
 }
@@ -44,7 +45,8 @@ impl Track {
             behind: Behind::default(),
             moments: Moments::EMPTY,
             last: Moments::EMPTY,
-            clusters: 0,
+            spells_taken: 0,
+            spells: Vec::new(),
             seconds: 0,
         }
     }
@@ -63,11 +65,16 @@ impl Track {
             files.push(&Record::Late(punctual_core::block::Late { series: self.series, ..late }));
             any = true;
         }
+        while let Some(spell) = self.shared.spells.take(self.spells_taken, self.thread) {
+            self.spells_taken += 1;
+            self.spells.push(spell);
+            files.push(&Record::Spell(spell));
+            any = true;
+        }
         for block in blocks {
             self.moments.merge(&block.moments);
             self.last = block.moments;
             self.seconds = block.index + 1;
-            self.clusters += u64::from(block.moments.exceeded > 0);
             files
                 .push(&Record::Block(punctual_core::block::Block { series: self.series, ..block }));
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use punctual_core::block::Spell;
 use punctual_core::format::{Part, Record};
 use punctual_core::histogram::{SignedSparse, Sparse};
 use punctual_core::key::NO_LOAD;
@@ -12,6 +13,7 @@ use punctual_core::schema::{
 };
 use punctual_core::stats::{
     Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
+    spells_on_disk, tell_episodes,
 };
 use punctual_core::units::human_ns;
 use punctual_sys::error;
@@ -51,7 +53,6 @@ struct Found {
     behind: Sparse,
     /// How many of them were later than the deadline.
     behind_exceeded: u64,
-    clusters: u64,
 }
 
 impl Left<'_> {
@@ -68,15 +69,23 @@ impl Left<'_> {
             .zip(self.by_session)
             .map(|((number, end), by_session)| of_thread(self.probe, number, end, by_session))
             .collect();
-        let all = behinds(recordings, self.tracks);
-        let records = all.iter().flat_map(records_of).collect();
+        let mut tracks = self.tracks;
+        let spells = spells(&recordings, &mut tracks);
+        let all = behinds(recordings, tracks);
+        let last = spells.iter().filter_map(|spells| spells.last.map(Record::Spell));
+        let records = all.iter().flat_map(records_of).chain(last).collect();
         let mut on_disk = self.on_disk.threads;
         on_disk.resize_with(ends.len(), ThreadData::default);
         let mut measured = Vec::new();
-        for ((number, fate), on_disk) in (0..).zip(&ends).zip(&mut on_disk) {
+        let mut joined = 0;
+        let mut late = Vec::new();
+        for (((number, fate), on_disk), spells) in (0..).zip(&ends).zip(&mut on_disk).zip(spells) {
+            joined += spells.joined;
             measured.push(if fate.end().is_some() {
+                late.push(spells.all);
                 self.probe.measured(number, fate, &all)
             } else {
+                late.push(spells_on_disk(on_disk, number));
                 let later = missed_by_late(on_disk.series_mut(0), &self.limits);
                 measured_by_blocks(self.probe.thread(number, fate), on_disk, later.unwrap_or(0))
             });
@@ -93,6 +102,16 @@ impl Left<'_> {
             latency.warmup_max_ns = of_threads.max(self.warmup_max_ns);
             latency.helpers = helpers.collect();
             assemble(latency, measured);
+        }
+        if self.limits.deadline != i64::MAX {
+            tell_episodes(cell, late, false);
+        }
+        if joined > 0 {
+            let text = format!(
+                "{joined} times nobody took what was recorded for so long that two spells of \
+                 lateness count as one: there were more late episodes than is said"
+            );
+            note(cell, "episodes-joined", text);
         }
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
@@ -137,18 +156,42 @@ fn of_thread(
     all.map(|(series, recording)| (number, series, recording)).collect()
 }
 
+/// The spells of lateness of one thread.
+#[derive(Default)]
+struct Lateness {
+    all: Vec<Spell>,
+    /// The last of them, which is not on disk yet.
+    last: Option<Spell>,
+    joined: u64,
+}
+
+/// The spells of lateness of each thread.
+fn spells(recordings: &[Vec<(u32, u32, Recording)>], tracks: &mut [Track]) -> Vec<Lateness> {
+    let of_thread = |(thread, recordings): (u32, &Vec<(u32, u32, Recording)>)| {
+        let track = tracks.iter_mut().find(|track| (track.thread, track.series) == (thread, 0));
+        let mut all = track.map_or_else(Vec::new, |track| std::mem::take(&mut track.spells));
+        let primary = recordings.iter().find(|(_, series, _)| *series == 0);
+        let last = primary.and_then(|(.., recording)| recording.spell);
+        let last = last.map(|spell| Spell { thread, ..spell });
+        all.extend(last);
+        let joined = primary.map_or(0, |(.., recording)| recording.spells_joined);
+        Lateness { all, last, joined }
+    };
+    (0..).zip(recordings).map(of_thread).collect()
+}
+
 /// The latencies of missed releases: as collected, and from bins what the late ring refused.
 fn behinds(recordings: Vec<Vec<(u32, u32, Recording)>>, mut tracks: Vec<Track>) -> Vec<Found> {
     let mut all = Vec::new();
     for (thread, series, recording) in recordings.into_iter().flatten() {
         let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
-        let (behind, clusters) = track.map_or_else(Default::default, |track| {
+        let behind = track.map_or_else(Default::default, |track| {
             track.behind.add_refused(&recording.refused, &track.limits);
-            (std::mem::take(&mut track.behind), track.clusters)
+            std::mem::take(&mut track.behind)
         });
         let (behind, behind_exceeded) = (behind.counts.sparse(), behind.exceeded);
-        all.push(Found { thread, series, recording, samples, behind, behind_exceeded, clusters });
+        all.push(Found { thread, series, recording, samples, behind, behind_exceeded });
     }
     all
 }
@@ -192,7 +235,6 @@ impl ProbeCell {
             },
             exceedances: primary
                 .map_or(0, |one| one.recording.moments.exceeded + one.behind_exceeded),
-            clusters: primary.map_or(0, |one| one.clusters),
             series: own.into_iter().map(recorded).collect(),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::*;
 use proptest::prelude::*;
+use punctual_core::block::Spell;
 use punctual_core::histogram::{COARSE_BINS, coarse_low};
+use punctual_ring::RING_SPELLS;
 
 /// Nine years: the sum of squares holds 4,096 such samples.
 const YEARS: i64 = 1 << 58;
@@ -120,6 +122,54 @@ fn of_a_long_stall_and_without_room_the_number_of_missed_releases_stays_exact() 
         behind.add_refused(&found.refused, &limits);
         assert_eq!(behind.counts.total(), 200, "{pushed} in the ring before");
     }
+}
+
+/// The spells that a recorder makes of samples at these times, ns, with their latencies.
+fn spells_of(samples: &[(u64, i64, u64)]) -> (Vec<Spell>, Recording) {
+    let limits = Limits { deadline: 1_000_000, interval: 500_000, ..Limits::NONE };
+    let mut recorder = Recorder::new(limits);
+    let shared = recorder.shared();
+    // Late, and in the warm-up.
+    recorder.record(5, 9_000_000, 17);
+    recorder.begin(1_000);
+    for (at, latency, missed) in samples {
+        recorder.record(1_000 + at, *latency, *missed);
+    }
+    let recording = recorder.finish();
+    let mut spells: Vec<_> = (0..).map_while(|taken| shared.spells.take(taken, 3)).collect();
+    spells.extend(recording.spell.map(|spell| Spell { thread: 3, ..spell }));
+    (spells, recording)
+}
+
+#[test]
+fn late_samples_are_kept_as_spells_with_what_they_missed() {
+    let ms = 1_000_000;
+    let (spells, recording) = spells_of(&[
+        (10 * ms, 1_000_000, 0),
+        // 2.2 ms late: of the four missed releases two were later than 1 ms.
+        (20 * ms, 2_200_000, 4),
+        (21 * ms, 1_000_001, 2),
+        // Released 100 ms after the last late start, and one ns more than that after this one.
+        (123 * ms, 2_000_000, 0),
+        (225 * ms + 1, 2_000_000, 0),
+        // Released before the start of the cell.
+        (9_000 * ms, 9_999_000_000, 0),
+    ]);
+    let spell = |from, to, late| Spell { thread: 3, from, to, late };
+    assert_eq!(spells, [spell(17_800_000, 123 * ms, 5), spell(0, 9_000 * ms, 2),]);
+    assert_eq!((recording.spells_joined, recording.moments.exceeded), (0, 5));
+}
+
+#[test]
+fn a_spell_goes_on_if_there_is_no_room_for_it() {
+    let ms = 1_000_000;
+    let times = RING_SPELLS as u64 + 10;
+    let samples: Vec<_> = (1..=times).map(|n| (n * 500 * ms, 2_000_000, 0)).collect();
+    let (spells, recording) = spells_of(&samples);
+    assert_eq!(spells.len(), RING_SPELLS + 1);
+    assert_eq!(recording.spells_joined, 9);
+    assert_eq!(spells.iter().map(|spell| spell.late).sum::<u64>(), times);
+    assert_eq!(spells.last().unwrap().late, 10);
 }
 
 #[test]

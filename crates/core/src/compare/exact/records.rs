@@ -66,6 +66,7 @@ fn place(record: &Record) -> String {
         }
         Record::Interval(interval) => format!("CPU {}, interval", interval.cpu),
         Record::Actor(actor) => format!("actor {}", actor.number),
+        Record::Spell(spell) => format!("thread {}, spell of lateness", spell.thread),
     }
 }
 
@@ -103,6 +104,11 @@ fn between(a: &Record, b: &Record) -> String {
             ("from", ns(a.from), ns(b.from)),
             ("to", ns(a.to), ns(b.to)),
             ("actor", a.actor.to_string(), b.actor.to_string()),
+        ]),
+        (Record::Spell(a), Record::Spell(b)) => first_unlike(&[
+            ("from", ns(a.from), ns(b.from)),
+            ("to", ns(a.to), ns(b.to)),
+            ("late", grouped(a.late), grouped(b.late)),
         ]),
         (Record::Actor(a), Record::Actor(b)) => {
             first_unlike(&[("name", format!("{:?}", a.name), format!("{:?}", b.name))])

@@ -253,7 +253,7 @@ fn samples_are_called_what_the_probe_calls_them() {
     };
     let stats = &stats(1_000, 104_100);
     let said = |exceedances| {
-        let evidence = Evidence { stats, exceedances, interval_ns: None, primary };
+        let evidence = Evidence { stats, exceedances, interval_ns: None, primary, episodes: None };
         judge_thread(&evidence, &hard()).because
     };
     assert!(said(0)[0].starts_with("none of 1,000 hand-overs was later"), "{:?}", said(0));

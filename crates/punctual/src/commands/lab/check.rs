@@ -119,7 +119,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     );
     let max_ns = matches.get_one::<u64>("max").copied().unwrap_or_default();
     experiment.plan.deadline_ns = Some(max_ns);
-    experiment.plan.tolerate = None;
+    (experiment.plan.tolerate, experiment.plan.tolerate_episodes) = (None, None);
     experiment.plan.check()?;
     let kept = matches.get_one::<PathBuf>("out");
     let path = kept.cloned().unwrap_or_else(|| temporary_folder("check"));

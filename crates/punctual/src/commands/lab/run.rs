@@ -85,7 +85,7 @@ fn aimed(matches: &ArgMatches, count: usize) -> anyhow::Result<Ending> {
     }
     let plan = &watching.experiment.plan;
     // Misses that are tolerated are a share of releases that nobody chose.
-    let limit = plan.deadline_ns.filter(|_| plan.tolerate.is_none());
+    let limit = plan.deadline_ns.filter(|_| plan.is_hard());
     let is_missed = limit.is_some_and(|limit| aimed.max_ns().is_some_and(|max| max > limit));
     Ok(if is_missed { Ending::Judged(Outcome::Fail) } else { ending(boots, runs) })
 }

@@ -1,0 +1,42 @@
+//! How often a cell or a thread was late.
+
+use serde::{Deserialize, Serialize};
+
+/// Late episodes: sets of late activations of which consecutive ones (the start of the one, the
+/// release of the next) are at most `episode_gap_ns` apart, on any CPU of the cell. Missed
+/// releases that were later than the deadline belong to the episode of the start that missed
+/// them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episodes {
+    /// The gap, ns: 1 s for all probes and boards, and never taken from the run that is judged.
+    pub episode_gap_ns: u64,
+    /// Episodes.
+    pub count: u64,
+    /// What their number would be with a gap of 0.1 s.
+    pub count_100ms: u64,
+    /// What their number would be with a gap of 10 s.
+    pub count_10s: u64,
+    /// Time from the first release of the longest one to its last start, ns.
+    pub longest_ns: u64,
+    /// Sum of the lengths of all, ns.
+    pub total_ns: u64,
+    /// Late activations of the largest one, missed releases included.
+    pub largest: u64,
+    /// Late activations of all, missed releases included.
+    pub size_sum: u64,
+    /// Sum of the squares of their sizes; `u64::MAX` stands for anything larger.
+    pub size_sum_sq: u64,
+    /// Seconds of the cell in which anything was late.
+    pub seconds_late: u64,
+    /// Whether they come in clusters themselves, so that their number says little of how often
+    /// something goes wrong.
+    #[serde(default)]
+    pub clustered: bool,
+    /// Whether they were found in whole seconds, for another deadline than that of the run:
+    /// two that share or touch a second then count as one.
+    #[serde(default)]
+    pub in_seconds: bool,
+    /// Time in which lateness would have been seen, ns: scheduled releases times the interval,
+    /// of the thread that has the least; without an interval the time that was measured.
+    pub observed_ns: u64,
+}

@@ -1,0 +1,56 @@
+//! What can be said of a judgement before anything is measured.
+
+use super::episodes::observation_needed_ns;
+use super::rule::Rule;
+use super::sentences;
+use crate::schema::Run;
+use crate::units::exact_duration;
+
+/// How a run that is about to begin will be judged, if that is not what was asked for, and whether
+/// its cells are long enough for a PASS. One sentence each.
+#[must_use]
+pub fn ahead(run: &Run) -> Vec<String> {
+    let rule = Rule::of(&run.plan, &run.board);
+    if !rule.counts_episodes() || !rule.is_hard() {
+        return Vec::new();
+    }
+    let mut said = Vec::new();
+    let mut shortest: Option<(u64, u64, String)> = None;
+    for (cell, planned) in run.cells.iter().zip(&run.plan.cells) {
+        if cell.latency().is_none() {
+            continue;
+        }
+        let interval_ns = cell.interval_ns().filter(|interval| *interval > 0);
+        let rate = rule.rate(interval_ns);
+        if let (Some(probability), Some(interval)) = (rule.probability, interval_ns) {
+            let text = format!(
+                "P <= {} at an interval of {} is judged as late episodes: at most {rate}; --singly \
+                 takes late activations for independent and bounds P itself",
+                sentences::probability(probability),
+                exact_duration(interval)
+            );
+            if !said.contains(&text) {
+                said.push(text);
+            }
+        }
+        let by_samples = planned.samples.zip(interval_ns).map(|(n, ns)| n.saturating_mul(ns));
+        let observed = by_samples.map_or(cell.duration_ns, |ns| ns.min(cell.duration_ns));
+        let Some(needed) = observation_needed_ns(rate.per_second(), 0, rule.confidence) else {
+            continue;
+        };
+        // The one that lacks most.
+        let lacks = needed.saturating_sub(observed);
+        if lacks > 0 && shortest.as_ref().is_none_or(|(most, ..)| lacks > *most) {
+            let text = format!(
+                "a PASS at {rate} needs {} without a late episode in each cell, and one measures \
+                 {}: -D {} is long enough",
+                sentences::stretch(needed),
+                sentences::stretch(observed),
+                sentences::asked(sentences::round_up(needed))
+            );
+            shortest = Some((lacks, observed, text));
+        }
+    }
+    said.extend(shortest.map(|(.., text)| text));
+    said
+}

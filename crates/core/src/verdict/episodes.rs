@@ -1,0 +1,148 @@
+//! The judgement by late episodes, whose number stalls do not multiply.
+
+use super::rule::Rule;
+use super::sentences;
+use super::thread::Evidence;
+use crate::schema::{Episodes, Outcome, Verdict};
+use crate::stats::{LEAST_EPISODES, LEAST_OBSERVED_NS};
+use crate::units::SECOND_NS;
+
+/// How often a thread or cell was late, per second; 0 if nothing is known of it.
+pub(super) fn observed_rate(evidence: &Evidence<'_>) -> f64 {
+    let Some(episodes) = evidence.episodes else { return 0.0 };
+    #[allow(clippy::cast_precision_loss, reason = "a rate needs no 16th digit")]
+    let rate = episodes.count as f64 * SECOND_NS as f64 / episodes.observed_ns.max(1) as f64;
+    rate
+}
+
+/// Judges by late episodes; `seen` says how many activations were late.
+pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) -> Verdict {
+    let unknown = Episodes::default();
+    let found = evidence.episodes.unwrap_or(&unknown);
+    let k = evidence.exceedances;
+    // A record of lateness without its times: how often is not known.
+    let known = k == 0 || found.count > 0;
+    let upper = known.then(|| found.rate_upper(rule.confidence)).flatten();
+    let mut because = vec![seen];
+    because.extend(sentences::in_episodes(found));
+    because.extend(bound(found, upper, known, rule));
+    let (outcome, reason) = match (rule.tolerate, rule.tolerate_episodes) {
+        _ if !known && !rule.is_hard() => (Outcome::Inconclusive, None),
+        (Some(_), _) => share(evidence, found, rule),
+        (None, Some(tolerated)) => often(found, upper, tolerated.per_second(), rule),
+        (None, None) => never(evidence, found, upper, rule),
+    };
+    because.extend(reason);
+    if !rule.is_hard() && found.clustered {
+        because.push(sentences::clustered(found));
+    }
+    let upper_bound = rule.tolerate.and_then(|_| {
+        found.share_bounds(evidence.stats.scheduled, rule.confidence).map(|(_, upper)| upper)
+    });
+    Verdict {
+        exceedances: k,
+        episodes: found.count,
+        episode_rate_upper: upper,
+        upper_bound,
+        ..rule.verdict(outcome, because)
+    }
+}
+
+/// What is claimed of their rate, or why nothing is.
+fn bound(found: &Episodes, upper: Option<f64>, known: bool, rule: &Rule) -> Option<String> {
+    match upper {
+        Some(upper) => Some(sentences::at_most_one_in(upper, rule.confidence)),
+        None if !known => Some("when they were late is not recorded: no bound".to_owned()),
+        None if found.count > 0 && found.observed_ns >= LEAST_OBSERVED_NS => {
+            Some("every second held a late one: no bound on their rate".to_owned())
+        }
+        None => None,
+    }
+}
+
+/// A hard deadline: never late, and seen for long enough.
+fn never(
+    evidence: &Evidence<'_>,
+    found: &Episodes,
+    upper: Option<f64>,
+    rule: &Rule,
+) -> (Outcome, Option<String>) {
+    let interval_ns = evidence.interval_ns.filter(|interval| *interval > 0);
+    let rate = rule.rate(interval_ns);
+    if evidence.exceedances > 0 {
+        return (Outcome::Fail, None);
+    }
+    if upper.is_some_and(|upper| upper <= rate.per_second() * (1.0 + 1e-9)) {
+        return (Outcome::Pass, None);
+    }
+    let needed_ns = observation_needed_ns(rate.per_second(), 0, rule.confidence);
+    (Outcome::Inconclusive, Some(sentences::needs_time(rate, needed_ns, found.observed_ns, 0)))
+}
+
+/// A soft deadline: late episodes up to a rate.
+fn often(
+    found: &Episodes,
+    upper: Option<f64>,
+    tolerated: f64,
+    rule: &Rule,
+) -> (Outcome, Option<String>) {
+    let clustered = found.clustered;
+    if !clustered && found.rate_lower(rule.confidence) > tolerated {
+        return (Outcome::Fail, Some(sentences::too_often(rule.confidence)));
+    }
+    if !clustered && upper.is_some_and(|upper| upper <= tolerated) {
+        return (Outcome::Pass, None);
+    }
+    if clustered {
+        return (Outcome::Inconclusive, None);
+    }
+    let late = if found.count == 0 { 0 } else { found.seconds_late };
+    let needed_ns = observation_needed_ns(tolerated, late, rule.confidence);
+    let rate = crate::rate::Rate::of_per_second(tolerated).unwrap_or(rule.episodes);
+    (Outcome::Inconclusive, Some(sentences::needs_time(rate, needed_ns, found.observed_ns, late)))
+}
+
+/// A soft deadline: late activations up to a share.
+fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Option<String>) {
+    let tolerated = rule.tolerate.unwrap_or_default();
+    let Some((lower, upper)) = found.share_bounds(evidence.stats.scheduled, rule.confidence) else {
+        return (
+            Outcome::Inconclusive,
+            Some(format!(
+                "{} late episodes say nothing of the share of {} that is late: {LEAST_EPISODES} do; \
+                 --tolerate-episodes judges by their rate, --singly takes late ones for independent",
+                found.count, evidence.primary.nouns
+            )),
+        );
+    };
+    let said = sentences::share(upper, &evidence.primary.nouns, rule.confidence);
+    let outcome = match found.clustered {
+        false if lower > tolerated => Outcome::Fail,
+        false if upper <= tolerated => Outcome::Pass,
+        _ => Outcome::Inconclusive,
+    };
+    let said = match outcome {
+        Outcome::Fail => format!("{said}; {}", sentences::intolerable(tolerated, rule.confidence)),
+        _ => said,
+    };
+    (outcome, Some(said))
+}
+
+/// How long must be observed, ns, for `late` seconds with a late episode to leave an upper bound on
+/// their rate, per second, of at most `rate`: `-ln(1 - confidence) / rate` if there is none. `None`
+/// if that exceeds u64. At least [`LEAST_OBSERVED_NS`].
+#[must_use]
+pub fn observation_needed_ns(rate: f64, late: u64, confidence: f64) -> Option<u64> {
+    let seconds = if late == 0 {
+        -(1.0 - confidence).ln() / rate
+    } else {
+        #[allow(clippy::cast_precision_loss, reason = "seconds of a run")]
+        let seconds = crate::stats::samples_needed(-(-rate).exp_m1(), late, confidence)? as f64;
+        seconds
+    };
+    #[allow(clippy::cast_precision_loss, reason = "a time needs no 16th digit")]
+    let ns = (seconds * SECOND_NS as f64).ceil();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
+    let ns = (ns < 1.8e19).then_some(ns as u64)?;
+    Some(ns.max(LEAST_OBSERVED_NS))
+}

@@ -1,0 +1,163 @@
+//! Judgements by late episodes.
+
+use super::*;
+use crate::block::Spell;
+use crate::stats::tell_episodes;
+use crate::verdict::observation_needed_ns;
+
+/// Of a plan with these keys, and a deadline of 200 us.
+fn rule(keys: &str) -> Rule {
+    let text = format!("name = \"p\"\ndeadline = \"200us\"\n{keys}\n[[cell]]\nprobe = \"clock\"");
+    Rule::of(&Plan::from_toml(&text).unwrap(), &board(None))
+}
+
+/// A cell of two threads that measured for so many seconds, with spells of `size` late activations
+/// at these milliseconds, in turn of both threads.
+fn cell_of(seconds: u64, at_ms: &[u64], size: u64, rule: &Rule) -> Cell {
+    let late = |thread: usize| at_ms.iter().skip(thread).step_by(2);
+    let verdict =
+        |thread| Verdict { exceedances: late(thread).count() as u64 * size, ..Verdict::default() };
+    let mut cell = cell(CellState::Complete, vec![verdict(0), verdict(1)]);
+    let scheduled = seconds * 1_000;
+    let latency = cell.latency_mut().unwrap();
+    for thread in &mut latency.threads {
+        thread.stats.scheduled = scheduled;
+        thread.stats.samples = scheduled;
+    }
+    latency.stats.scheduled = 2 * scheduled;
+    latency.stats.samples = 2 * scheduled;
+    let spells = (0..2_u32).map(|thread| {
+        let spell = |ms: &u64| Spell { thread, from: ms * MS, to: (ms + 5) * MS, late: size };
+        late(thread as usize).map(spell).collect()
+    });
+    tell_episodes(&mut cell, spells.collect(), false);
+    judge_threads(cell.latency_mut().unwrap(), rule);
+    cell.verdict = judge_cell(&cell, rule);
+    cell
+}
+
+fn judged_by(seconds: u64, at_ms: &[u64], size: u64, keys: &str) -> Verdict {
+    cell_of(seconds, at_ms, size, &rule(keys)).verdict
+}
+
+#[test]
+fn thirty_seconds_without_lateness_show_six_a_minute() {
+    let verdict = judged_by(30, &[], 0, "");
+    assert_eq!((verdict.outcome, verdict.upper_bound), (Outcome::Pass, None));
+    assert!((verdict.episode_rate_upper.unwrap() - 0.099_857_742).abs() < 1e-9);
+    assert_eq!(
+        verdict.because[0],
+        "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s); at most one late episode in 10.0 s \
+         (95 % confidence), if this time is like the time asked about"
+    );
+    let short = judged_by(29, &[], 0, "");
+    assert_eq!(short.outcome, Outcome::Inconclusive);
+    assert_eq!(
+        short.because.last().unwrap(),
+        "too little evidence: a PASS at 6/min needs 30.0 s without a late episode, 29.0 s were \
+         observed; run with -D 30s"
+    );
+}
+
+#[test]
+fn what_a_pass_needs_is_asked_for_as_a_rate() {
+    for (rate, seconds, needed) in [("1/min", 60, "180s"), ("1/h", 180, "3h"), ("1/s", 5, "10s")] {
+        let verdict = judged_by(seconds, &[], 0, &format!("episodes = \"{rate}\""));
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{rate}");
+        let last = verdict.because.last().unwrap();
+        assert!(last.ends_with(&format!("run with -D {needed}")), "{last}");
+    }
+    assert_eq!(judged_by(180, &[], 0, "episodes = \"1/min\"").outcome, Outcome::Pass);
+    assert_eq!(judged_by(9, &[], 0, "episodes = \"1/s\"").episode_rate_upper, None);
+}
+
+#[test]
+fn a_probability_is_a_rate_of_episodes_at_the_interval() {
+    // 1e-5 of activations at 1 ms: one in 100 s.
+    assert_eq!(judged_by(299, &[], 0, "probability = 1e-5").outcome, Outcome::Inconclusive);
+    assert_eq!(judged_by(300, &[], 0, "probability = 1e-5").outcome, Outcome::Pass);
+    let singly = judged_by(300, &[], 0, "probability = 1e-5\nsingly = true");
+    assert_eq!((singly.outcome, singly.episode_rate_upper), (Outcome::Pass, None));
+    assert!(singly.upper_bound.unwrap() <= 1e-5, "{singly:?}");
+}
+
+#[test]
+fn one_episode_fails_a_hard_deadline_and_is_counted_once() {
+    // Both threads are late within a second: one episode of the cell.
+    let cell = cell_of(60, &[5_000, 5_400], 7, &rule(""));
+    let verdict = &cell.verdict;
+    assert_eq!((verdict.outcome, verdict.exceedances, verdict.episodes), (Outcome::Fail, 14, 1));
+    let of_threads = cell.threads().iter().map(|t| t.episodes.as_ref().unwrap().count);
+    assert_eq!(of_threads.collect::<Vec<_>>(), [1, 1]);
+    assert!(
+        verdict.because.contains(&"14 of 120,000 activations were later than 200 us".to_owned()),
+        "{verdict:?}"
+    );
+    assert!(verdict.because.iter().any(|said| said == "1 late episode, of 405.000 ms"));
+    let run = judge_run(RunState::Complete, &[cell.clone(), cell], &rule(""));
+    assert_eq!((run.exceedances, run.episodes), (28, 2));
+}
+
+#[test]
+fn a_soft_deadline_weighs_the_rate_of_episodes() {
+    let at: Vec<u64> = (0..12).map(|n| n * 47_000).collect();
+    let outcome =
+        |rate: &str| judged_by(600, &at, 100, &format!("tolerate_episodes = \"{rate}\"")).outcome;
+    // 12 in 600 s: between 0.0115 and 0.033 a second at 95 %.
+    assert_eq!(outcome("0.5/min"), Outcome::Fail);
+    assert_eq!(outcome("1.2/min"), Outcome::Inconclusive);
+    assert_eq!(outcome("2.1/min"), Outcome::Pass);
+    let open = judged_by(600, &at, 100, "tolerate_episodes = \"1.2/min\"");
+    assert!(
+        open.because.iter().any(|said| said.contains("with no more late episodes")),
+        "{open:?}"
+    );
+    let clustered: Vec<u64> =
+        (0..10).flat_map(|n| [0, 3_000, 6_000].map(|after| n * 60_000 + after)).collect();
+    for rate in ["0.1/min", "30/min"] {
+        let verdict = judged_by(600, &clustered, 1, &format!("tolerate_episodes = \"{rate}\""));
+        assert_eq!(verdict.outcome, Outcome::Inconclusive, "{rate}");
+        assert!(verdict.because.iter().any(|said| said.contains("come in clusters themselves")));
+    }
+}
+
+#[test]
+fn a_tolerated_share_needs_twenty_episodes_or_independence() {
+    let few: Vec<u64> = (0..19).map(|n| n * 30_000).collect();
+    let verdict = judged_by(600, &few, 10, "tolerate = 0.01");
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.because.iter().any(|said| said.contains("--tolerate-episodes")), "{verdict:?}");
+    assert_eq!(judged_by(600, &few, 10, "tolerate = 0.01\nsingly = true").outcome, Outcome::Pass);
+    // 25 episodes of 40 late ones in 1.2 million: between 5.8e-4 and 1.17e-3.
+    let at: Vec<u64> = (0..25).map(|n| n * 23_000).collect();
+    for (tolerated, outcome) in
+        [("5e-4", Outcome::Fail), ("9e-4", Outcome::Inconclusive), ("1.2e-3", Outcome::Pass)]
+    {
+        let verdict = judged_by(600, &at, 40, &format!("tolerate = {tolerated}"));
+        assert_eq!(verdict.outcome, outcome, "{tolerated} {:?}", verdict.because);
+        assert!(verdict.upper_bound.is_some_and(|upper| (1.1e-3..1.2e-3).contains(&upper)));
+    }
+}
+
+#[test]
+fn lateness_without_its_times_is_no_bound() {
+    let mut cell = cell_of(60, &[5_000], 1, &rule(""));
+    cell.latency_mut().unwrap().episodes = None;
+    let hard = judge_cell(&cell, &rule(""));
+    assert_eq!((hard.outcome, hard.episode_rate_upper), (Outcome::Fail, None));
+    let soft = judge_cell(&cell, &rule("tolerate_episodes = \"5/s\""));
+    assert_eq!(soft.outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn how_long_to_observe() {
+    let seconds = |rate, late| observation_needed_ns(rate, late, 0.95).unwrap() / SECOND_NS;
+    assert_eq!(seconds(0.1, 0), 29);
+    assert_eq!(seconds(1.0 / 3_600.0, 0), 10_784);
+    assert_eq!(seconds(100.0, 0), 10, "never less than ten seconds");
+    // As many that the bound is met, and one fewer does not meet it.
+    let needed = seconds(0.1, 3);
+    let upper = |n| -(-crate::stats::clopper_pearson_upper(3, n, 0.95)).ln_1p();
+    assert!(upper(needed) <= 0.1 && upper(needed - 1) > 0.1, "{needed}");
+    assert_eq!(observation_needed_ns(1e-300, 0, 0.95), None);
+}
