@@ -7,6 +7,7 @@ mod damage;
 mod directory;
 mod ends;
 mod events;
+mod evidence;
 mod exact;
 mod export;
 mod golden;

@@ -20,6 +20,7 @@ mod spread;
 pub use cost::{Against, CostRow, MatchedCost};
 pub use differences::{Bearing, Difference};
 pub use groups::KernelRuns;
+pub(crate) use groups::by_kernel;
 pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Replicates};
 pub use result::{Comparison, MatchedCell, RunLabel};

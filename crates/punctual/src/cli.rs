@@ -47,6 +47,8 @@ pub fn command() -> Command {
         .subcommand(report())
         .subcommand(compare())
         .subcommand(show())
+        .subcommand(pool())
+        .subcommand(plan_length())
         .subcommand(export::command())
         .subcommand(list())
         .subcommand(load())
@@ -172,6 +174,38 @@ fn show() -> Command {
         )
         .next_help_heading("Judge again")
         .args(args::judgement())
+}
+
+fn pool() -> Command {
+    Command::new("pool")
+        .about("Judge several runs of one kernel on one board as one")
+        .after_help(
+            "The times of runs without a late episode add up. If some have one, the run is what is \
+             counted: how many of them held any. Decide on the number of runs beforehand: to go on \
+             until it is a PASS is allowed only with a hard deadline, which one late episode ends \
+             for good.\n\n\
+             Exit status: that of the verdict, as for `punctual run`; 2 if they are not runs of one \
+             kernel, board and rule.\n\n\
+             Examples:\n  punctual pool a b c --deadline 200us --episodes 1/min\n  \
+             punctual pool nightly --deadline 1ms --tolerate-episodes 1/h",
+        )
+        .arg(runs(RUNS_HELP, 1))
+        .arg(json("Print the judgement as JSON"))
+        .next_help_heading("Judge by")
+        .args(args::judgement())
+}
+
+fn plan_length() -> Command {
+    Command::new("plan-length")
+        .about("Say how long to measure for the evidence that is wanted")
+        .after_help(
+            "Examples:\n  punctual plan-length --episodes 1/h\n  \
+             punctual plan-length --episodes 1/d --duration 1h\n  \
+             punctual plan-length --episodes 6/min --late 3\n  \
+             punctual plan-length --singly --probability 1e-6 --interval 100us",
+        )
+        .args(args::length())
+        .arg(json("Print the answer as JSON"))
 }
 
 fn list() -> Command {

@@ -13,6 +13,8 @@ mod list;
 mod live;
 mod load;
 mod manual;
+mod plan_length;
+mod pool;
 mod progress;
 mod report;
 mod restore;
@@ -34,6 +36,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         "compare" => compare::execute(matches),
         "export" => export::execute(matches),
         "show" => show::execute(matches),
+        "pool" => pool::execute(matches),
+        "plan-length" => plan_length::execute(matches),
         "list" => list::execute(matches),
         "load" => load::execute(matches),
         "lab" => lab::execute(matches),

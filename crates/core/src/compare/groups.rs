@@ -60,7 +60,7 @@ pub(super) fn build_id(run: &Run) -> Option<&str> {
 /// The runs by kernel (release, version, preemption model, command line, configuration,
 /// image and board), in the order of their first runs. A run that was given twice counts
 /// once; if its name does not show that, a sentence says so.
-pub(super) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
+pub(crate) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
     let mut groups: Vec<KernelRuns> = Vec::new();
     let mut notes = Vec::new();
     for (number, run) in runs.iter().enumerate() {

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 mod cells;
 mod episodes;
+mod pool;
 
 const MS: u64 = 1_000_000;
 

@@ -69,12 +69,13 @@ pub fn judgement() -> [Arg; 7] {
                  late activations at most 1 s apart are one [default: {}]",
                 default.episodes
             ),
-        ),
+        )
+        .conflicts_with("singly"),
         rate_of(
             "tolerate-episodes",
             "Make the deadline soft: tolerate late episodes up to this rate".to_owned(),
         )
-        .conflicts_with("tolerate"),
+        .conflicts_with_all(["tolerate", "singly"]),
         probability_of(
             "tolerate",
             "Make the deadline soft: tolerate later activations up to this probability".to_owned(),
@@ -86,18 +87,53 @@ pub fn judgement() -> [Arg; 7] {
                 .to_owned(),
         )
         .conflicts_with("episodes"),
-        Arg::new("singly")
-            .long("singly")
-            .action(ArgAction::SetTrue)
-            .help(
-                "Take late activations for independent of each other, and bound their probability",
-            )
-            .conflicts_with_all(["episodes", "tolerate-episodes"]),
+        Arg::new("singly").long("singly").action(ArgAction::SetTrue).help(
+            "Take late activations for independent of each other, and bound their probability",
+        ),
         probability_of(
             "confidence",
             format!("Confidence of the bound, one-sided [default: {}]", default.confidence),
         ),
     ]
+}
+
+/// Options for how long to measure.
+pub fn length() -> Vec<Arg> {
+    let kept = ["episodes", "probability", "singly", "confidence"];
+    let judgement = judgement().into_iter().filter(|arg| kept.contains(&arg.get_id().as_str()));
+    let judgement = judgement.map(|arg| match arg.get_id().as_str() {
+        "singly" => arg.requires("probability"),
+        _ => arg,
+    });
+    let late = Arg::new("late")
+        .long("late")
+        .value_name("N")
+        .help(
+            "So many seconds may hold late activations (of a soft deadline; with --singly: so \
+               many activations) [default: 0]",
+        )
+        .value_parser(clap::value_parser!(u64).range(..1_000_000_000));
+    let interval = Arg::new("interval")
+        .short('i')
+        .long("interval")
+        .value_name("TIME")
+        .help("Time between two releases, for --probability [default: 1ms]")
+        .value_parser(interval);
+    let duration = Arg::new("duration")
+        .short('D')
+        .long("duration")
+        .value_name("TIME")
+        .help("Also say how many runs of this length that takes")
+        .value_parser(positive_seconds);
+    judgement.chain([late, interval, duration]).collect()
+}
+
+/// A time between releases, ns; a bare number is in microseconds, as for the probes.
+fn interval(text: &str) -> Result<u64, String> {
+    match duration(BareNumber::Microseconds)(text)? {
+        0 => Err("must be above zero".to_owned()),
+        ns => Ok(ns),
+    }
 }
 
 /// An option as users write it: its short form if it has one.

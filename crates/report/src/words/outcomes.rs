@@ -13,7 +13,8 @@ pub const SIMULATED_IN_PART: &str = "in part SIMULATED";
 
 /// The outcome of something that was measured, or not, as it is printed. Without a deadline
 /// nothing was judged.
-fn outcome(outcome: Outcome, is_measured: bool) -> &'static str {
+#[must_use]
+pub fn outcome(outcome: Outcome, is_measured: bool) -> &'static str {
     match outcome {
         Outcome::None if is_measured => "MEASURED",
         Outcome::None => "NOT MEASURED",

@@ -1,0 +1,35 @@
+//! `punctual pool`.
+
+use clap::ArgMatches;
+use punctual_core::verdict::pool;
+use punctual_report::text;
+
+use crate::ending::Ending;
+use crate::{output, request, store};
+
+pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
+    let names = matches.get_many::<String>("runs").into_iter().flatten();
+    let mut runs = Vec::new();
+    for name in names {
+        for dir in store::find_all(name)? {
+            let mut run = store::load(&dir)?;
+            let recorded = run.run.plan.clone();
+            let mut plan = recorded.clone();
+            request::judgement(matches, &mut plan);
+            if plan != recorded {
+                plan.check()?;
+                store::judge_again(&mut run, plan);
+            }
+            run.damage.iter().for_each(|line| output::complain(line));
+            // Its samples are not needed any more, and there may be hundreds of runs.
+            runs.push(run.run);
+        }
+    }
+    let pooled = pool(&runs.iter().collect::<Vec<_>>())?;
+    if matches.get_flag("json") {
+        output::print_json(&pooled)?;
+    } else {
+        output::print(&text::pooled(&pooled, output::width(), output::colour()))?;
+    }
+    Ok(Ending::Judged(pooled.verdict.outcome))
+}

@@ -1,0 +1,37 @@
+//! Several runs judged as one, as the terminal shows them.
+
+use punctual_core::verdict::Pooled;
+
+use super::style::{Paint, of_outcome};
+use super::wrap::push_wrapped;
+use crate::words;
+
+/// What all of the runs together show. `width` in columns.
+#[must_use]
+pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
+    let paint = Paint::new(colour);
+    let mut out = String::new();
+    for cell in &pooled.cells {
+        let outcome = cell.verdict.outcome;
+        let name = words::outcome(outcome, true);
+        let first = format!("{}  ", paint.apply(name, of_outcome(outcome)));
+        let mut reasons = cell.verdict.because.iter().map(|reason| words::clean(reason));
+        let head = reasons.next().unwrap_or_default();
+        push_wrapped(&mut out, &head, &first, name.len() + 2, width);
+        for reason in reasons {
+            push_wrapped(&mut out, &reason, "  ", 2, width);
+        }
+    }
+    for key in &pooled.left_out {
+        let text = format!(
+            "not every run has {}: it does not count, and forbids a PASS",
+            words::key_name(key)
+        );
+        push_wrapped(&mut out, &text, "  ! ", 4, width);
+    }
+    let all = words::outcome(pooled.verdict.outcome, true);
+    let first = format!("{}  ", paint.apply(all, of_outcome(pooled.verdict.outcome)));
+    let text = format!("{} runs judged as one", pooled.runs.len());
+    push_wrapped(&mut out, &text, &first, all.len() + 2, width);
+    out
+}

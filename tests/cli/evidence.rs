@@ -1,0 +1,116 @@
+//! What a run is evidence of: late episodes as they are recorded, judged, pooled and planned for.
+
+use crate::support::{Scratch, json, stderr, stdout};
+
+/// Stalls of 3 ms, every 20 s; each makes three activations late, of which two are missed.
+const STALLS: &str = "sim:stall=3ms,stall-every=20000 -D 300 --no-report";
+
+#[test]
+fn episodes_are_recorded_by_cell_thread_and_run() {
+    let scratch = Scratch::new("episodes");
+    let run =
+        json(&scratch.punctual(&format!("run {STALLS} -t 2 --deadline 500us --out r --json")));
+    let cell = &run["cells"][0];
+    let of_cell = &cell["episodes"];
+    // Both threads have their stalls within the same millisecond.
+    assert_eq!(of_cell["count"], cell["threads"][0]["episodes"]["count"], "{of_cell}");
+    assert_eq!(run["verdict"]["episodes"], of_cell["count"]);
+    let count = of_cell["count"].as_u64().unwrap();
+    assert!((14..=15).contains(&count), "{count}");
+    let sizes = cell["threads"][0]["episodes"]["size_sum"].as_u64().unwrap();
+    assert_eq!(sizes, 3 * cell["threads"][0]["episodes"]["count"].as_u64().unwrap());
+    assert_eq!(of_cell["size_sum"], run["verdict"]["exceedances"]);
+    assert_eq!(of_cell["observed_ns"], 300_000_000_000_u64);
+    // Judged again by the same deadline, nothing is counted anew; by another, in seconds.
+    let again = json(&scratch.punctual("show r --json --deadline 500us --tolerate-episodes 6/min"));
+    assert_eq!(
+        (&again["cells"][0]["episodes"], &again["verdict"]["outcome"]),
+        (of_cell, &"PASS".into())
+    );
+    let other = json(&scratch.punctual("show r --json --deadline 700us --tolerate-episodes 6/min"));
+    let by_seconds = &other["cells"][0]["episodes"];
+    assert_eq!(
+        (&by_seconds["in_seconds"], &by_seconds["count"]),
+        (&true.into(), &of_cell["count"])
+    );
+    assert_eq!(other["verdict"]["outcome"], "PASS");
+}
+
+#[test]
+fn a_run_without_a_deadline_is_judged_by_its_seconds() {
+    let scratch = Scratch::new("afterwards");
+    scratch.punctual(&format!("run {STALLS} --out r"));
+    for (line, status) in [
+        ("--deadline 4ms", 0),
+        ("--deadline 4ms --episodes 1/h", 3),
+        ("--deadline 1ms", 1),
+        ("--deadline 1ms --tolerate-episodes 6/min", 0),
+        ("--deadline 1ms --tolerate-episodes 1/min", 1),
+    ] {
+        let output = scratch.punctual(&format!("show r {line}"));
+        assert_eq!(output.status.code(), Some(status), "{line}: {}", stdout(&output));
+    }
+}
+
+#[test]
+fn what_a_pass_needs_is_said_before_the_run_and_after_it() {
+    let scratch = Scratch::new("needs");
+    let output =
+        scratch.punctual("run sim -D 60 --deadline 5ms --episodes 1/min --no-report --out r");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("-D 180s is long enough"), "{}", stderr(&output));
+    let said = stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("needs 3.0 min without a late episode"), "{said}");
+    assert!(said.ends_with("50 % chance") && said.contains("run with -D 180s"), "{said}");
+    let line = "run sim -D 30 --deadline 5ms --probability 1e-3 --no-report --out";
+    let converted = scratch.punctual(&format!("{line} s"));
+    assert_eq!(converted.status.code(), Some(0));
+    assert!(stderr(&converted).contains("is judged as late episodes: at most 1/s"));
+    let singly = scratch.punctual(&format!("{line} t --singly"));
+    assert_eq!((singly.status.code(), stderr(&singly)), (Some(0), String::new()));
+}
+
+#[test]
+fn runs_of_one_kernel_are_judged_as_one() {
+    let scratch = Scratch::new("pool");
+    for name in ["a", "b", "c"] {
+        let line = format!("run sim -D 60 --deadline 1ms --no-report --out set/{name}");
+        assert_eq!(scratch.punctual(&line).status.code(), Some(0));
+    }
+    let pooled = |line: &str| scratch.punctual(&format!("pool {line}"));
+    assert_eq!(pooled("set --episodes 1/min").status.code(), Some(0));
+    assert_eq!(pooled("set/a set/b --episodes 1/min").status.code(), Some(3));
+    let twice = pooled("set/a set/a set/b --episodes 1/min --json");
+    assert_eq!(json(&twice)["runs"].as_array().unwrap().len(), 2, "one of them was given twice");
+    scratch
+        .punctual("run sim:stall=3ms,stall-every=20000 -D 60 --deadline 1ms --no-report --out d");
+    let other = pooled("set d");
+    assert_eq!(other.status.code(), Some(3));
+    assert!(stdout(&other).contains("not every run has"), "{}", stdout(&other));
+    let alone = pooled("d");
+    assert_eq!(alone.status.code(), Some(2));
+    assert!(stderr(&alone).contains("two different runs"));
+}
+
+#[test]
+fn a_plan_has_the_length_that_its_evidence_needs() {
+    let scratch = Scratch::new("length");
+    let seconds = |line: &str| {
+        let answer = json(&scratch.punctual(&format!("plan-length --json {line}")));
+        answer["duration_s"].as_u64().unwrap()
+    };
+    assert_eq!(seconds(""), 30);
+    assert_eq!(seconds("--episodes 1/h"), 10_785);
+    assert_eq!(seconds("--episodes 6/min --late 3"), 80);
+    assert_eq!(seconds("--probability 1e-4 -i 100us"), 10);
+    assert_eq!(seconds("--singly --probability 1e-4 -i 1ms"), 30);
+    let runs = json(&scratch.punctual("plan-length --json --episodes 1/d -D 1h"));
+    assert_eq!(runs["runs"], 72);
+    for wrong in ["--episodes 0/h", "--singly", "--episodes 1/h --probability 0.1"] {
+        assert_eq!(
+            scratch.punctual(&format!("plan-length {wrong}")).status.code(),
+            Some(2),
+            "{wrong}"
+        );
+    }
+}
