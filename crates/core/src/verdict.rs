@@ -9,6 +9,7 @@
 mod ahead;
 mod cell;
 mod episodes;
+mod evidence;
 mod head;
 mod load;
 mod pool;
@@ -21,10 +22,11 @@ mod turns;
 pub use ahead::ahead;
 pub use cell::judge_cell;
 pub use episodes::observation_needed_ns;
+pub use evidence::Evidence;
 pub use pool::{PoolError, Pooled, PooledCell, pool};
 pub use rule::{Rule, episode_rate};
 pub use run::judge_run;
-pub use thread::{Evidence, judge_thread, judge_threads};
+pub use thread::{judge_thread, judge_threads};
 pub use turns::Turns;
 
 #[cfg(test)]

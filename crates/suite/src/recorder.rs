@@ -7,13 +7,17 @@
 
 use std::sync::Arc;
 
-use punctual_core::block::{BLOCK_NS, Moments, Outlier, SPELL_GAP_NS, Spell};
+use punctual_core::block::{BLOCK_NS, Moments, Outlier, Spell};
 use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::schema::{MARKS, Marks};
 use punctual_core::stats::{Limits, Refused};
 use punctual_ring::{
     BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE, RING_SPELLS, SpellRing,
 };
+
+mod spells;
+
+use spells::Spells;
 
 /// How many of the worst samples a thread keeps, with their times.
 pub const WORST: usize = 64;
@@ -419,42 +423,6 @@ impl Recorder {
             refused: self.refused,
             spell: self.spells.open,
             spells_joined: self.spells.joined,
-        }
-    }
-}
-
-/// Spells of lateness, of which one at most is open.
-#[derive(Debug)]
-struct Spells {
-    open: Option<Spell>,
-    /// Spells that are in the ring.
-    pushed: u64,
-    /// Spells that go on in the open one, since the ring had no room for that.
-    joined: u64,
-}
-
-impl Spells {
-    const NONE: Self = Self { open: None, pushed: 0, joined: 0 };
-
-    /// Adds a late activation, released at `from` and started at `to`, ns after the cell's start.
-    fn add(&mut self, ring: &SpellRing, from: u64, to: u64) {
-        if let Some(open) = &mut self.open {
-            let apart = from > open.to.saturating_add(SPELL_GAP_NS);
-            if !apart || !ring.push(self.pushed, open) {
-                self.joined += u64::from(apart);
-                (open.from, open.to) = (open.from.min(from), open.to.max(to));
-                open.late += 1;
-                return;
-            }
-            self.pushed += 1;
-        }
-        self.open = Some(Spell { thread: 0, from, to, late: 1 });
-    }
-
-    /// Adds releases later than the deadline that the latest activation missed.
-    fn missed(&mut self, late: u64) {
-        if let Some(open) = &mut self.open {
-            open.late = open.late.saturating_add(late);
         }
     }
 }

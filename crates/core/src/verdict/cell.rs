@@ -1,10 +1,11 @@
 //! The judgement of a cell by its threads.
 
+use super::evidence::Evidence;
 use super::head;
 use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
-use super::thread::{Evidence, judge_thread};
+use super::thread::judge_thread;
 use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Tells, Thread, Verdict};
 use crate::units::{grouped, human_ns};
 

@@ -1,8 +1,8 @@
 //! The judgement by late episodes, whose number stalls do not multiply.
 
+use super::evidence::Evidence;
 use super::rule::Rule;
 use super::sentences;
-use super::thread::Evidence;
 use crate::schema::{Episodes, Outcome, Verdict};
 use crate::stats::{LEAST_EPISODES, LEAST_OBSERVED_NS};
 use crate::units::SECOND_NS;

@@ -1,26 +1,11 @@
 //! The judgement of one thread.
 
 use super::episodes::by_episodes;
+use super::evidence::Evidence;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
-use crate::schema::{Episodes, Latency, Outcome, Quantity, Stats, Verdict};
+use crate::schema::{Latency, Outcome, Verdict};
 use crate::stats::{clopper_pearson_lower, clopper_pearson_upper};
-
-/// What a thread did, as far as it is judged.
-#[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
-    /// Its statistics.
-    pub stats: &'a Stats,
-    /// Its releases later than the deadline, missed ones included
-    /// ([`crate::stats::exceedances`]).
-    pub exceedances: u64,
-    /// Its period, ns, if it has one, which turns releases into time.
-    pub interval_ns: Option<u64>,
-    /// What its samples are called.
-    pub primary: &'a Quantity,
-    /// Its late episodes, if they were recorded.
-    pub episodes: Option<&'a Episodes>,
-}
 
 /// Judges every thread of a cell by its statistics and its exceedances.
 pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
