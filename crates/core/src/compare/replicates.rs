@@ -79,8 +79,8 @@ pub struct Estimate {
     /// Percentile bootstrap over runs of the ratio of geometric means: a second
     /// opinion, too narrow for few runs.
     pub bootstrap: Option<[f64; 2]>,
-    /// Two-sided p by the same method; ties count as no evidence. With fewer runs than a million
-    /// arrangements take it is exact if the kernels do not differ at all.
+    /// Two-sided p by the same method; ties count as no evidence. Exact if the kernels do not
+    /// differ at all and their runs have at most a million arrangements.
     pub p: Option<f64>,
     /// The same, adjusted over all cells and kernels for each quantity (Holm).
     pub p_adjusted: Option<f64>,

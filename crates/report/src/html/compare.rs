@@ -115,5 +115,6 @@ pub fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
                 }
             }
         }
+        p class="about" { (words::estimates_note(replicates)) }
     }
 }

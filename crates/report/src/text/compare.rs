@@ -175,6 +175,7 @@ fn estimates(
         table.row(cells.into_iter().map(|text| (text, Style::Plain)).collect());
     }
     out.push_str(&table.render(width, paint));
+    push_wrapped(&mut out, &words::estimates_note(replicates), "  ", 2, width);
     out
 }
 
@@ -199,13 +200,9 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
             |[low, high]| format!("{} to {}", words::ratio(Some(low)), words::ratio(Some(high))),
         )
     };
-    let quantity = match estimate.quantity {
-        Measure::P999Ns => "p99.9",
-        Measure::MaxNs => "max",
-    };
     [
         names.get(estimate.group).cloned().unwrap_or_default(),
-        quantity.to_owned(),
+        quantity_name(estimate.quantity).to_owned(),
         format!("{} / {}", estimate.runs[1], estimate.runs[0]),
         words::ratio(estimate.ratio),
         interval(estimate.interval),
@@ -213,6 +210,14 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
         interval(estimate.bootstrap),
         estimate.p_adjusted.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")),
     ]
+}
+
+/// What a quantity is called.
+pub(crate) const fn quantity_name(quantity: Measure) -> &'static str {
+    match quantity {
+        Measure::P999Ns => "p99.9",
+        Measure::MaxNs => "max",
+    }
 }
 
 /// A value as it is printed: of a hash the beginning, which tells it from others.
