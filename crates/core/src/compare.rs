@@ -9,6 +9,7 @@ mod caveats;
 mod cost;
 mod differences;
 mod durations;
+mod episodes;
 pub mod exact;
 mod groups;
 mod margin;
@@ -20,6 +21,7 @@ mod spread;
 
 pub use cost::{Against, CostRow, MatchedCost};
 pub use differences::{Bearing, Difference};
+pub use episodes::EpisodeRates;
 pub use groups::KernelRuns;
 pub use margin::{FEWEST_REPLICATES, Margin, MarginCell, Standing, not_worse};
 pub use matching::Unmatched;

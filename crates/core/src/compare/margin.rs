@@ -100,7 +100,8 @@ pub fn not_worse(runs: &[LoadedRun], comparison: &Comparison, limit: f64) -> Mar
     for cell in &comparison.cells {
         for quantity in Measure::ALL.into_iter().filter(|quantity| is_measured(cell, *quantity)) {
             let groups = comparison.groups.iter().enumerate();
-            let mut sides = groups.map(|(group, runs)| (group, Side::of(cell, runs, quantity)));
+            let mut sides =
+                groups.map(|(group, runs)| (group, MarginRuns::of(cell, runs, quantity)));
             let Some((_, base)) = sides.next() else { continue };
             margin.cells.extend(sides.map(|(group, other)| {
                 let place = MarginPlace { key: &cell.key, group, quantity };
@@ -150,12 +151,12 @@ fn value(row: &Row, quantity: Measure) -> Option<i64> {
 }
 
 /// What the runs of one kernel measured.
-struct Side {
+struct MarginRuns {
     runs: usize,
     logs: Vec<f64>,
 }
 
-impl Side {
+impl MarginRuns {
     fn of(cell: &MatchedCell, group: &KernelRuns, quantity: Measure) -> Self {
         let rows = cell.rows.iter().filter(|row| group.runs.contains(&row.run));
         Self { runs: group.runs.len(), logs: logs(rows.filter_map(|row| value(row, quantity))) }
@@ -170,7 +171,7 @@ struct MarginPlace<'a> {
 }
 
 impl MarginPlace<'_> {
-    fn judge(&self, [base, other]: [&Side; 2], limit: f64, tests: &mut Tests) -> MarginCell {
+    fn judge(&self, [base, other]: [&MarginRuns; 2], limit: f64, tests: &mut Tests) -> MarginCell {
         let (of, runs) = ([base.runs, other.runs], [base.logs.len(), other.logs.len()]);
         let shifts = tests.shifts(&base.logs, &other.logs).filter(|_| of == runs);
         // Both ends of this interval are one-sided bounds.

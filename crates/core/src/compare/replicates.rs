@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::episodes::{self, EpisodeRates};
 use super::groups::KernelRuns;
 use super::matching::Match;
 use crate::random::Random;
@@ -33,6 +34,8 @@ pub struct Replicates {
     /// For each matched cell and each kernel except the first that has several
     /// runs: the 99.9 % quantile and the maximum.
     pub estimates: Vec<Estimate>,
+    /// The same for how often something was late, of the cells that have a deadline.
+    pub episodes: Vec<EpisodeRates>,
 }
 
 /// Which quantity of a run is compared.
@@ -186,7 +189,9 @@ pub(super) fn estimate(
         ));
     }
     let other = if let [only] = others { Some(only.clone()) } else { None };
-    (Some(Replicates { base: base.clone(), other, confidence: CONFIDENCE, estimates }), notes)
+    let episodes = episodes::rates(cells, base, &repeated, CONFIDENCE);
+    let base = base.clone();
+    (Some(Replicates { base, other, confidence: CONFIDENCE, estimates, episodes }), notes)
 }
 
 /// Says so if no p could reach the level, whatever the runs had measured.

@@ -12,7 +12,9 @@ mod table;
 mod wrap;
 
 pub use compare::comparison;
-pub(crate) use compare::{difference_text, estimate_texts, estimates_title, unmatched_text};
+pub(crate) use compare::{
+    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
+};
 pub use detail::details;
 pub use legs::legs;
 pub use margin::margin;
