@@ -2,8 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// Terms after which the continued fraction is cut off, to bound the loop: with 10^6 degrees of
-/// freedom 1,500 were enough.
+/// Terms after which the continued fraction is cut off, to bound the loop.
 const MAX_TERMS: u32 = 100_000;
 
 /// Keeps Lentz's method from dividing by zero.

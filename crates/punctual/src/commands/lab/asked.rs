@@ -116,8 +116,8 @@ fn enough(plan: &Plan, kernels: usize) -> usize {
     needed.max(FEWEST_REPLICATES)
 }
 
-/// About how long so many guests take. Each second of a guest took 4 s of a host's CPU under
-/// hackbench, and less while it was idle; its boot took 5 s (docs/lab.md).
+/// About how long so many guests take, from what cold and warm boards took of a host's CPU
+/// (docs/lab.md): 5 s for a boot, 4 s for a second of a guest under hackbench; idle takes less.
 fn minutes(plan: &Plan, guests: usize, jobs: usize) -> u64 {
     const BOOT_S: u64 = 5;
     const SECOND_S: u64 = 4;
