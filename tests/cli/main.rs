@@ -12,6 +12,7 @@ mod exact;
 mod export;
 mod golden;
 mod live;
+mod not_worse;
 mod planned;
 mod signals;
 mod simulated;

@@ -26,7 +26,11 @@ fn models_repeat_on_a_busy_host() {
     let _hog = hog();
     let kernels = ["none", "voluntary", "full", "rt"].map(|model| format!("debian:{model}"));
     let plan = "wakeup --load none,hackbench -D 1s";
-    same_twice(&place, &format!("--kernel {} {plan}", kernels.join(",")), ["a", "b"]);
+    same_twice(
+        &place,
+        &format!("--kernel {} --replicates 1 {plan}", kernels.join(",")),
+        ["a", "b"],
+    );
     for model in ["none", "voluntary", "full", "rt"] {
         let run = run_json(&place.path.join(format!("a/debian-{model}-0")));
         validate(&run);

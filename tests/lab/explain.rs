@@ -58,7 +58,7 @@ fn samples_of_all_models_are_explained_on_a_busy_host() {
     let kernels = MODELS.map(|model| format!("debian:{model}")).join(",");
     place
         .run(&format!(
-            "lab run --offline -q --no-report --out a --kernel {kernels} wakeup --load none,hackbench -D 500ms"
+            "lab run --offline -q --no-report --replicates 1 --out a --kernel {kernels} wakeup --load none,hackbench -D 500ms"
         ))
         .with(0);
     for model in MODELS {

@@ -193,7 +193,7 @@ fn sections_of_arm64_kernels_are_those_that_held_samples_up() {
         &place,
         [
             &format!("lab sections -q --json --out watched {common}"),
-            &format!("lab run -q --no-report --jobs 1 --out plain {common}"),
+            &format!("lab run -q --no-report --jobs 1 --replicates 1 --out plain {common}"),
         ],
     );
     plain.with(0);

@@ -24,7 +24,9 @@ pub fn cells(place: &Place, guest: &str) -> Vec<Value> {
 }
 
 pub fn measure(place: &Place, kernels: &str, more: &str) -> Ended {
-    place.run(&format!("lab run --offline -q --no-report --out p --kernel {kernels} {more}"))
+    place.run(&format!(
+        "lab run --offline -q --no-report --replicates 1 --out p --kernel {kernels} {more}"
+    ))
 }
 
 /// The section is 2 ms long, and the thread that has nothing to do with it computes for 5 ms.

@@ -107,7 +107,7 @@ fn sections_of_known_lengths_are_found_and_nothing_changes() {
         &place,
         [
             &format!("lab sections --json --longest 64 --out watched {common}"),
-            &format!("lab run -q --no-report --jobs 1 --out plain {common}"),
+            &format!("lab run -q --no-report --jobs 1 --replicates 1 --out plain {common}"),
         ],
     );
     plain.with(0);

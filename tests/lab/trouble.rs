@@ -86,7 +86,8 @@ fn a_kernel_that_fails_leaves_the_others_alone() {
     need!(x86_64());
     let place = Place::of_build();
     kernel_without_init(&place);
-    let line = format!("lab run --offline --jobs 2 --kernel broken,debian:rt {PLAN}");
+    let line =
+        format!("lab run --offline --jobs 2 --replicates 1 --kernel broken,debian:rt {PLAN}");
     place.run(&line).with(69).says(&["broken-0: FAILED: ", "Kernel panic"]);
     assert!(console(&place, "broken-0").contains("Kernel panic"));
     let run = run_json(&place.path.join("r/debian-rt-0"));

@@ -9,12 +9,17 @@
 mod assemble;
 mod behind;
 mod bounds;
+mod brunner_munzel;
 mod by_blocks;
+mod episode_rates;
 mod episodes;
 mod median;
 mod pauses;
 mod quantile;
+mod rank_sum;
+mod shifts;
 mod special;
+mod student;
 mod summary;
 
 pub use assemble::{Measured, assemble};
@@ -23,7 +28,9 @@ pub use bounds::{
     beaten_within, clopper_pearson_lower, clopper_pearson_upper, exceedance_rate_upper,
     quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
+pub use brunner_munzel::{BrunnerMunzel, Placements, Studentised};
 pub use by_blocks::{measured_by_blocks, missed_by_late};
+pub use episode_rates::{EpisodeRatio, episode_ratio};
 pub use episodes::{
     EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, spells_of_seconds, spells_on_disk,
     tell_episodes,
@@ -31,4 +38,7 @@ pub use episodes::{
 pub use median::Median;
 pub use pauses::{Pace, Pauses};
 pub use quantile::{Distribution, Quantile};
+pub use rank_sum::{least_p, rank_sum_cdf, replicates_needed};
+pub use shifts::{SPREADS_MAY_DIFFER, ShiftTest, Shifts, hodges_lehmann};
+pub use student::student_p;
 pub use summary::{Counts, Recorded, exceedances, summarise};

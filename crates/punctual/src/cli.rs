@@ -132,8 +132,13 @@ fn compare() -> Command {
              run.json, and the interrupts counted meanwhile. Both runs must come from the same \
              virtual board with counted instructions, the same plan and the same phase. Of two \
              sets, runs with the same name are compared.\n\n\
+             --not-worse-than judges the runs of every other kernel by those of the first: the p99.9 \
+             and the maximum of each cell, with bounds at 95 % confidence, one-sided. It takes several \
+             runs of each kernel, such as sets of replicates.\n\n\
              Exit status: 0; 2 if a run cannot be read; 4 if nothing is compared because a run is \
              not a measurement (a guest without instruction counting).\n\
+             Exit status with --not-worse-than: 0 every upper bound is at most the factor; 1 a figure \
+             is shown to be above it; 3 neither; 4 all runs are of one kernel.\n\
              Exit status with --exact: 0 identical; 1 not identical; 2 a run cannot be read; 4 \
              refused, because boards, plans or names of runs differ. With several pairs, the worst \
              counts, in the order 2, 1, 4, 0.",
@@ -150,8 +155,25 @@ fn compare() -> Command {
                 .conflicts_with("output"),
         )
         .arg(any_duration().conflicts_with("exact"))
+        .arg(
+            Arg::new("not-worse-than")
+                .long("not-worse-than")
+                .value_name("FACTOR")
+                .help(
+                    "Judge whether the other kernels are at most this factor worse than the first \
+                     (e.g. 1.1), and report it by exit status",
+                )
+                .value_parser(factor)
+                .conflicts_with("exact"),
+        )
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))
+}
+
+/// A factor above zero.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok().filter(|factor| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| "not a factor above 0, such as 1.1".to_owned())
 }
 
 fn show() -> Command {

@@ -21,8 +21,8 @@ pub use names::{
     preemption_name, probe_name, run_names, runs, series_name, watched_kernel,
 };
 pub use notes::{
-    SPREAD, absence, cell_notes, containment, counter, counter_notes, load_note, once, parts,
-    run_notes, work,
+    SPREAD, absence, cell_notes, containment, counter, counter_notes, estimates_note, load_note,
+    once, parts, run_notes, work,
 };
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,

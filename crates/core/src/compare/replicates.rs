@@ -1,10 +1,15 @@
 //! Several runs of each kernel: estimates of how much later one is than the first.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::episodes::{self, EpisodeRates};
 use super::groups::KernelRuns;
 use super::matching::Match;
+use crate::random::Random;
 use crate::schema::{Run, Stats};
+use crate::stats::{SPREADS_MAY_DIFFER, ShiftTest, Shifts, least_p, replicates_needed};
 
 /// Confidence of the intervals, two-sided, and of the upper bound, one-sided.
 pub const CONFIDENCE: f64 = 0.95;
@@ -29,6 +34,8 @@ pub struct Replicates {
     /// For each matched cell and each kernel except the first that has several
     /// runs: the 99.9 % quantile and the maximum.
     pub estimates: Vec<Estimate>,
+    /// The same for how often something was late, of the cells that have a deadline.
+    pub episodes: Vec<EpisodeRates>,
 }
 
 /// Which quantity of a run is compared.
@@ -42,7 +49,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    const ALL: [Self; 2] = [Self::P999Ns, Self::MaxNs];
+    /// Both, as they are shown.
+    pub const ALL: [Self; 2] = [Self::P999Ns, Self::MaxNs];
 
     fn of(self, stats: &Stats) -> Option<i64> {
         match self {
@@ -65,29 +73,65 @@ pub struct Estimate {
     pub runs: [usize; 2],
     /// Hodges-Lehmann estimate: the median of the ratios of all pairs of runs.
     pub ratio: Option<f64>,
-    /// Wilcoxon (rank sum) interval of the ratio, without approximation, valid if the
-    /// kernels' runs differ by a factor only; none if there are too few
-    /// runs for one.
+    /// What the interval, the bound and p are by.
+    pub method: Method,
+    /// Interval of that median; none if there are too few runs for one.
     pub interval: Option<[f64; 2]>,
     /// Upper bound of the ratio by the same method, one-sided.
     pub upper: Option<f64>,
     /// Percentile bootstrap over runs of the ratio of geometric means: a second
     /// opinion, too narrow for few runs.
     pub bootstrap: Option<[f64; 2]>,
-    /// Two-sided p, without approximation, of the rank sum test; ties count as no evidence.
+    /// Two-sided p by the same method; ties count as no evidence. Exact if the kernels do not
+    /// differ at all and their runs have at most a million arrangements.
     pub p: Option<f64>,
     /// The same, adjusted over all cells and kernels for each quantity (Holm).
     pub p_adjusted: Option<f64>,
 }
 
-impl Estimate {
-    /// Whether the other kernel is shown to be at most a share `delta` worse
-    /// than the base (non-inferiority): the upper bound of the ratio is at most
-    /// 1 + `delta`. None without a bound.
-    #[must_use]
-    pub fn is_not_worse(&self, delta: f64) -> Option<bool> {
-        self.upper.map(|upper| upper <= 1.0 + delta)
+/// What an interval of a ratio and its p are by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Rank sum, without approximation: it holds if the kernels' runs differ by a factor only.
+    RankSum,
+    /// Brunner and Munzel, by permutation: the kernels' runs may differ in their spread too.
+    BrunnerMunzel,
+}
+
+impl Method {
+    /// By the numbers of runs alone.
+    pub(super) const fn of(runs: [usize; 2]) -> Self {
+        if runs[0] < SPREADS_MAY_DIFFER || runs[1] < SPREADS_MAY_DIFFER {
+            Self::RankSum
+        } else {
+            Self::BrunnerMunzel
+        }
     }
+}
+
+/// The test of each pair of numbers of runs: its distribution takes longer than its use.
+#[derive(Default)]
+pub(super) struct Tests {
+    known: BTreeMap<(usize, usize), ShiftTest>,
+}
+
+impl Tests {
+    /// What the ratio of `b` to `a` may be, on logarithms; none with fewer than two runs of one.
+    pub(super) fn shifts(&mut self, a: &[f64], b: &[f64]) -> Option<Shifts> {
+        let (m, n) = (a.len(), b.len());
+        if m < 2 || n < 2 {
+            return None;
+        }
+        let test = self.known.entry((m, n)).or_insert_with(|| ShiftTest::of(m, n));
+        Shifts::of(a, b, test)
+    }
+}
+
+/// The logarithms of values above zero; others have none.
+#[allow(clippy::cast_precision_loss, reason = "a logarithm needs no 16th digit")]
+pub(super) fn logs(values: impl Iterator<Item = i64>) -> Vec<f64> {
+    values.filter(|value| *value > 0).map(|value| (value as f64).ln()).collect()
 }
 
 /// The estimates, if the runs allow them, and notes on them.
@@ -110,17 +154,23 @@ pub(super) fn estimate(
     if base.runs.len() < 2 || repeated.is_empty() {
         return (None, vec![one_pair(runs)]);
     }
-    let mut estimates = Vec::new();
+    let (mut estimates, mut tests) = (Vec::new(), Tests::default());
     for cell in
         cells.iter().filter(|cell| cell.cells.iter().all(|found| found.2.latency().is_some()))
     {
         for (group, other) in &repeated {
-            let of = |quantity| of_cell(cell, quantity, base, (*group, other));
-            estimates.extend(Measure::ALL.map(of));
+            for quantity in Measure::ALL {
+                estimates.push(of_cell(cell, quantity, base, (*group, other), &mut tests));
+            }
         }
     }
     for quantity in Measure::ALL {
-        holm(estimates.iter_mut().filter(|e| e.quantity == quantity));
+        let mut family: Vec<_> =
+            estimates.iter_mut().filter(|e| e.quantity == quantity && e.p.is_some()).collect();
+        let adjusted = holm(family.iter().map(|estimate| estimate.p.unwrap_or(1.0)));
+        for (estimate, p) in family.iter_mut().zip(adjusted) {
+            estimate.p_adjusted = Some(p);
+        }
     }
     let mut notes = Vec::new();
     if estimates.iter().any(|e| e.interval.is_none()) {
@@ -139,33 +189,32 @@ pub(super) fn estimate(
         ));
     }
     let other = if let [only] = others { Some(only.clone()) } else { None };
-    (Some(Replicates { base: base.clone(), other, confidence: CONFIDENCE, estimates }), notes)
+    let episodes = episodes::rates(cells, base, &repeated, CONFIDENCE);
+    let base = base.clone();
+    (Some(Replicates { base, other, confidence: CONFIDENCE, estimates, episodes }), notes)
 }
 
 /// Says so if no p could reach the level, whatever the runs had measured.
 fn no_small_p(estimates: &[Estimate]) -> Option<String> {
-    #[allow(clippy::cast_precision_loss, reason = "cells and kernels are few")]
-    let family = (estimates.len() / Measure::ALL.len()) as f64;
+    let family = estimates.len() / Measure::ALL.len();
     let level = 1.0 - CONFIDENCE;
-    let is_small = |m, n| family * least_p(m, n) <= level;
-    if estimates.iter().any(|e| is_small(e.runs[0], e.runs[1])) {
+    let enough = replicates_needed(family, level)?;
+    if estimates.iter().any(|e| is_small(family, e.runs, level)) {
         return None;
     }
-    let enough = (2..64).find(|n| is_small(*n, *n))?;
     Some(format!(
         "with so few runs, none of {family} comparisons can reach p < {level:.2} after Holm's \
          correction: {enough} runs of each kernel are enough"
     ))
 }
 
-/// The p of runs of two kernels that do not overlap: twice one of all arrangements.
-#[allow(clippy::cast_precision_loss, reason = "runs are few")]
-fn least_p(m: usize, n: usize) -> f64 {
-    (1..=n).fold(2.0, |p, i| p * i as f64 / (m + i) as f64)
+#[allow(clippy::cast_precision_loss, reason = "cells and kernels are few")]
+fn is_small(family: usize, [m, n]: [usize; 2], level: f64) -> bool {
+    family as f64 * least_p(m, n) <= level
 }
 
 /// Why nothing is estimated from runs of warm boards.
-const ONE_BOOT: &str = "the runs of a warm board go on from one boot of its kernel: they count as \
+pub(super) const ONE_BOOT: &str = "the runs of a warm board go on from one boot of its kernel: they count as \
      one boot, so nothing can be estimated from their spread (without --warm each is a boot)";
 
 fn one_kernel(runs: &[&Run]) -> String {
@@ -180,7 +229,7 @@ fn one_kernel(runs: &[&Run]) -> String {
     }
 }
 
-fn one_pair(runs: &[&Run]) -> String {
+pub(super) fn one_pair(runs: &[&Run]) -> String {
     if runs.iter().all(|run| run.board.is_deterministic()) {
         return "deterministic virtual boards: one run is the whole population of its phase, so \
                 the figures do differ, but another phase may reverse their order; for replicates, \
@@ -198,135 +247,69 @@ fn of_cell(
     quantity: Measure,
     base: &KernelRuns,
     (group, other): (usize, &KernelRuns),
+    tests: &mut Tests,
 ) -> Estimate {
-    let logs = |side: &KernelRuns| -> Vec<f64> {
+    let of = |side: &KernelRuns| {
         let mine = cell.cells.iter().filter(|(run, ..)| side.runs.contains(run));
-        #[allow(clippy::cast_precision_loss, reason = "a logarithm needs no 16th digit")]
-        mine.filter_map(|(.., cell)| quantity.of(&cell.latency()?.stats))
-            .filter(|value| *value > 0)
-            .map(|value| (value as f64).ln())
-            .collect()
+        logs(mine.filter_map(|(.., cell)| quantity.of(&cell.latency()?.stats)))
     };
-    let (a, b) = (logs(base), logs(other));
-    let mut estimate = Estimate {
+    let (a, b) = (of(base), of(other));
+    let runs = [a.len(), b.len()];
+    let shifts = tests.shifts(&a, &b);
+    let shifts = shifts.as_ref();
+    let alpha = 1.0 - CONFIDENCE;
+    Estimate {
         key: cell.key.clone(),
         group,
         quantity,
-        runs: [a.len(), b.len()],
-        ratio: None,
-        interval: None,
-        upper: None,
-        bootstrap: None,
-        p: None,
+        runs,
+        ratio: shifts.map(|shifts| shifts.estimate().exp()),
+        method: Method::of(runs),
+        interval: shifts.and_then(|shifts| Some(shifts.interval(alpha)?.map(f64::exp))),
+        upper: shifts.and_then(|shifts| Some(shifts.interval(2.0 * alpha)?[1].exp())),
+        bootstrap: shifts.map(|_| bootstrap(&a, &b)),
+        p: shifts.map(|shifts| shifts.p(0.0)),
         p_adjusted: None,
-    };
-    if a.len() < 2 || b.len() < 2 {
-        return estimate;
     }
-    let mut shifts: Vec<f64> = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();
-    shifts.sort_unstable_by(f64::total_cmp);
-    let cdf = rank_sum_cdf(a.len(), b.len());
-    let alpha = 1.0 - CONFIDENCE;
-    // How many shifts lie outside the interval at each end.
-    let outside = |tail: f64| cdf.iter().take_while(|p| **p <= tail).count();
-    let last = shifts.len();
-    estimate.ratio = Some(median(&shifts).exp());
-    let cut = outside(alpha / 2.0);
-    estimate.interval = (cut > 0).then(|| [shifts[cut - 1].exp(), shifts[last - cut].exp()]);
-    let cut = outside(alpha);
-    estimate.upper = (cut > 0).then(|| shifts[last - cut].exp());
-    estimate.bootstrap = Some(bootstrap(&a, &b));
-    estimate.p = Some(rank_sum_p(&shifts, &cdf));
-    estimate
 }
 
-fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
-}
-
-/// P(U <= u), u from 0 to m n, of the rank sum statistic without a difference:
-/// exact, by the recursion of H. B. Mann, D. R. Whitney, Annals of Mathematical
-/// Statistics 18 (1947), on probabilities, which neither overflow nor cancel.
-fn rank_sum_cdf(m: usize, n: usize) -> Vec<f64> {
-    let size = m * n + 1;
-    let start = || {
-        let mut only_zero = vec![0.0; size];
-        only_zero[0] = 1.0;
-        only_zero
-    };
-    let mut row: Vec<Vec<f64>> = (0..=n).map(|_| start()).collect();
-    for i in 1..=m {
-        let mut next = vec![start()];
-        for j in 1..=n {
-            #[allow(clippy::cast_precision_loss, reason = "runs are few")]
-            let share = i as f64 / (i + j) as f64;
-            let cell = (0..size).map(|u| {
-                let above = if u >= j { row[j][u - j] } else { 0.0 };
-                share * above + (1.0 - share) * next[j - 1][u]
-            });
-            let cell = cell.collect();
-            next.push(cell);
-        }
-        row = next;
-    }
-    let mut sum = 0.0;
-    row[n]
-        .iter()
-        .map(|p| {
-            sum += p;
-            sum
-        })
-        .collect()
-}
-
-fn rank_sum_p(shifts: &[f64], cdf: &[f64]) -> f64 {
-    let above = shifts.iter().filter(|shift| **shift > 0.0).count();
-    let below = shifts.iter().filter(|shift| **shift < 0.0).count();
-    // P(U >= u) = P(U <= mn - u)
-    (2.0 * cdf[shifts.len() - above.max(below)]).min(1.0)
-}
-
-/// Adjusts the p of a family of tests. S. Holm, Scandinavian Journal of
-/// Statistics 6 (1979).
-fn holm<'a>(family: impl Iterator<Item = &'a mut Estimate>) {
-    let mut family: Vec<_> = family.filter(|e| e.p.is_some()).collect();
-    family.sort_by(|x, y| f64::total_cmp(&x.p.unwrap_or(1.0), &y.p.unwrap_or(1.0)));
-    let count = family.len();
+/// The p of a family of tests, in their order, adjusted so that the chance of any false rejection
+/// is at most the level. S. Holm, Scandinavian Journal of Statistics 6 (1979).
+pub(super) fn holm(family: impl Iterator<Item = f64>) -> Vec<f64> {
+    let family: Vec<f64> = family.collect();
+    let mut order: Vec<usize> = (0..family.len()).collect();
+    order.sort_by(|x, y| f64::total_cmp(&family[*x], &family[*y]));
+    let mut adjusted = vec![1.0; family.len()];
     let mut least = 0.0_f64;
-    for (done, estimate) in family.into_iter().enumerate() {
+    for (done, at) in order.into_iter().enumerate() {
         #[allow(clippy::cast_precision_loss, reason = "cells are few")]
-        let left = (count - done) as f64;
-        least = least.max((estimate.p.unwrap_or(1.0) * left).min(1.0));
-        estimate.p_adjusted = Some(least);
+        let left = (family.len() - done) as f64;
+        least = least.max((family[at] * left).min(1.0));
+        adjusted[at] = least;
     }
+    adjusted
+}
+
+/// One of the values, each equally likely.
+fn any(values: &[f64], random: &mut Random) -> f64 {
+    let at = usize::try_from(random.below(values.len() as u64));
+    at.ok().and_then(|at| values.get(at)).copied().unwrap_or(f64::NAN)
 }
 
 /// B. Efron, Annals of Statistics 7 (1979): the middle 95 % of the ratio over
 /// runs drawn with replacement.
 fn bootstrap(a: &[f64], b: &[f64]) -> [f64; 2] {
-    let mut state = SEED;
+    let mut random = Random::new(SEED);
     let mut draw = |values: &[f64]| {
         #[allow(clippy::cast_precision_loss, reason = "runs are few")]
         let count = values.len() as f64;
-        let sum: f64 = values.iter().map(|_| values[below(&mut state, values.len())]).sum();
+        let sum: f64 = (0..values.len()).map(|_| any(values, &mut random)).sum();
         sum / count
     };
     let mut ratios: Vec<f64> = (0..RESAMPLES).map(|_| draw(b) - draw(a)).collect();
     ratios.sort_unstable_by(f64::total_cmp);
     let tail = RESAMPLES / 40;
     [ratios[tail - 1].exp(), ratios[RESAMPLES - tail].exp()]
-}
-
-/// A random number below `limit`. G. L. Steele et al., SplitMix64, OOPSLA 2014.
-fn below(state: &mut u64, limit: usize) -> usize {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^= z >> 31;
-    let scaled = (u128::from(z) * limit as u128) >> 64;
-    usize::try_from(scaled).unwrap_or(0)
 }
 
 #[cfg(test)]

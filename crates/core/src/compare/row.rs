@@ -77,7 +77,7 @@ impl Row {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a ratio of latencies needs no 16th digit")]
-fn real(ns: Option<i64>) -> Option<f64> {
+pub(super) fn real(ns: Option<i64>) -> Option<f64> {
     ns.map(|ns| ns as f64)
 }
 

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::groups::KernelRuns;
-use super::row::{Ratios, Row, ratio};
+use super::row::{Ratios, Row, real};
+use crate::stats::hodges_lehmann;
 
 /// What the runs of one kernel measured in a cell. A quantity is absent if one of
 /// the runs that measured the cell lacks it: a median over the others would leave
@@ -26,7 +27,9 @@ pub struct Spread {
     pub avg_ns: Option<Span<f64>>,
     /// Smallest samples, ns.
     pub min_ns: Option<Span<i64>>,
-    /// The medians, divided by those of the first kernel.
+    /// How the runs stand to those of the first kernel: the median of the ratios of all pairs of a
+    /// run of this kernel and one of the first (Hodges and Lehmann, on logarithms). Absent if one
+    /// of the runs has a value that is not above zero.
     pub ratio: Ratios,
 }
 
@@ -58,15 +61,18 @@ pub(super) fn of_rows(rows: &[Row], groups: &[KernelRuns]) -> Vec<Spread> {
     let mut spreads: Vec<Spread> = Vec::new();
     for (number, group) in groups.iter().enumerate() {
         let mut spread = of_group(rows, number, group);
-        spread.ratio = ratios(&spread, spreads.first().unwrap_or(&spread));
+        spread.ratio = ratios(rows, groups.first().unwrap_or(group), group);
         spreads.push(spread);
     }
     spreads
 }
 
+fn measured<'a>(rows: &'a [Row], group: &'a KernelRuns) -> impl Iterator<Item = &'a Row> + Clone {
+    rows.iter().filter(|row| row.samples > 0 && group.runs.contains(&row.run))
+}
+
 fn of_group(rows: &[Row], number: usize, group: &KernelRuns) -> Spread {
-    let mine: Vec<&Row> =
-        rows.iter().filter(|row| row.samples > 0 && group.runs.contains(&row.run)).collect();
+    let mine: Vec<&Row> = measured(rows, group).collect();
     #[allow(clippy::cast_precision_loss, reason = "latencies are ordered and halved to a ns")]
     let whole =
         |read: fn(&Row) -> Option<i64>| Span::of(mine.iter().map(|row| read(row)), |ns| ns as f64);
@@ -85,14 +91,25 @@ fn of_group(rows: &[Row], number: usize, group: &KernelRuns) -> Spread {
     }
 }
 
-fn ratios(spread: &Spread, base: &Spread) -> Ratios {
-    let of = |read: fn(&Spread) -> Option<f64>| ratio(read(spread), read(base));
+fn ratios(rows: &[Row], base: &KernelRuns, group: &KernelRuns) -> Ratios {
+    let of = |read: fn(&Row) -> Option<f64>| {
+        let side = |group| -> Option<Vec<f64>> {
+            let values = measured(rows, group).map(read);
+            values.map(|value| value.filter(|value| *value > 0.0)).collect()
+        };
+        let (base, mine) = (side(base)?, side(group)?);
+        if let ([base], [mine]) = (&base[..], &mine[..]) {
+            return Some(mine / base);
+        }
+        let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
+        hodges_lehmann(&logs(&base), &logs(&mine)).map(f64::exp)
+    };
     Ratios {
-        max: of(|s| s.max_ns.map(|span| span.median)),
-        p999: of(|s| s.p999_ns.map(|span| span.median)),
-        p99: of(|s| s.p99_ns.map(|span| span.median)),
-        avg: of(|s| s.avg_ns.map(|span| span.median)),
-        min: of(|s| s.min_ns.map(|span| span.median)),
+        max: of(|row| real(row.max_ns)),
+        p999: of(|row| real(row.p999_ns)),
+        p99: of(|row| real(row.p99_ns)),
+        avg: of(|row| row.avg_ns),
+        min: of(|row| real(row.min_ns)),
     }
 }
 
@@ -129,7 +146,8 @@ mod tests {
         assert_eq!((none.runs, none.worst, none.max_ns), (3, Some(2), Some(us(400, 600.0, 1_000))));
         assert_eq!((rt.runs, rt.worst, rt.max_ns), (2, Some(1), Some(us(20, 30.0, 40))));
         assert_eq!(rt.p999_ns, Some(us(10, 15.0, 20)));
-        assert_eq!(rt.ratio.max, Some(30.0 / 600.0));
+        // Of the six ratios, 0.04 and 0.05 are in the middle.
+        assert!((rt.ratio.max.unwrap() - (0.04_f64 * 0.05).sqrt()).abs() < 1e-12);
         assert_eq!((none.ratio.max, none.ratio.min), (Some(1.0), None));
     }
 

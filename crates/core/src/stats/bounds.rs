@@ -14,7 +14,7 @@ pub(super) const fn real(count: u64) -> f64 {
 }
 
 /// P(X <= k) of a binomial X with `n` trials of probability `p`.
-fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
+pub(super) fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if k >= n { 1.0 } else { beta_tails(real(k) + 1.0, real(n - k), p).1 }
 }
 

@@ -114,15 +114,28 @@ pub fn warm() -> Arg {
     )
 }
 
+const REPLICATES: &str = "Boots of each kernel, each with its own seed and phase; conclusions about \
+                          kernels rest on them";
+
 pub fn replicates(default: &'static str) -> Arg {
-    value(
-        "replicates",
-        "N",
-        "Boots of each kernel, each with its own seed and phase; conclusions about kernels rest on \
-         them",
-    )
-    .value_parser(clap::value_parser!(u32).range(1..=1000))
-    .default_value(default)
+    number_of_boots(REPLICATES.to_owned()).default_value(default)
+}
+
+/// Without a default of its own: it depends on what is compared.
+pub fn replicates_by_comparisons() -> Arg {
+    number_of_boots(format!(
+        "{REPLICATES} [default: of several kernels as many as it takes for each comparison to be \
+         able to show a difference, at least 8; 1 of one kernel, and with --warm, --legs, --aim or \
+         --free-running]"
+    ))
+}
+
+fn number_of_boots(help: String) -> Arg {
+    Arg::new("replicates")
+        .long("replicates")
+        .value_name("N")
+        .help(help)
+        .value_parser(clap::value_parser!(u32).range(1..=1000))
 }
 
 pub fn warmup() -> [Arg; 2] {

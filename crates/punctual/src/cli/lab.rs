@@ -8,7 +8,8 @@ use punctual_core::units::BareNumber;
 
 use super::args::{duration, judgement};
 use super::boards::{
-    aims, board, board_name, folder, group, kernel, measured, quiet, replicates, warm,
+    aims, board, board_name, folder, group, kernel, measured, quiet, replicates,
+    replicates_by_comparisons, warm,
 };
 use super::run::{flag, value};
 
@@ -25,9 +26,9 @@ Exit status:
 The worst run counts.";
 
 const RUN_EXAMPLES: &str = r"Examples:
-  punctual lab run
+  punctual lab run --replicates 1
       four preemption models of Debian's kernel, idle and under two loads
-  punctual lab run --kernel debian:none,debian:rt --replicates 8 \
+  punctual lab run --kernel debian:none,debian:rt \
       wakeup --load none,hackbench -D 2s
       two kernels, eight boots each, and what can be concluded from them
   punctual lab run --board aarch64 --cpus 2 --kernel debian:rt \
@@ -71,7 +72,7 @@ Exit status, as `git bisect run` expects it:
 
 const EXPLAIN_EXAMPLES: &str = r"Examples:
   punctual lab run --kernel debian:none,debian:rt wakeup --load hackbench \
-      -D 2s --out a
+      -D 2s --replicates 1 --out a
   punctual lab explain a/debian-none-0 --worst 3 -o why.html
       the three latest samples and a typical one, in words and pictures
   punctual lab explain a/debian-none-0 --against a/debian-rt-0
@@ -135,7 +136,7 @@ fn run() -> Command {
         ))
         .args(board())
         .arg(warm())
-        .arg(replicates("1"));
+        .arg(replicates_by_comparisons());
     measured(boots)
         .arg(
             aims(

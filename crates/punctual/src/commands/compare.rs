@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::ArgMatches;
-use punctual_core::compare::{compare, compare_any_duration, warm_against_cold};
+use punctual_core::compare::{
+    Comparison, Margin, Standing, compare, compare_any_duration, not_worse, warm_against_cold,
+};
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Outcome;
 use punctual_report::{Options, text, words};
+use serde::Serialize;
 
 use super::report;
 use crate::ending::Ending;
@@ -39,14 +43,44 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         report::write(&runs, path, &Options { title: None, any_duration })?;
     }
+    let limit = matches.get_one::<f64>("not-worse-than");
+    let judged = limit
+        .filter(|_| comparison.groups.len() > 1)
+        .map(|limit| not_worse(&runs, &comparison, *limit));
     if json {
-        output::print_json(&comparison)?;
+        output::print_json(&JudgedComparison {
+            comparison: &comparison,
+            not_worse_than: judged.as_ref(),
+        })?;
     } else {
         let (width, colour) = (output::width(), output::colour());
         output::print(&text::comparison(&comparison, width, colour))?;
         output::print(&text::legs(&runs, width, colour))?;
+        if let Some(judged) = &judged {
+            output::print(&text::margin(judged, &comparison, width, colour))?;
+        }
     }
-    Ok(Ending::Done)
+    Ok(match (limit, judged) {
+        (None, _) => Ending::Done,
+        (Some(_), None) => {
+            output::complain("all runs are of the same kernel: there is no other to be judged");
+            Ending::Refused
+        }
+        (Some(_), Some(judged)) => Ending::Judged(match judged.outcome {
+            Standing::NotWorse => Outcome::Pass,
+            Standing::Inconclusive => Outcome::Inconclusive,
+            Standing::Worse => Outcome::Fail,
+        }),
+    })
+}
+
+/// A comparison, and the judgement that was asked for.
+#[derive(Serialize)]
+struct JudgedComparison<'a> {
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_worse_than: Option<&'a Margin>,
 }
 
 fn no_measurement(loaded: &LoadedRun) -> Option<String> {

@@ -6,7 +6,9 @@ use punctual_core::units::grouped;
 
 use super::cost;
 use super::parts::{mean, ns, number};
-use crate::text::{difference_text, estimate_texts, estimates_title, unmatched_text};
+use crate::text::{
+    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
+};
 use crate::words;
 
 /// The comparison of several runs that are shown individually; nothing for a single run.
@@ -115,5 +117,7 @@ pub fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
                 }
             }
         }
+        p class="about" { (words::estimates_note(replicates)) }
+        @for rates in &replicates.episodes { p { (episodes_text(&names, rates)) } }
     }
 }

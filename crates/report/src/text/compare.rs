@@ -1,9 +1,10 @@
 //! `punctual compare`: runs side by side, and what may not be concluded.
 
 use punctual_core::compare::{
-    Bearing, Comparison, Difference, Estimate, KernelRuns, Measure, Replicates, Row, Unmatched,
+    Bearing, Comparison, Difference, EpisodeRates, Estimate, KernelRuns, Measure, Replicates, Row,
+    Unmatched,
 };
-use punctual_core::units::{grouped, human_ns};
+use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table};
@@ -175,6 +176,10 @@ fn estimates(
         table.row(cells.into_iter().map(|text| (text, Style::Plain)).collect());
     }
     out.push_str(&table.render(width, paint));
+    push_wrapped(&mut out, &words::estimates_note(replicates), "  ", 2, width);
+    for rates in &replicates.episodes {
+        push_wrapped(&mut out, &episodes_text(&names, rates), "  ", 4, width);
+    }
     out
 }
 
@@ -199,13 +204,9 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
             |[low, high]| format!("{} to {}", words::ratio(Some(low)), words::ratio(Some(high))),
         )
     };
-    let quantity = match estimate.quantity {
-        Measure::P999Ns => "p99.9",
-        Measure::MaxNs => "max",
-    };
     [
         names.get(estimate.group).cloned().unwrap_or_default(),
-        quantity.to_owned(),
+        quantity_name(estimate.quantity).to_owned(),
         format!("{} / {}", estimate.runs[1], estimate.runs[0]),
         words::ratio(estimate.ratio),
         interval(estimate.interval),
@@ -213,6 +214,43 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
         interval(estimate.bootstrap),
         estimate.p_adjusted.map_or_else(|| "-".to_owned(), |p| format!("{p:.3}")),
     ]
+}
+
+/// `late episodes of wakeup @ idle @ 1h: rt 3 in 4 h, none 12 in 4 h, ratio 0.25 (0.05 to 0.93)`.
+pub(crate) fn episodes_text(names: &[String], rates: &EpisodeRates) -> String {
+    let side = |group: usize, of: usize| {
+        let name = names.get(group).map_or("", String::as_str);
+        let seconds = rates.observed_ns[of] / SECOND_NS;
+        format!("{name} {} in {} s", grouped(rates.episodes[of]), grouped(seconds))
+    };
+    let ends = rates.interval.map(|ends| {
+        let [low, high] =
+            ends.map(|end| end.map_or_else(|| "any".to_owned(), |end| words::ratio(Some(end))));
+        let p = rates.p.map_or_else(String::new, |p| format!(", p {p:.3}"));
+        format!(
+            " ({low} to {high}){p}, if they come singly and at one rate in all runs of a kernel"
+        )
+    });
+    let nothing = match rates.episodes {
+        [0, 0] => "",
+        _ => ": they come in clusters, so no interval is given",
+    };
+    format!(
+        "late episodes of {}: {}, {}, ratio {}{}",
+        words::key_name(&rates.key),
+        side(rates.group, 1),
+        side(0, 0),
+        words::ratio(rates.ratio),
+        ends.unwrap_or_else(|| nothing.to_owned())
+    )
+}
+
+/// What a quantity is called.
+pub(crate) const fn quantity_name(quantity: Measure) -> &'static str {
+    match quantity {
+        Measure::P999Ns => "p99.9",
+        Measure::MaxNs => "max",
+    }
 }
 
 /// A value as it is printed: of a hash the beginning, which tells it from others.

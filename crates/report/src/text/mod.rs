@@ -4,6 +4,7 @@ mod compare;
 mod cost;
 mod detail;
 mod legs;
+mod margin;
 mod pooled;
 mod spread;
 mod style;
@@ -12,9 +13,12 @@ mod table;
 mod wrap;
 
 pub use compare::comparison;
-pub(crate) use compare::{difference_text, estimate_texts, estimates_title, unmatched_text};
+pub(crate) use compare::{
+    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
+};
 pub use detail::details;
 pub use legs::legs;
+pub use margin::margin;
 pub use pooled::pooled;
 pub use style::{Paint, Style};
 pub use summary::summary;

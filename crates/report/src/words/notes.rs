@@ -1,5 +1,6 @@
 //! Notes on runs, cells and loads besides their numbers.
 
+use punctual_core::compare::{Method, Replicates};
 use punctual_core::key;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, CellState, CostEnd, Counter, Latency, LoadWork, RunState};
@@ -10,8 +11,26 @@ use super::numbers::rate;
 
 /// How to read the tables of replicates.
 pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
-    alone. The median of an even number of runs is the mean of the middle two. Ratios compare \
-    medians with the first kernel.";
+    alone. The median of an even number of runs is the mean of the middle two. A ratio is \
+    that to the first kernel: half of all pairs of a run of each have a larger one.";
+
+/// What the intervals of ratios are by, and when they hold.
+#[must_use]
+pub fn estimates_note(replicates: &Replicates) -> String {
+    let is = |method| replicates.estimates.iter().any(|estimate| estimate.method == method);
+    let by = |method| match method {
+        Method::RankSum => {
+            "By rank sums, with fewer than 6 runs of a kernel: intervals hold if the runs of both \
+             kernels differ by a factor only."
+        }
+        Method::BrunnerMunzel => {
+            "By the test of Brunner and Munzel: intervals hold, to a percent or so, however much \
+             more the runs of one kernel spread."
+        }
+    };
+    let methods = [Method::BrunnerMunzel, Method::RankSum].into_iter().filter(|method| is(*method));
+    methods.map(by).collect::<Vec<_>>().join(" ")
+}
 
 /// Notes on a run that did not end as planned, or was not measured by punctual.
 #[must_use]

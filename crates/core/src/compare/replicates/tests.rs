@@ -32,17 +32,6 @@ fn close(ours: f64, reference: f64) -> bool {
 }
 
 #[test]
-fn the_rank_sum_distribution_agrees_with_counting() {
-    for (ours, count) in rank_sum_cdf(3, 4).iter().zip([1.0, 2.0, 4.0, 7.0, 11.0]) {
-        assert!(close(*ours, count / 35.0));
-    }
-    let eight = rank_sum_cdf(8, 8);
-    assert!(close(eight[13], 321.0 / 12_870.0), "the tables' critical value 13");
-    assert!(close(*rank_sum_cdf(60, 70).last().unwrap(), 1.0));
-    assert!(close(least_p(4, 4), 2.0 / 70.0) && close(least_p(3, 5), 2.0 * rank_sum_cdf(3, 5)[0]));
-}
-
-#[test]
 fn five_runs_of_each_give_the_interval_of_the_tables() {
     let replicates = compared(&BASE, &OTHER, |_| {}).replicates.unwrap();
     assert_eq!(replicates.base.runs, [0, 1, 2, 3, 4]);
@@ -63,8 +52,7 @@ fn five_runs_of_each_give_the_interval_of_the_tables() {
     assert_eq!(replicates.estimates[2].p, Some(1.0));
     let [low, high] = p999.bootstrap.unwrap();
     assert!(1.4 < low && low < high && high < 1.65, "{low} {high}");
-    assert_eq!(p999.is_not_worse(0.65 + 1e-9), Some(true));
-    assert_eq!(p999.is_not_worse(0.6), Some(false));
+    assert_eq!(p999.method, Method::RankSum);
 }
 
 #[test]

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail, ensure};
 use clap::ArgMatches;
-use punctual_core::plan::Plan;
+use punctual_core::compare::{CONFIDENCE, FEWEST_REPLICATES, Measure};
+use punctual_core::plan::{Plan, Subject};
 use punctual_core::preemption::Model;
+use punctual_core::stats::replicates_needed;
+use punctual_core::units::SECOND_NS;
 use punctual_lab::arch::Arch;
 use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
@@ -57,12 +60,18 @@ fn of_plan(
     board.check_on(&emulator).map_err(|error| anyhow!(error))?;
     let program = program::find(board.arch, path(matches, "program"))?;
     let kernels = kernels(matches, &plan, board.arch)?;
+    let jobs = number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1));
+    let replicates = match number(matches, "replicates") {
+        Some(replicates) => replicates,
+        None if warm || !is_for_estimates(matches) => 1,
+        None => by_comparisons(matches, &plan, kernels.len(), jobs),
+    };
     Ok(Experiment {
         emulator,
         board,
         plan,
         kernels,
-        replicates: number(matches, "replicates").unwrap_or(1),
+        replicates,
         program,
         modules: modules(matches),
         parameters: split(matches, "append"),
@@ -71,9 +80,52 @@ fn of_plan(
         // `lab check` has no --group.
         group: matches.try_get_one("group").ok().flatten().cloned(),
         command: std::env::args().collect(),
-        jobs: number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1)),
+        jobs,
         patience: patience(matches),
     })
+}
+
+/// Whether guests are booted to estimate how kernels differ, rather than to look into a course.
+fn is_for_estimates(matches: &ArgMatches) -> bool {
+    let asks = |id| matches.try_get_one::<bool>(id).ok().flatten().copied().unwrap_or_default();
+    !asks("legs") && !asks("free-running") && !matches.contains_id("aim")
+}
+
+/// How often each of so many kernels is booted unless it is said. Says what that takes, since it is
+/// not what was asked for.
+fn by_comparisons(matches: &ArgMatches, plan: &Plan, kernels: usize, jobs: usize) -> u32 {
+    let replicates = enough(plan, kernels);
+    if replicates > 1 && !matches.get_flag("quiet") {
+        output::complain(&format!(
+            "{replicates} replicates of {kernels} kernels, about {} min; --replicates 1 for one each",
+            minutes(plan, replicates * kernels, jobs.min(cpus()))
+        ));
+    }
+    u32::try_from(replicates).unwrap_or(u32::MAX)
+}
+
+/// As many replicates as it takes for the least possible p of each comparison to be small enough,
+/// and not fewer than [`FEWEST_REPLICATES`]; 1 if nothing is compared.
+fn enough(plan: &Plan, kernels: usize) -> usize {
+    let cells = plan.cells.iter().filter(|cell| matches!(cell.subject, Subject::Probe(_))).count();
+    let comparisons = cells * kernels.saturating_sub(1) * Measure::ALL.len();
+    if comparisons == 0 {
+        return 1;
+    }
+    let needed = replicates_needed(comparisons, 1.0 - CONFIDENCE).unwrap_or(FEWEST_REPLICATES);
+    needed.max(FEWEST_REPLICATES)
+}
+
+/// About how long so many guests take, from what cold and warm boards took of a host's CPU
+/// (docs/lab.md): 5 s for a boot, 4 s for a second of a guest under hackbench; idle takes less.
+fn minutes(plan: &Plan, guests: usize, jobs: usize) -> u64 {
+    const BOOT_S: u64 = 5;
+    const SECOND_S: u64 = 4;
+    let cells = plan.cells.iter().map(|cell| cell.duration_ns.saturating_add(plan.warmup_ns));
+    let planned_s = cells.fold(0_u64, u64::saturating_add) / SECOND_NS;
+    let turns = guests.div_ceil(jobs.max(1)) as u64;
+    let guest_s = planned_s.saturating_mul(SECOND_S).saturating_add(BOOT_S);
+    turns.saturating_mul(guest_s).div_ceil(60)
 }
 
 /// The architecture of `--board`.
@@ -232,5 +284,32 @@ mod tests {
         let matches = crate::cli::command().try_get_matches_from(line).unwrap();
         let lab = matches.subcommand_matches("lab").and_then(|lab| lab.subcommand_matches("run"));
         assert_eq!(split(lab.unwrap(), "append"), ["nohz=off", "quiet", "foo=1"]);
+    }
+
+    #[test]
+    fn several_kernels_are_booted_as_often_as_their_comparisons_take() {
+        let asked = |line: &str| {
+            let line = ["punctual", "lab", "run"].into_iter().chain(line.split_whitespace());
+            let matches = crate::cli::command().try_get_matches_from(line).unwrap();
+            let (_, lab) = matches.subcommand().unwrap();
+            let (_, run) = lab.subcommand().unwrap();
+            (request::plan(run, &request::LAB).unwrap(), run.clone())
+        };
+        let (plan, run) = asked("wakeup --load none,hackbench -D 2s");
+        assert_eq!([1, 2, 4].map(|kernels| enough(&plan, kernels)), [1, 8, 8]);
+        // 2 cells of 2.2 s, 16 guests, two at a time: 8 turns of 5 s and 4 times 4 s.
+        assert_eq!((minutes(&plan, 16, 2), minutes(&plan, 16, 1)), (3, 6));
+        assert!(is_for_estimates(&run) && number(&run, "replicates").is_none());
+        for other in ["--legs", "--free-running", "--aim 3"] {
+            assert!(!is_for_estimates(&asked(&format!("wakeup {other}")).1), "{other}");
+        }
+        // 321 comparisons are as many as 8 replicates can tell apart.
+        let mut many = plan.clone();
+        many.cells = vec![plan.cells[0].clone(); 160];
+        assert_eq!(enough(&many, 2), 8);
+        many.cells.push(plan.cells[0].clone());
+        assert_eq!(enough(&many, 2), 9);
+        many.cells.clear();
+        assert_eq!(enough(&many, 4), 1);
     }
 }
