@@ -25,7 +25,7 @@ IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: disturbances names run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: calibrate disturbances names run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -70,6 +70,11 @@ test:
 
 in-turn:
 	$(MAKE) --jobs=1 $(IN_TURN:%=test-%)
+
+# What METHODOLOGY.md says of how often claims hold, with ten times the replicates of the tests.
+calibrate: tools
+	cargo test --release -p punctual-core --test calibration -- --ignored --nocapture --test-threads 1
+	cargo run --release -p punctual-core --example calibrate_extreme
 
 deps:
 	$(STAGE) deps ./tests/install-deps

@@ -1,0 +1,101 @@
+//! Late activations at an interval of 1 ms, as independent ones, in bursts, by stalls, and in
+//! regimes.
+
+use punctual_core::block::Spell;
+use punctual_core::random::Random;
+
+pub const MS: u64 = 1_000_000;
+
+/// A number between 0 and 1, both excluded.
+pub fn uniform(random: &mut Random) -> f64 {
+    ((random.word() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// How many trials until the first success, of probability `p` each.
+fn geometric(random: &mut Random, p: f64) -> u64 {
+    if p >= 1.0 { 1 } else { 1 + (uniform(random).ln() / (-p).ln_1p()) as u64 }
+}
+
+fn exponential(random: &mut Random, mean: f64) -> f64 {
+    -mean * uniform(random).ln()
+}
+
+/// What makes activations late.
+#[derive(Debug, Clone, Copy)]
+pub enum Lateness {
+    /// Bursts of a geometrically distributed number of activations with this mean.
+    Bursts(f64),
+    /// Stalls of an exponentially distributed time with this mean, ms: one late start, which misses
+    /// the releases in between.
+    Stalls(f64),
+}
+
+impl Lateness {
+    /// How long one lasts on average, in activations.
+    pub fn mean(self) -> f64 {
+        match self {
+            Self::Bursts(mean) | Self::Stalls(mean) => mean,
+        }
+    }
+}
+
+/// Lateness that begins `rate` times an activation on average, over `releases` of them: spells of
+/// lateness, whose sum of late activations counts missed ones. The process is stationary: it may be
+/// late at the start.
+pub fn late(random: &mut Random, lateness: Lateness, rate: f64, releases: u64) -> Vec<Spell> {
+    let calm = 1.0 / rate - lateness.mean();
+    assert!(calm > 1.0, "more often late than not");
+    let mut spells = Vec::new();
+    let mut at = 0_u64;
+    // What is left of a memoryless time is distributed as all of it.
+    let mut is_late = uniform(random) < lateness.mean() * rate;
+    while at < releases {
+        if is_late {
+            let spell = one(random, lateness, at, releases);
+            at = spell.to / MS + 1;
+            spells.push(spell);
+        } else {
+            at += geometric(random, 1.0 / calm);
+        }
+        is_late = !is_late;
+    }
+    spells
+}
+
+fn one(random: &mut Random, lateness: Lateness, at: u64, releases: u64) -> Spell {
+    let from = at * MS;
+    match lateness {
+        Lateness::Bursts(mean) => {
+            let late = geometric(random, 1.0 / mean).min(releases - at);
+            // Each activation is 300 us late.
+            Spell { thread: 0, from, to: from + (late - 1) * MS + MS * 3 / 10, late }
+        }
+        Lateness::Stalls(mean) => {
+            let lasts = (exponential(random, mean) * MS as f64) as u64 + MS / 2;
+            let to = (from + lasts).min(releases * MS);
+            Spell { thread: 0, from, to, late: 1 + (to - from) / MS }
+        }
+    }
+}
+
+/// Single late activations that come in a part `noisy` of the time only, in cycles of `cycle`
+/// activations that begin anywhere, and `rate` times an activation on average.
+pub fn in_regimes(
+    random: &mut Random,
+    noisy: f64,
+    cycle: f64,
+    rate: f64,
+    releases: u64,
+) -> Vec<Spell> {
+    let phase = uniform(random) * cycle;
+    let within = |at: u64| (at as f64 + phase) % cycle < noisy * cycle;
+    let mut spells = Vec::new();
+    let mut at = geometric(random, rate / noisy) - 1;
+    while at < releases {
+        if within(at) {
+            spells.push(Spell { thread: 0, from: at * MS, to: at * MS + MS * 3 / 10, late: 1 });
+        }
+        at += geometric(random, rate / noisy);
+    }
+    spells
+}
