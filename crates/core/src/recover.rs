@@ -11,7 +11,7 @@ use crate::block::BLOCK_NS;
 use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
-use crate::stats::{Limits, assemble, measured_by_blocks, missed_by_late};
+use crate::stats::{BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_drift};
 use crate::verdict::{Rule, judge_cell, judge_threads};
 
 /// Rebuilds the cells that were under way, and judges the run by the result.
@@ -67,6 +67,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
     let until = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
     cell.duration_ns = until.min(cell.duration_ns);
     rebuild_work(cell, data, damage);
+    note_drift(cell, &BySecond::of(data, rule.deadline_ns), rule.by_chance());
     cell.verdict = judge_cell(cell, rule);
 }
 

@@ -10,6 +10,8 @@ mod assemble;
 mod behind;
 mod bounds;
 mod by_blocks;
+mod clustering;
+mod drift;
 mod median;
 mod pauses;
 mod quantile;
@@ -23,6 +25,10 @@ pub use bounds::{
     quantile_ranks, samples_needed, wilks_rank, wilks_samples,
 };
 pub use by_blocks::{measured_by_blocks, missed_by_late};
+pub use clustering::{
+    Clustering, Exceeding, clusters_more_than_chance, probability_of_seconds, seconds_by_chance,
+};
+pub use drift::{BySecond, Drift, changes, note_drift};
 pub use median::Median;
 pub use pauses::{Pace, Pauses};
 pub use quantile::{Distribution, Quantile};

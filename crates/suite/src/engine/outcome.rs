@@ -11,7 +11,8 @@ use punctual_core::schema::{
     Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, Thread,
 };
 use punctual_core::stats::{
-    Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
+    BySecond, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
+    note_drift,
 };
 use punctual_core::units::human_ns;
 use punctual_sys::error;
@@ -35,6 +36,10 @@ pub(super) struct Left<'a> {
     /// What the session recorded, by thread.
     pub(super) by_session: Vec<Vec<Recording>>,
     pub(super) tracks: Vec<Track>,
+    /// What the blocks of all threads were, second by second.
+    pub(super) course: BySecond,
+    /// Whether the order of the seconds is chance.
+    pub(super) by_chance: bool,
     pub(super) helpers: Vec<String>,
     pub(super) closed: Closed,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
@@ -114,6 +119,7 @@ impl Left<'_> {
         if self.probe.entry.pace == Pace::Periodic {
             note_early(cell);
         }
+        note_drift(cell, &self.course, self.by_chance);
         records
     }
 }
