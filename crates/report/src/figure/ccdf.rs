@@ -1,12 +1,16 @@
 //! The complementary cumulative distribution of every cell: how often an
 //! activation was later than a latency.
 
+use punctual_core::schema::Run;
 use punctual_core::units::grouped;
 
-use super::curves::{Chart, Curve, Look, points};
+use super::curves::{Chart, Curve, Level, Look, points};
 use super::deadline::lines_of;
+use super::drawing::Pen;
 use super::entry::{Entry, Material, Place};
+use super::frame::DEADLINE;
 use super::sheet::Figure;
+use super::theme::Colour;
 use super::{frame, name};
 use crate::data::Bins;
 use crate::subject::Subject;
@@ -84,8 +88,32 @@ fn drawn(
     let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
     let lines = lines_of(subjects, &axis);
     let names = ["latency", "share of activations that were later"];
-    let (drawing, height) = Chart { curves: &curves, axis, lines, names }.draw();
+    let levels = levels(subjects);
+    let (drawing, height) = Chart { curves: &curves, axis, lines, levels, names }.draw();
     Some(Figure { name, title, description: description(&curves, subjects), height, drawing })
+}
+
+const BOUND: Pen = Pen::line("bound", Colour::Deadline, 1.2).dashed(&[2.0, 3.0]);
+
+/// How often the deadline may be missed, and the upper bound of how often it is: each if it is one
+/// for all that is drawn.
+fn levels(subjects: &[&Subject<'_>]) -> Vec<Level> {
+    let shares = |of: fn(&Run) -> Option<f64>| {
+        let shares: Vec<_> = subjects.iter().map(|s| of(s.run).filter(|p| *p > 0.0)).collect();
+        shares.first().copied().flatten().filter(|one| shares.iter().all(|p| *p == Some(*one)))
+    };
+    let required = shares(|run| {
+        let asked = run.plan.tolerate.unwrap_or(run.plan.probability);
+        run.verdict.deadline_ns.map(|_| asked)
+    });
+    let bound = shares(|run| run.verdict.upper_bound.filter(|p| *p < 1.0));
+    let level = |name: &str, share: f64, paint| {
+        let label = format!("{name} {share:.1e}");
+        Level { share, paint, label: label.replace(".0e", "e") }
+    };
+    let required = required.map(|share| level("required", share, DEADLINE));
+    let bound = bound.map(|share| level("upper bound", share, BOUND));
+    required.into_iter().chain(bound).collect()
 }
 
 fn description(curves: &[Curve], subjects: &[&Subject<'_>]) -> String {
