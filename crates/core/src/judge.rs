@@ -5,7 +5,9 @@ use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, Run, Thread};
-use crate::stats::{behind_of, exceedances, spells_of_seconds, tell_episodes};
+use crate::stats::{
+    BySecond, behind_of, exceedances, note_drift, spells_of_seconds, tell_episodes,
+};
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
 /// Judges a run as if `plan` had been its plan. For a new deadline, exceedances are counted in
@@ -17,6 +19,8 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
     for (cell, data) in loaded.run.cells.iter_mut().zip(&loaded.cells) {
         if !same_deadline {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));
+            // Other seconds are late.
+            note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
         }
         if let Some(latency) = cell.latency_mut() {
             judge_threads(latency, &rule);

@@ -12,7 +12,8 @@ use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use crate::stats::{
-    Limits, assemble, measured_by_blocks, missed_by_late, spells_on_disk, tell_episodes,
+    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_drift, spells_on_disk,
+    tell_episodes,
 };
 use crate::verdict::{Rule, judge_cell, judge_threads};
 
@@ -75,6 +76,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
         judge_threads(latency, rule);
     }
     rebuild_work(cell, data, damage);
+    note_drift(cell, &BySecond::of(data, rule.deadline_ns), rule.by_chance());
     cell.verdict = judge_cell(cell, rule);
 }
 

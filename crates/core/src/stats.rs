@@ -11,6 +11,8 @@ mod behind;
 mod bounds;
 mod brunner_munzel;
 mod by_blocks;
+mod clustering;
+mod drift;
 mod episode_rates;
 mod episodes;
 mod median;
@@ -30,6 +32,10 @@ pub use bounds::{
 };
 pub use brunner_munzel::{BrunnerMunzel, Placements, Studentised};
 pub use by_blocks::{measured_by_blocks, missed_by_late};
+pub use clustering::{
+    Clustering, Exceeding, clusters_more_than_chance, probability_of_seconds, seconds_by_chance,
+};
+pub use drift::{BySecond, Drift, changes, note_drift};
 pub use episode_rates::{EpisodeRatio, episode_ratio};
 pub use episodes::{
     EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, spells_of_seconds, spells_on_disk,

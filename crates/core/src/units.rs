@@ -131,6 +131,21 @@ pub fn human_ns(ns: i64) -> String {
     }
 }
 
+/// A time in the unit that people would use for it: `20.0 s`, `34.7 days`.
+#[allow(clippy::cast_precision_loss, reason = "one decimal is shown")]
+#[must_use]
+pub fn stretch(ns: u64) -> String {
+    const HOUR: u64 = 3_600;
+    let (unit, name) = match ns / SECOND_NS {
+        0 => return human_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
+        1..120 => (1, "s"),
+        120..7_200 => (60, "min"),
+        7_200..172_800 => (HOUR, "h"),
+        172_800.. => (24 * HOUR, "days"),
+    };
+    format!("{:.1} {name}", ns as f64 / (unit * SECOND_NS) as f64)
+}
+
 /// `value / unit` with `places` decimals, rounded half up, in integers.
 fn decimal(value: u64, unit: u64, places: u32) -> String {
     let power = 10_u128.pow(places);
@@ -205,6 +220,19 @@ pub fn utc(realtime_ns: u64) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn times_have_the_unit_that_people_use() {
+        for (ns, text) in [
+            (20_000_000, "20.000 ms"),
+            (20 * SECOND_NS, "20.0 s"),
+            (150 * SECOND_NS, "2.5 min"),
+            (12 * 3_600 * SECOND_NS, "12.0 h"),
+            (3_000_000 * SECOND_NS, "34.7 days"),
+        ] {
+            assert_eq!(stretch(ns), text);
+        }
+    }
 
     #[test]
     fn units_are_read_exactly() {

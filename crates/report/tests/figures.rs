@@ -108,8 +108,9 @@ fn named<'a>(figures: &'a [Figure], start: &str) -> &'a Figure {
 fn every_figure_is_valid_and_drawn() {
     let figures = figures(&two());
     // Ranges, a distribution for each of 2 probes, a histogram for each of 2 x 4 cells, and a
-    // timeline and the threads of 2 x 3 of them, which are longer and have several threads.
-    assert_eq!(figures.len(), 1 + 2 + 8 + 6 + 6);
+    // timeline, return levels and the threads of 2 x 3 of them, which are longer and have several
+    // threads; 2 are long enough for the extremal index.
+    assert_eq!(figures.len(), 1 + 2 + 8 + 6 + 6 + 6 + 2);
     for figure in &figures {
         let (name, svg) = (&figure.name, figure.svg());
         let document = roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -121,6 +122,7 @@ fn every_figure_is_valid_and_drawn() {
             Some("ccdf") => ("path", 2 * 2),
             Some("histogram" | "threads") => ("path", 5),
             Some("timeline") => ("image", 1),
+            Some("returns" | "clusters") => ("circle", 5),
             _ => panic!("{name} is not known"),
         };
         assert!(elements(&document, element).len() >= least, "{name}: too few {element}");

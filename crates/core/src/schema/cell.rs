@@ -14,6 +14,9 @@ use super::work::LoadWork;
 /// ID of the condition that something ran under the load `none`.
 pub const NOT_IDLE: &str = "not-idle";
 
+/// ID of the condition that a cell was not the same from its start to its end.
+pub const DRIFT: &str = "drift";
+
 /// ID of the condition that a kernel still worked on its own when the run began.
 pub const NOT_AT_REST: &str = "not-at-rest";
 
@@ -161,6 +164,12 @@ impl Cell {
     #[must_use]
     pub fn unrest(&self) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.id == NOT_IDLE)
+    }
+
+    /// Whether it is known that it was not the same from its start to its end.
+    #[must_use]
+    pub fn drifted(&self) -> bool {
+        self.conditions.iter().any(|condition| condition.id == DRIFT)
     }
 
     /// Counters that show that something went wrong.

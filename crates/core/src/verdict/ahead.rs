@@ -4,7 +4,7 @@ use super::episodes::observation_needed_ns;
 use super::rule::Rule;
 use super::sentences;
 use crate::schema::Run;
-use crate::units::exact_duration;
+use crate::units::{exact_duration, stretch};
 
 /// How a run that is about to begin will be judged, if that is not what was asked for, and whether
 /// its cells are long enough for a PASS. One sentence each.
@@ -44,8 +44,8 @@ pub fn ahead(run: &Run) -> Vec<String> {
             let text = format!(
                 "a PASS at {rate} needs {} without a late episode in each cell, and one measures \
                  {}: -D {} is long enough",
-                sentences::stretch(needed),
-                sentences::stretch(observed),
+                stretch(needed),
+                stretch(observed),
                 sentences::asked(sentences::round_up(needed))
             );
             shortest = Some((lacks, observed, text));

@@ -1,9 +1,8 @@
 //! Whether the load of a cell held: what was measured under a load that died or idled says
 //! nothing about that load.
 
-use super::sentences::stretch;
 use crate::schema::{Cell, LoadWork};
-use crate::units::{SECOND_NS, grouped};
+use crate::units::{SECOND_NS, grouped, stretch};
 
 /// A load may be gone for so long between two runs of it, ns.
 const GONE_LIMIT_NS: u64 = SECOND_NS;

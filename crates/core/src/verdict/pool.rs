@@ -18,7 +18,7 @@ use crate::schema::{Cell, CellState, Outcome, Run, Verdict};
 use crate::stats::{
     LEAST_OBSERVED_NS, clopper_pearson_lower, clopper_pearson_upper, samples_needed,
 };
-use crate::units::{SECOND_NS, grouped, human_ns};
+use crate::units::{SECOND_NS, grouped, human_ns, stretch};
 
 /// Several runs judged as one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -158,7 +158,7 @@ fn pooled(key: String, cells: &[Cell], rule: &Rule) -> PooledCell {
         "{}: max {}; {late}; {} observed",
         key_name(&key),
         max_ns.map_or_else(String::new, human_ns),
-        sentences::stretch(observed_ns)
+        stretch(observed_ns)
     )];
     let mut verdict = rule.verdict(Outcome::Inconclusive, Vec::new());
     verdict.exceedances = exceedances;

@@ -86,6 +86,13 @@ impl Rule {
         self.tolerate.or(self.probability).unwrap_or(DEFAULT_PROBABILITY)
     }
 
+    /// Whether what the samples are is left to chance: neither the whole population of a
+    /// deterministic board nor the noise of a host.
+    #[must_use]
+    pub fn by_chance(&self) -> bool {
+        !self.deterministic && !self.plumbing
+    }
+
     /// A judgement by this rule, of nothing yet.
     pub(super) fn verdict(&self, outcome: Outcome, because: Vec<String>) -> Verdict {
         Verdict {

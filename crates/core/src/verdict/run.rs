@@ -119,12 +119,14 @@ fn several(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
 
 /// What the maximum is worth (L0). The maximum of all threads and cells is exceeded in a repeat
 /// of all of them with an even chance, if runs are exchangeable; that of one thread is not. A
-/// warm-up with a larger latency shows that they are not.
+/// warm-up with a larger latency shows that they are not, and so does drift in a cell with the
+/// maximum.
 fn repeat(state: RunState, cells: &[&Cell], rule: &Rule) -> Option<String> {
     let max = cells.iter().filter_map(|cell| cell.max_ns()).max()?;
     let warmup = cells.iter().filter_map(|cell| cell.latency()?.warmup_max_ns).max();
-    let by_chance = !rule.deterministic && !rule.plumbing;
-    (by_chance && state == RunState::Complete && warmup.is_none_or(|warmup| warmup <= max)).then(
-        || "if nothing changes, the same run again exceeds this max with a 50 % chance".to_owned(),
-    )
+    let drifted = cells.iter().any(|cell| cell.max_ns() == Some(max) && cell.drifted());
+    let exchangeable = warmup.is_none_or(|warmup| warmup <= max) && !drifted;
+    (rule.by_chance() && state == RunState::Complete && exchangeable).then(|| {
+        "if nothing changes, the same run again exceeds this max with a 50 % chance".to_owned()
+    })
 }

@@ -3,7 +3,7 @@
 use crate::rate::Rate;
 use crate::schema::{Broke, Episodes};
 use crate::stats::samples_needed;
-use crate::units::{SECOND_NS, exact_duration, grouped, human_ns};
+use crate::units::{SECOND_NS, exact_duration, grouped, human_ns, stretch};
 
 /// A deadline as it was given, with a space before its unit: `200 us`.
 pub(super) fn deadline(ns: u64) -> String {
@@ -159,20 +159,6 @@ fn one_in(bound: f64) -> Option<u64> {
     (n >= 2.0).then_some(n as u64)
 }
 
-/// A time in the unit that people would use for it: `20.0 s`, `34.7 days`.
-#[allow(clippy::cast_precision_loss, reason = "one decimal is shown")]
-pub(super) fn stretch(ns: u64) -> String {
-    const HOUR: u64 = 3_600;
-    let (unit, name) = match ns / SECOND_NS {
-        0 => return human_ns(i64::try_from(ns).unwrap_or(i64::MAX)),
-        1..120 => (1, "s"),
-        120..7_200 => (60, "min"),
-        7_200..172_800 => (HOUR, "h"),
-        172_800.. => (24 * HOUR, "days"),
-    };
-    format!("{:.1} {name}", ns as f64 / (unit * SECOND_NS) as f64)
-}
-
 /// A probability in the shortest form: `1e-4`, `0.05`.
 pub(super) fn probability(p: f64) -> String {
     if p < 1e-2 { format!("{p:e}") } else { p.to_string() }
@@ -243,19 +229,6 @@ mod tests {
         assert_eq!(at_most(1e-4), "at most 1 in 10,000 is");
         assert_eq!(at_most(0.7), "at most 70.0 % are");
         assert_eq!(at_most(1.0), "at most 100.0 % are");
-    }
-
-    #[test]
-    fn times_have_the_unit_that_people_use() {
-        for (ns, text) in [
-            (20_000_000, "20.000 ms"),
-            (20 * SECOND_NS, "20.0 s"),
-            (150 * SECOND_NS, "2.5 min"),
-            (12 * 3_600 * SECOND_NS, "12.0 h"),
-            (3_000_000 * SECOND_NS, "34.7 days"),
-        ] {
-            assert_eq!(stretch(ns), text);
-        }
     }
 
     #[test]

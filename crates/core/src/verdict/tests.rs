@@ -1,8 +1,8 @@
 use super::*;
 use crate::plan::Plan;
 use crate::schema::{
-    Board, BoardKind, Broke, Cell, CellState, Cost, Counter, Lab, Latency, LoadWork, Outcome,
-    Placement, Quantity, RunState, Stats, Tells, Thread, Verdict, What,
+    Board, BoardKind, Broke, Cell, CellState, Condition, Cost, Counter, DRIFT, Lab, Latency,
+    LoadWork, Outcome, Placement, Quantity, RunState, Stats, Tells, Thread, Verdict, What,
 };
 use crate::units::SECOND_NS;
 use proptest::prelude::*;

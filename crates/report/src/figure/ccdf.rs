@@ -1,12 +1,17 @@
 //! The complementary cumulative distribution of every cell: how often an
 //! activation was later than a latency.
 
+use punctual_core::rate::Rate;
 use punctual_core::units::grouped;
+use punctual_core::verdict::episode_rate;
 
-use super::curves::{Chart, Curve, Look, points};
+use super::curves::{Chart, Curve, Level, Look, points};
 use super::deadline::lines_of;
+use super::drawing::Pen;
 use super::entry::{Entry, Material, Place};
+use super::frame::DEADLINE;
 use super::sheet::Figure;
+use super::theme::Colour;
 use super::{frame, name};
 use crate::data::Bins;
 use crate::subject::Subject;
@@ -84,8 +89,53 @@ fn drawn(
     let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
     let lines = lines_of(subjects, &axis);
     let names = ["latency", "share of activations that were later"];
-    let (drawing, height) = Chart { curves: &curves, axis, lines, names }.draw();
+    let levels = levels(subjects);
+    let (drawing, height) = Chart { curves: &curves, axis, lines, levels, names }.draw();
     Some(Figure { name, title, description: description(&curves, subjects), height, drawing })
+}
+
+const BOUND: Pen = Pen::line("bound", Colour::Deadline, 1.2).dashed(&[2.0, 3.0]);
+
+/// How often the deadline may be missed, and the upper bound of how often it is: each if it is one
+/// for all that is drawn.
+fn levels(subjects: &[&Subject<'_>]) -> Vec<Level> {
+    let common = |of: fn(&Subject<'_>) -> Option<(f64, String)>| {
+        let all: Vec<_> =
+            subjects.iter().map(|s| of(s).filter(|(share, _)| *share > 0.0)).collect();
+        all.first().cloned().flatten().filter(|one| all.iter().all(|a| a.as_ref() == Some(one)))
+    };
+    let required = common(|subject| {
+        let plan = &subject.run.plan;
+        subject.run.verdict.deadline_ns?;
+        let by_share = plan.tolerate.or(plan.probability.filter(|_| plan.singly));
+        let rate = episode_rate(plan.probability, subject.latency.interval_ns);
+        let rate = plan.tolerate_episodes.or(rate).unwrap_or(plan.episodes);
+        by_share.map(in_share).or_else(|| in_episodes(rate.per_second(), subject))
+    });
+    let bound = common(|subject| {
+        let verdict = &subject.run.verdict;
+        let by_share = verdict.upper_bound.filter(|p| *p < 1.0).map(in_share);
+        by_share.or_else(|| in_episodes(verdict.episode_rate_upper?, subject))
+    });
+    let level = |name: &str, (share, label): (f64, String), paint| Level {
+        share,
+        paint,
+        label: format!("{name} {label}"),
+    };
+    let required = required.map(|share| level("required", share, DEADLINE));
+    let bound = bound.map(|share| level("upper bound", share, BOUND));
+    required.into_iter().chain(bound).collect()
+}
+
+fn in_share(share: f64) -> (f64, String) {
+    (share, format!("{share:.1e}").replace(".0e", "e"))
+}
+
+/// A rate of late episodes, per second, as the share of activations that would be late if each were
+/// an episode of its own.
+fn in_episodes(rate: f64, subject: &Subject<'_>) -> Option<(f64, String)> {
+    let interval = subject.latency.interval_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
+    Some((rate * interval, Rate::of_per_second(rate)?.to_string()))
 }
 
 fn description(curves: &[Curve], subjects: &[&Subject<'_>]) -> String {

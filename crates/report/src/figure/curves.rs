@@ -61,12 +61,21 @@ pub const fn spot(colour: Colour) -> Pen {
 /// Radius of a spot.
 pub const SPOT: f64 = 4.0;
 
+/// A share that curves are compared with.
+pub struct Level {
+    pub share: f64,
+    pub paint: Pen,
+    pub label: String,
+}
+
 /// Curves on common axes.
 pub struct Chart<'a> {
     pub curves: &'a [Curve],
     pub axis: Axis,
     /// Lines across all curves.
     pub lines: Vec<Upright>,
+    /// Lines across the shares.
+    pub levels: Vec<Level>,
     /// What the horizontal axis and the vertical one show.
     pub names: [&'a str; 2],
 }
@@ -74,15 +83,17 @@ pub struct Chart<'a> {
 impl Chart<'_> {
     /// The curves and their names; and how high that is.
     pub fn draw(self) -> (Drawing, f64) {
-        let Self { curves, axis, lines, names: [across, upward] } = self;
+        let Self { curves, axis, lines, levels, names: [across, upward] } = self;
         let lines = Lines::of(lines);
         let frame = Frame::standard(300.0, &lines);
         let least = curves.iter().flat_map(|c| &c.points).map(|(_, p)| *p);
+        let least = least.chain(levels.iter().map(|level| level.share));
         let shares = Scale::log(least.fold(1.0, f64::min) * 0.8, 1.0, frame.bottom, frame.top);
         let mut drawing = Drawing::default();
         axis.draw(&mut drawing, frame, 7, across);
         frame.y_axis(&mut drawing, &share_ticks(&shares), upward);
         frame.verticals(&mut drawing, &lines);
+        let taken = across_at(&mut drawing, &levels, frame, &shares);
         for curve in curves {
             let note = format!("{} {}", curve.look.mark, curve.look.label);
             let line = steps(curve, &axis, &shares);
@@ -90,10 +101,36 @@ impl Chart<'_> {
         }
         frame.border(&mut drawing);
         spots(&mut drawing, curves, &axis, &shares);
-        marks(&mut drawing, curves, frame, &axis, &shares);
+        marks(&mut drawing, curves, frame, &axis, &shares, taken);
         let height = legend(&mut drawing, curves, frame.bottom + BELOW);
         (drawing, height)
     }
+}
+
+/// Lines across the shares, each with its label at the left; returns the room of the labels.
+fn across_at(to: &mut Drawing, levels: &[Level], frame: Frame, shares: &Scale) -> Vec<[f64; 4]> {
+    let mut taken: Vec<[f64; 4]> = Vec::new();
+    for Level { share, paint, label } in levels {
+        let y = shares.map(*share);
+        to.line((frame.left, y), (frame.right, y), *paint);
+        let at = |x: f64, y: f64| {
+            let colour = paint.stroke.unwrap_or(Colour::Text);
+            Label::new(label, x, y).colour(colour).bold()
+        };
+        let places = [frame.left + 6.0, frame.left + 220.0]
+            .into_iter()
+            .flat_map(|x| [y + 18.0, y - 6.0].map(|y| at(x, y)));
+        let free = |label: &Label| {
+            let area = label.area(LARGEST);
+            let inside = area[1] >= frame.top && area[3] <= frame.bottom;
+            inside && taken.iter().all(|other| !overlap(other, &area))
+        };
+        if let Some(label) = places.into_iter().find(free) {
+            taken.push(label.area(LARGEST));
+            to.text(label);
+        }
+    }
+    taken
 }
 
 /// The spots on their curves. Behind the end of one a thin line leads to its spot.
@@ -162,8 +199,14 @@ fn steps(curve: &Curve, axis: &Axis, shares: &Scale) -> Vec<Point> {
 
 /// Letters at the ends of the curves. One that has no room there is moved, and a thin line leads
 /// to its end.
-fn marks(to: &mut Drawing, curves: &[Curve], frame: Frame, axis: &Axis, shares: &Scale) {
-    let mut taken: Vec<[f64; 4]> = Vec::new();
+fn marks(
+    to: &mut Drawing,
+    curves: &[Curve],
+    frame: Frame,
+    axis: &Axis,
+    shares: &Scale,
+    mut taken: Vec<[f64; 4]>,
+) {
     for curve in curves {
         let (ns, share) = curve.end();
         let end = (axis.map(ns), shares.map(share));

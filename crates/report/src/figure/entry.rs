@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Threads,
     /// One timeline for every cell.
     Timelines,
+    /// How long it takes until latencies are exceeded, and whether that happens in clusters.
+    Returns,
     /// Who had which CPU, of every cell where that is known.
     Cpus,
 }

@@ -101,7 +101,8 @@ fn drawn(
 ) -> Option<Figure> {
     let first = subjects.first().filter(|_| !curves.is_empty())?;
     let axis = range.axis(frame::LEFT, frame::RIGHT);
-    let (drawing, height) = Chart { curves, axis, lines: Vec::new(), names: NAMES }.draw();
+    let (drawing, height) =
+        Chart { curves, axis, lines: Vec::new(), levels: Vec::new(), names: NAMES }.draw();
     let labels: Vec<_> =
         curves.iter().map(|c| format!("{} {}", c.look.mark, c.look.label)).collect();
     let text = format!(

@@ -8,6 +8,7 @@ pub(crate) mod aimed;
 mod bars;
 mod breakdown;
 mod ccdf;
+mod clusters;
 mod cpus;
 mod curves;
 mod deadline;
@@ -26,6 +27,7 @@ mod pdf;
 mod persistence;
 mod png;
 mod raster;
+mod returns;
 mod scale;
 pub(crate) mod sections;
 mod sheet;
@@ -53,7 +55,7 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 11] = [
+const FIGURES: [Entry; 13] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
@@ -63,6 +65,8 @@ const FIGURES: [Entry; 11] = [
     histogram::ENTRY,
     threads::ENTRY,
     timeline::ENTRY,
+    returns::ENTRY,
+    clusters::ENTRY,
     actors::ENTRY,
     cpus::ENTRY,
 ];

@@ -109,7 +109,7 @@ fn lengths(kind: &SameKind<'_>, range: &Range) -> Option<Figure> {
     let axis = range.axis(frame::LEFT, frame::RIGHT);
     let names = ["length of a section", "share of sections that were longer"];
     let (mut drawing, mut height) =
-        Chart { curves: &curves, axis, lines: Vec::new(), names }.draw();
+        Chart { curves: &curves, axis, lines: Vec::new(), levels: Vec::new(), names }.draw();
     if curves.iter().any(|curve| curve.spot.is_some()) {
         height += LINE - 10.0;
         let pen = spot(Colour::Soft);

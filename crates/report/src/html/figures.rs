@@ -18,6 +18,12 @@ const LEGS: &str = "Each leg has the time from the end of the one before; togeth
     latency of a sample. Means of legs add up, as the bars show; their quantiles and maxima do not. \
     The interrupt latency is the t1 of the papers, and the whole is their t2.";
 
+const RETURNS: &str = "Maxima of blocks of time on Gumbel paper, with nothing fitted: how long it takes \
+    on average until a latency is exceeded. If seconds are independent, the lines of all lengths are \
+    one; where that of seconds is above, what exceeds lasts or comes again within seconds. A bend is a \
+    second cause. The extremal index is 1 if samples above a threshold come singly, and one over the \
+    number of those that come together in a second.";
+
 const CPUS: &str = "A row is a CPU, a colour who had it. Bars add up what was recorded of the whole \
     cell; maps say when it was. Where a row of a map is empty nobody had the CPU of whom something \
     is known: it was idle, or had by others while no thread waited for it. Short times are drawn \
@@ -55,6 +61,7 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
                 (group(Place::Threads, "Threads", THREADS, "grid"))
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
+                (group(Place::Returns, "Return levels and clusters", RETURNS, "grid"))
                 (group(Place::Cpus, "CPUs", CPUS, "stack"))
                 @if let Some(why) = left_out { p class="about" { (why) } }
             }

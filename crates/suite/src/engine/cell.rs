@@ -168,6 +168,7 @@ fn body<'a>(
                     interval: probe.threads.interval_ns,
                     ..Limits::of_deadline(plan.deadline_ns)
                 },
+                by_chance: environment.rule.by_chance(),
                 refused: environment.privileges.real_time.as_ref(),
                 nudge,
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use punctual_core::block::{Moments, Spell};
 use punctual_core::format::Record;
-use punctual_core::stats::{Behind, Limits};
+use punctual_core::stats::{Behind, BySecond, Limits};
 
 use super::run_dir::CellFiles;
 use crate::recorder::Shared;
@@ -51,7 +51,7 @@ impl Track {
         }
     }
 
-    fn drain(&mut self, files: &mut CellFiles) -> bool {
+    fn drain(&mut self, files: &mut CellFiles, course: &mut BySecond) -> bool {
         let mut blocks = Vec::new();
         while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
             blocks.push(block);
@@ -75,6 +75,9 @@ impl Track {
             self.moments.merge(&block.moments);
             self.last = block.moments;
             self.seconds = block.index + 1;
+            if self.series == 0 {
+                course.add(block.index, &block.moments, block.moments.exceeded > 0);
+            }
             files
                 .push(&Record::Block(punctual_core::block::Block { series: self.series, ..block }));
         }
@@ -86,6 +89,8 @@ impl Track {
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     pub(super) tracks: Vec<Track>,
+    /// The primary series of all threads.
+    pub(super) course: BySecond,
 }
 
 impl Collector {
@@ -93,7 +98,7 @@ impl Collector {
     pub(super) fn drain(&mut self, files: &mut CellFiles) -> bool {
         let mut any = false;
         for track in &mut self.tracks {
-            any |= track.drain(files);
+            any |= track.drain(files, &mut self.course);
         }
         any
     }
@@ -128,7 +133,7 @@ mod tests {
         let limits = Limits { interval: 1_000_000, ..Limits::NONE };
         let mut recorder = Recorder::new(limits);
         let track = Track::new(0, 0, recorder.shared(), limits);
-        let mut collector = Collector { tracks: vec![track] };
+        let mut collector = Collector { tracks: vec![track], ..Collector::default() };
         recorder.begin(0);
         recorder.record(5, 3_000_000, 3);
         // Its second is over.

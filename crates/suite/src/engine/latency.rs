@@ -52,6 +52,7 @@ pub(super) struct LatencyBody<'a> {
     begun: bool,
     /// Limits of the primary series.
     limits: Limits,
+    by_chance: bool,
     /// Why the trace cannot be stopped at a break.
     trace_refused: Option<io::Error>,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
@@ -68,6 +69,8 @@ pub(super) struct Start<'a> {
     pub(super) aim: Aim,
     /// Limits of the primary series.
     pub(super) limits: Limits,
+    /// Whether the order of its seconds is chance.
+    pub(super) by_chance: bool,
     /// Why real-time scheduling is refused, if it is.
     pub(super) refused: Option<&'a String>,
     pub(super) nudge: Nudge,
@@ -170,6 +173,7 @@ impl<'a> LatencyBody<'a> {
             times,
             begun: false,
             limits: start.limits,
+            by_chance: start.by_chance,
             trace_refused,
             warmup_max_ns: None,
         })
@@ -249,7 +253,7 @@ impl ProbeCell {
                 collected.push(Track::new(thread, *series, track.shared(), *limits));
             }
         }
-        Collector { tracks: collected }
+        Collector { tracks: collected, ..Collector::default() }
     }
 }
 
@@ -360,6 +364,8 @@ impl Body for LatencyBody<'_> {
             limits: this.limits,
             by_session,
             tracks: this.collector.tracks,
+            course: this.collector.course,
+            by_chance: this.by_chance,
             helpers: this.helpers,
             closed,
             warmup_max_ns: this.warmup_max_ns,

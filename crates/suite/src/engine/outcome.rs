@@ -12,8 +12,8 @@ use punctual_core::schema::{
     Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, Thread,
 };
 use punctual_core::stats::{
-    Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
-    spells_on_disk, tell_episodes,
+    BySecond, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
+    note_drift, spells_on_disk, tell_episodes,
 };
 use punctual_core::units::human_ns;
 use punctual_sys::error;
@@ -37,6 +37,10 @@ pub(super) struct Left<'a> {
     /// What the session recorded, by thread.
     pub(super) by_session: Vec<Vec<Recording>>,
     pub(super) tracks: Vec<Track>,
+    /// What the blocks of all threads were, second by second.
+    pub(super) course: BySecond,
+    /// Whether the order of the seconds is chance.
+    pub(super) by_chance: bool,
     pub(super) helpers: Vec<String>,
     pub(super) closed: Closed,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
@@ -133,6 +137,7 @@ impl Left<'_> {
         if self.probe.entry.pace == Pace::Periodic {
             note_early(cell);
         }
+        note_drift(cell, &self.course, self.by_chance);
         records
     }
 }

@@ -151,6 +151,22 @@ fn a_warm_up_later_than_the_deadline_is_said_and_the_even_chance_is_not() {
 }
 
 #[test]
+fn the_even_chance_is_not_said_if_the_cell_with_the_maximum_drifted() {
+    let said = |drifted: usize, rule: &Rule| {
+        let mut cells = [100_000, 150_000].map(|max| {
+            let mut cell = cell(CellState::Complete, vec![judge(30_000, 0, rule)]);
+            cell.latency_mut().unwrap().stats.max = Some(max);
+            cell
+        });
+        let drift = Condition { id: DRIFT.to_owned(), text: String::new() };
+        cells[drifted].conditions.push(drift);
+        let because = judge_run(RunState::Complete, &cells, rule).because;
+        because.iter().any(|text| text.contains("50 % chance"))
+    };
+    assert_eq!([0, 1].map(|drifted| said(drifted, &hard())), [true, false]);
+}
+
+#[test]
 fn a_pass_of_all_threads_needs_no_correction_for_their_number() {
     let note = |k, rule: &Rule| {
         let mut cell = cell(CellState::Complete, vec![judge(300_000, k, rule); 3]);
