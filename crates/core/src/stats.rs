@@ -10,6 +10,7 @@ mod assemble;
 mod behind;
 mod bounds;
 mod by_blocks;
+pub mod extreme;
 mod median;
 mod pauses;
 mod quantile;
