@@ -186,7 +186,7 @@ fn thresholds(seconds: &Seconds) -> Result<(Vec<Peaks>, Vec<Peaks>), Refusal> {
 /// Whether the maxima neither drift nor differ between the halves of the run: Mann and Kendall's test
 /// of trend (Kendall, "Rank Correlation Methods", 1975, ties included) and that of Kolmogorov and
 /// Smirnov, each at 1 %.
-fn stationary(maxima: &[i64]) -> Result<(), Refusal> {
+pub(super) fn stationary(maxima: &[i64]) -> Result<(), Refusal> {
     let group = GROUP.max(maxima.len().div_ceil(GROUPS));
     let groups: Vec<i64> =
         maxima.chunks_exact(group).filter_map(|chunk| chunk.iter().max().copied()).collect();

@@ -121,7 +121,7 @@ impl Excesses {
     /// Excesses in these cells; none if all are in one cell or none is anywhere.
     ///
     /// Each is the largest of a geometric number of which the share `1 - met` is one: of clusters that
-    /// met by chance (see [`super::peaks`]). 0 if all are single.
+    /// met by chance ([`Peaks::begun`](super::Peaks::begun)). 0 if all are single.
     #[must_use]
     pub fn new(mut cells: Vec<Excess>, met: f64) -> Option<Self> {
         cells.retain(|cell| cell.count > 0.0 && cell.low >= 0.0 && cell.high > cell.low);

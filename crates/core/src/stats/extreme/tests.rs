@@ -1,4 +1,6 @@
-use super::gates::{Tail, fitting, kolmogorov_smirnov, mann_kendall, predicted, stable};
+use super::gates::{
+    Tail, fitting, kolmogorov_smirnov, mann_kendall, predicted, stable, stationary,
+};
 use super::reference::{PORT_PIRIE, RAIN};
 use super::*;
 use crate::random::Random;
@@ -168,6 +170,34 @@ fn trends_and_halves_are_told() {
     assert_eq!(kolmogorov_smirnov(&[1, 2], &[1, 2]), 0.0);
 }
 
+#[test]
+fn halves_that_differ_without_a_trend_are_told() {
+    let steady: Vec<i64> = (0..2_000).map(|i| 1_000 + i * 7_919 % 1_009).collect();
+    assert!(stationary(&steady).is_ok());
+    // As high on average, once every other ten seconds higher and else lower.
+    let other = |(i, x): (usize, &i64)| match (i < 1_000, i / 10 % 2) {
+        (true, _) => *x,
+        (false, 0) => x + 1_000,
+        (false, _) => x - 1_000,
+    };
+    let refusal =
+        stationary(&steady.iter().enumerate().map(other).collect::<Vec<_>>()).unwrap_err();
+    assert!(refusal.sentence.contains("Kolmogorov-Smirnov"), "{refusal:?}");
+}
+
+#[test]
+fn steps_of_a_clock_are_no_misfit() {
+    let step = |x: &f64| (x / 1e3).floor() * 1e3;
+    let cells = made_up(0.05, 2_000, 4)
+        .iter()
+        .map(|x| Excess { low: step(x), high: step(x) + 1e3, count: 1.0 })
+        .collect();
+    let excesses = Excesses::new(cells, 0.0).unwrap();
+    let fit = excesses.fit();
+    let p = p_value(anderson_darling(&excesses, &fit), fit.shape);
+    assert!(p > 0.01, "{p}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -325,4 +355,12 @@ fn a_cell_is_answered_thread_by_thread() {
     let answers = from_cell(&cell, 0);
     assert_eq!(answers[0], answer(&Seconds::new(maxima)));
     assert!(matches!(&answers[1], Answer::Refused(refusal) if refusal.gate == Gate::Peaks));
+}
+
+#[test]
+fn no_shape_is_below_that_of_a_uniform_distribution() {
+    let excesses = exact(&made_up(-1.6, 300, 1), 0.0, 1e-3);
+    let fit = excesses.fit();
+    close(fit.shape, -1.0);
+    assert_eq!(excesses.shape_interval(&fit, TWO_SIDED_95).0, -1.0);
 }
