@@ -88,7 +88,7 @@ fn a_killed_run_reads_back_to_its_last_block() {
 fn a_reader_that_goes_away_changes_no_status() {
     let scratch = Scratch::new("pipe");
     let mut child = scratch
-        .command("run sim -D 10 --deadline 15us --out r")
+        .command("run sim -D 30 --deadline 15us --out r")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

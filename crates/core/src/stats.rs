@@ -15,6 +15,7 @@ mod clustering;
 mod drift;
 mod episode_rates;
 mod episodes;
+pub mod extreme;
 mod median;
 mod pauses;
 mod quantile;
