@@ -99,6 +99,9 @@ fn no_output_is_wider_than_the_terminal() {
         "compare a b",
         "compare a b a",
         "compare --exact a b",
+        "pool a b --deadline 5ms",
+        "plan-length --episodes 1/d -D 1h",
+        "show a --extremes",
         "restore --dry-run",
         "load none -D 1",
     ]
@@ -111,7 +114,7 @@ fn no_output_is_wider_than_the_terminal() {
         // Examples in help are not broken, so that they can be pasted.
         let helps = ["", "run", "lab run", "lab check", "compare", "show", "report", "list"];
         all.extend(helps.iter().filter(|_| width >= 80).map(|of| format!("{of} --help")));
-        all.push(format!("run sim:seed=5 -t 2 -D 2 --deadline 1ms --no-report --out w{width}"));
+        all.push(format!("run sim:seed=5 -t 2 -D 2 -q --deadline 1ms --no-report --out w{width}"));
         for line in &all {
             let text = printed(&scratch, line, width);
             assert!(!text.is_empty(), "{line}");

@@ -194,6 +194,16 @@ fn show() -> Command {
                 .action(ArgAction::SetTrue)
                 .conflicts_with("json"),
         )
+        .arg(
+            Arg::new("extremes")
+                .long("extremes")
+                .help(
+                    "Also extrapolate: what ten times this run would exceed once on average, if \
+                     the samples allow that. It is no part of the verdict",
+                )
+                .action(ArgAction::SetTrue)
+                .conflicts_with("json"),
+        )
         .next_help_heading("Judge again")
         .args(args::judgement())
 }

@@ -40,7 +40,7 @@ pub(super) fn rates(
     let mut found = Vec::new();
     for cell in cells {
         for (group, other) in repeated {
-            let sides = [base, *other].map(|kernel| Pooled::of(cell, kernel));
+            let sides = [base, *other].map(|kernel| SideEpisodes::of(cell, kernel));
             if let [Some(base), Some(other)] = sides {
                 found.extend(base.against(&other, (&cell.key, *group), confidence));
             }
@@ -50,7 +50,7 @@ pub(super) fn rates(
 }
 
 /// The episodes of all runs of a kernel.
-struct Pooled {
+struct SideEpisodes {
     /// Deadline and way of counting.
     counted: (Option<u64>, u64, bool),
     episodes: u64,
@@ -58,7 +58,7 @@ struct Pooled {
     clustered: bool,
 }
 
-impl Pooled {
+impl SideEpisodes {
     /// None if a run did not count them, or counted others.
     fn of(found: &Match<'_>, kernel: &KernelRuns) -> Option<Self> {
         let mut all: Option<Self> = None;

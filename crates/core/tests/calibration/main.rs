@@ -12,6 +12,7 @@
 mod bounds;
 mod generators;
 mod passes;
+mod real;
 
 /// Replicates of each case in the ordinary tests.
 const REPLICATES: u64 = 2_000;

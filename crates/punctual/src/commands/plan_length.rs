@@ -5,6 +5,7 @@ use punctual_core::rate::Rate;
 use punctual_core::stats::samples_needed;
 use punctual_core::units::{SECOND_NS, exact_duration, grouped};
 use punctual_core::verdict::{episode_rate, observation_needed_ns};
+use punctual_report::text::push_wrapped;
 
 use crate::ending::Ending;
 use crate::output;
@@ -53,13 +54,17 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     }
     let long = exact_duration(seconds * SECOND_NS);
     let also = if long == format!("{seconds}s") { String::new() } else { format!(" ({long})") };
-    let mut text = format!("-D {seconds}s{also}: {what} at {} % confidence\n", confidence * 100.0);
+    let width = output::width();
+    let mut text = String::new();
+    let said = format!("-D {seconds}s{also}: {what} at {} % confidence", confidence * 100.0);
+    push_wrapped(&mut text, &said, "", 2, width);
     if let (Some(runs), Some(each)) = (runs, matches.get_one::<u64>("duration")) {
-        text.push_str(&format!(
-            "or {} runs of -D {} of one kernel on one board, judged as one by punctual pool\n",
+        let said = format!(
+            "or {} runs of -D {} of one kernel on one board, judged as one by punctual pool",
             grouped(runs),
             exact_duration(*each)
-        ));
+        );
+        push_wrapped(&mut text, &said, "", 2, width);
     }
     output::print(&text)?;
     Ok(Ending::Done)

@@ -26,6 +26,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         } else {
             let lay_out = if matches.get_flag("all") { text::details } else { text::summary };
             output::print(&lay_out(&run, output::width(), output::colour()))?;
+            if matches.get_flag("extremes") {
+                output::print(&text::extremes(&run, output::width()))?;
+            }
         }
     }
     Ok(ending)

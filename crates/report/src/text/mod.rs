@@ -3,6 +3,7 @@
 mod compare;
 mod cost;
 mod detail;
+mod extremes;
 mod legs;
 mod margin;
 mod pooled;
@@ -17,6 +18,7 @@ pub(crate) use compare::{
     difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
 };
 pub use detail::details;
+pub use extremes::extremes;
 pub use legs::legs;
 pub use margin::margin;
 pub use pooled::pooled;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::episodes::Episodes;
+use super::episodes::LateOrder;
 use crate::block::Moments;
 use crate::run::{CellData, ThreadData};
 
@@ -130,7 +130,7 @@ impl BySecond {
     }
 
     /// The late seconds; none if they are too many to be told apart.
-    pub(super) fn episodes(&self) -> Option<Episodes> {
-        (!self.too_many_late).then(|| Episodes::of(&self.late, self.seconds))
+    pub(super) fn episodes(&self) -> Option<LateOrder> {
+        (!self.too_many_late).then(|| LateOrder::of(&self.late, self.seconds))
     }
 }

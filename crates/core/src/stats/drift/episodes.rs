@@ -34,7 +34,7 @@ const SEED: u64 = 1;
 /// Time is counted in seconds that are not late. An episode then takes none: if their order is
 /// chance, every choice of as many different instants is equally likely, however long each lasts.
 #[derive(Debug)]
-pub(super) struct Episodes {
+pub(super) struct LateOrder {
     /// When each begins, ascending.
     starts: Vec<u64>,
     /// The instants at which one can begin.
@@ -46,11 +46,11 @@ pub(super) struct Episodes {
 pub(super) struct ByChance {
     pub(super) halves: f64,
     pub(super) parts: f64,
-    /// Of pairs, by [`Episodes::distances`].
+    /// Of pairs, by [`LateOrder::distances`].
     pub(super) pairs: [f64; 3],
 }
 
-impl Episodes {
+impl LateOrder {
     /// Of late seconds among so many.
     pub(super) fn of(late: &BTreeSet<u64>, seconds: u64) -> Self {
         let mut starts = Vec::new();
@@ -179,8 +179,8 @@ fn pairs(starts: &[u64], within: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn of(late: &[u64], seconds: u64) -> Episodes {
-        Episodes::of(&late.iter().copied().collect(), seconds)
+    fn of(late: &[u64], seconds: u64) -> LateOrder {
+        LateOrder::of(&late.iter().copied().collect(), seconds)
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn pairs_by_chance_are_their_mean_over_all_orders() {
         // All 45 pairs of 10 instants: 9 + 8 + 7 are within 3.
-        let late = Episodes { starts: vec![0, 1, 2], slots: 10 };
+        let late = LateOrder { starts: vec![0, 1, 2], slots: 10 };
         assert!((late.pairs_by_chance(3) - 3.0 * 24.0 / 45.0).abs() < 1e-12);
     }
 

@@ -1,7 +1,7 @@
 //! What changed in a cell from its start to its end, in sentences.
 
 use super::by_second::BySecond;
-use super::episodes::Episodes;
+use super::episodes::LateOrder;
 use super::ranks::Ranks;
 use crate::units::{SECOND_NS, human_ns, stretch};
 
@@ -115,7 +115,7 @@ fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
     found
 }
 
-fn of_episodes(late: &Episodes) -> Vec<Drift> {
+fn of_episodes(late: &LateOrder) -> Vec<Drift> {
     let k = late.count();
     let Some(p) = late.by_chance() else { return Vec::new() };
     let (first, parts) = (late.in_first_half(), late.parts());
