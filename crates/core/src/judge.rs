@@ -6,7 +6,7 @@ use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, Run, Thread};
 use crate::stats::{
-    BySecond, behind_of, exceedances, note_drift, spells_of_seconds, tell_episodes,
+    BySecond, Limits, behind_of, exceedances, note_drift, spells_of_seconds, tell_episodes,
 };
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
@@ -21,6 +21,8 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));
             // Other seconds are late.
             note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
+        } else if cell.latency().is_some_and(|latency| latency.episodes.is_none()) {
+            tell_in_seconds(cell, data, plan.deadline_ns);
         }
         if let Some(latency) = cell.latency_mut() {
             judge_threads(latency, &rule);
@@ -45,7 +47,6 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
         return unknown;
     };
     latency.episodes = None;
-    let mut spells = Vec::new();
     for thread in &mut latency.threads {
         let recorded = usize::try_from(thread.thread).ok().and_then(|n| data.threads.get(n));
         let recorded = recorded.unwrap_or(&nothing).primary();
@@ -60,13 +61,25 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
                 thread.thread
             ));
         }
-        let deadline = deadline_ns.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(i64::MAX);
-        spells.push(spells_of_seconds(recorded, thread.thread, deadline));
     }
-    if deadline_ns.is_some() {
-        tell_episodes(cell, spells, true);
-    }
+    tell_in_seconds(cell, data, deadline_ns);
     unknown
+}
+
+/// Records late episodes by the seconds in which anything was late.
+fn tell_in_seconds(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) {
+    if deadline_ns.is_none() {
+        return;
+    }
+    let interval = cell.interval_ns().unwrap_or(0);
+    let limits = Limits { interval, ..Limits::of_deadline(deadline_ns) };
+    let nothing = ThreadData::default();
+    let of_thread = |thread: &Thread| {
+        let recorded = usize::try_from(thread.thread).ok().and_then(|n| data.threads.get(n));
+        spells_of_seconds(recorded.unwrap_or(&nothing).primary(), thread.thread, &limits)
+    };
+    let spells = cell.threads().iter().map(of_thread).collect();
+    tell_episodes(cell, spells, true);
 }
 
 /// Releases later than the deadline.

@@ -37,10 +37,10 @@ pub use clustering::{
     Clustering, Exceeding, clusters_more_than_chance, probability_of_seconds, seconds_by_chance,
 };
 pub use drift::{BySecond, Drift, changes, note_drift};
-pub use episode_rates::{EpisodeRatio, episode_ratio};
+pub use episode_rates::{EpisodeRatio, are_overdispersed, episode_ratio};
 pub use episodes::{
-    EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, spells_of_seconds, spells_on_disk,
-    tell_episodes,
+    EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, observed_share, spells_of_seconds,
+    spells_on_disk, tell_episodes,
 };
 pub use median::Median;
 pub use pauses::{Pace, Pauses};

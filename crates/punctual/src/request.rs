@@ -436,6 +436,6 @@ mod tests {
         assert_eq!(plan.name, plans::DEFAULT);
         assert_eq!((plan.deadline_ns, plan.warmup_ns), (Some(200_000), 0));
         assert_eq!(plan.confidence.to_bits(), 0.99_f64.to_bits());
-        assert_eq!(keys("--plan standard sim -D 3").len(), 4);
+        assert_eq!(keys("--plan standard sim -D 3").len(), 3);
     }
 }

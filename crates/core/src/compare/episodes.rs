@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::groups::KernelRuns;
 use super::matching::Match;
 use crate::schema::{Cell, Episodes};
-use crate::stats::{EpisodeRatio, episode_ratio};
+use crate::stats::{EpisodeRatio, are_overdispersed, episode_ratio};
 
 /// The rates of late episodes of one cell, over all runs of each kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,6 +56,8 @@ struct SideEpisodes {
     episodes: u64,
     observed_ns: u64,
     clustered: bool,
+    /// Episodes and time observed, s, of each run.
+    runs: Vec<(u64, f64)>,
 }
 
 impl SideEpisodes {
@@ -67,7 +69,11 @@ impl SideEpisodes {
             let one = Self::of_cell(cell, cell.latency()?.episodes.as_ref()?);
             all = Some(match all {
                 None => one,
-                Some(all) if all.counted == one.counted => Self {
+                Some(mut all) if all.counted == one.counted => Self {
+                    runs: {
+                        all.runs.extend(one.runs);
+                        all.runs
+                    },
                     counted: one.counted,
                     episodes: all.episodes.saturating_add(one.episodes),
                     observed_ns: all.observed_ns.saturating_add(one.observed_ns),
@@ -85,7 +91,15 @@ impl SideEpisodes {
             episodes: episodes.count,
             observed_ns: episodes.observed_ns,
             clustered: episodes.clustered,
+            #[allow(clippy::cast_precision_loss, reason = "a time needs no 16th digit")]
+            runs: vec![(episodes.count, episodes.observed_ns as f64 / 1e9)],
         }
+    }
+
+    /// Whether its episodes say how often they come: not if they come in clusters, or if they are of
+    /// some runs more than of others by more than chance.
+    fn tells(&self) -> bool {
+        !self.clustered && !are_overdispersed(&self.runs)
     }
 
     fn against(
@@ -101,7 +115,7 @@ impl SideEpisodes {
         let side = |of: &Self| (of.episodes, of.observed_ns as f64);
         let found = episode_ratio(side(self), side(other), confidence);
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        let tested = found.filter(|_| !self.clustered && !other.clustered);
+        let tested = found.filter(|_| self.tells() && other.tells());
         Some(EpisodeRates {
             key: key.to_owned(),
             group,

@@ -59,7 +59,8 @@ impl Cursor<'_> {
             SPELL => {
                 let (thread, from) = (self.number()?, self.number::<u64>()?);
                 let to = from.checked_add(self.number()?)?;
-                Some(Record::Spell(Spell { thread, from, to, late: self.count()? }))
+                let late = self.count().filter(|late| *late > 0)?;
+                Some(Record::Spell(Spell { thread, from, to, late }))
             }
             _ => None,
         }

@@ -63,7 +63,7 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
     let actor =
         (any::<u32>(), ".{0,60}").prop_map(|(number, name)| Record::Actor(Actor { number, name }));
     let spell =
-        (any::<(u32, u64, u64)>(), 0..=MAX_COUNT).prop_map(|((thread, one, other), late)| {
+        (any::<(u32, u64, u64)>(), 1..=MAX_COUNT).prop_map(|((thread, one, other), late)| {
             Record::Spell(Spell { thread, from: one.min(other), to: one.max(other), late })
         });
     prop_oneof![block, histogram, late, work, outliers, system, interval, actor, spell]

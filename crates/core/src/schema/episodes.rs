@@ -39,4 +39,7 @@ pub struct Episodes {
     /// Time in which lateness would have been seen, ns: scheduled releases times the interval,
     /// of the thread that has the least; without an interval the time that was measured.
     pub observed_ns: u64,
+    /// The same of the thread that has the most, ns.
+    #[serde(default)]
+    pub most_observed_ns: u64,
 }

@@ -3,6 +3,7 @@
 use super::bounds::{
     binomial_cdf, binomial_reaches, clopper_pearson_lower, clopper_pearson_upper, real,
 };
+use super::special::gamma_tails;
 
 /// How the rate of episodes of one course stands to that of another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +54,26 @@ pub fn episode_ratio(
         interval: [ratio(low[0], low[1]), ratio(high[0], high[1])],
         p: p.min(1.0),
     })
+}
+
+/// Whether the episodes of some runs, each with the time that it observed, s, are spread more than
+/// those of one rate (p < 0.01): the index of dispersion, by the chi-square distribution (R. A.
+/// Fisher, Statistical Methods for Research Workers (1925), section 16). Nothing is said of fewer
+/// than three runs.
+#[must_use]
+pub fn are_overdispersed(runs: &[(u64, f64)]) -> bool {
+    let time: f64 = runs.iter().map(|(_, seconds)| seconds).sum();
+    let rate = runs.iter().map(|(count, _)| real(*count)).sum::<f64>() / time;
+    if runs.len() < 3 || !(rate.is_finite() && rate > 0.0) {
+        return false;
+    }
+    let index: f64 = runs
+        .iter()
+        .filter(|(_, seconds)| *seconds > 0.0)
+        .map(|(count, seconds)| (real(*count) - rate * seconds).powi(2) / (rate * seconds))
+        .sum();
+    let freedom = real(runs.len() as u64 - 1);
+    index.is_finite() && gamma_tails(freedom / 2.0, index / 2.0).1 < 0.01
 }
 
 #[cfg(test)]
@@ -134,5 +155,14 @@ mod tests {
             prop_assume!((forward.p - 0.05).abs() > 1e-9);
             prop_assert_eq!(forward.p < 0.05, !(low..=high).contains(&1.0));
         }
+    }
+
+    #[test]
+    fn runs_of_one_rate_are_told_from_one_that_had_them_all() {
+        let of = |counts: &[u64]| counts.iter().map(|count| (*count, 60.0)).collect::<Vec<_>>();
+        assert!(are_overdispersed(&of(&[0, 0, 0, 40])));
+        assert!(!are_overdispersed(&of(&[9, 12, 7, 10])));
+        assert!(!are_overdispersed(&of(&[0, 40])), "two runs say nothing");
+        assert!(!are_overdispersed(&of(&[0, 0, 0, 0])));
     }
 }

@@ -5,11 +5,14 @@
 //! declustering with a fixed gap (R. L. Smith, Statistical Science 4 (1989) 367): a gap that is
 //! estimated from the run that is judged would be the shorter the more there is to hide.
 
+use std::collections::BTreeMap;
+
 use crate::block::{BLOCK_NS, Spell, coarse_range};
 use crate::run::{SeriesData, ThreadData};
-use crate::schema::{Cell, Episodes, Latency, Stats};
+use crate::schema::{Cell, Episodes, Latency, Stats, Thread};
 use crate::units::SECOND_NS;
 
+use super::behind::Limits;
 use super::bounds::{
     binomial_reaches, clopper_pearson_upper, gamma_count_lower, gamma_count_upper, real,
 };
@@ -84,6 +87,7 @@ pub fn episodes(mut spells: Vec<Spell>, observed_ns: u64) -> Episodes {
         clustered: are_clustered(&found, count_10s, observed_ns),
         in_seconds: false,
         observed_ns,
+        most_observed_ns: observed_ns,
     }
 }
 
@@ -119,13 +123,21 @@ fn are_clustered(found: &[Spell], count_10s: u64, observed_ns: u64) -> bool {
 /// Spells of which only the seconds are known: each of them is a whole second, so that two in
 /// neighbouring seconds are one episode, and two with a second between them are not.
 #[must_use]
-pub fn spells_of_seconds(primary: &SeriesData, thread: u32, deadline: i64) -> Vec<Spell> {
+pub fn spells_of_seconds(primary: &SeriesData, thread: u32, limits: &Limits) -> Vec<Spell> {
+    let deadline = limits.deadline;
+    let mut missed: BTreeMap<u64, u64> = BTreeMap::new();
+    for late in &primary.late {
+        let exceeded = limits.exceeded(late.latency, late.missed);
+        let of_second = missed.entry(late.at / BLOCK_NS).or_default();
+        *of_second = of_second.saturating_add(exceeded);
+    }
     let late_in = |block: &crate::block::Block| {
         if block.moments.max <= deadline {
             return None;
         }
         let above = block.coarse.iter().filter(|(bin, _)| coarse_range(*bin).1 > deadline);
         let late = above.map(|(_, count)| u64::from(*count)).sum::<u64>().max(1);
+        let late = late.saturating_add(missed.get(&block.index).copied().unwrap_or(0));
         let from = block.index.saturating_mul(BLOCK_NS);
         // A start that was late for longer than a second reaches back into those before.
         let reach = block.moments.max_at.saturating_sub(block.moments.max.unsigned_abs());
@@ -156,7 +168,9 @@ pub fn spells_on_disk(data: &ThreadData, thread: u32) -> Vec<Spell> {
 pub fn tell_episodes(cell: &mut Cell, spells: Vec<Vec<Spell>>, in_seconds: bool) {
     let window_ns = cell.window_ns();
     let Some(latency) = cell.latency_mut() else { return };
-    let observed = cell_observed_ns(latency, window_ns);
+    let of_thread = |thread: &Thread| observed_ns(latency, &thread.stats, window_ns);
+    let observed = latency.threads.iter().map(of_thread).min().unwrap_or(0);
+    let most = latency.threads.iter().map(of_thread).max().unwrap_or(0);
     let mut of_threads = spells.iter().cloned();
     for number in 0..latency.threads.len() {
         let own = observed_ns(latency, &latency.threads[number].stats, window_ns);
@@ -164,7 +178,7 @@ pub fn tell_episodes(cell: &mut Cell, spells: Vec<Vec<Spell>>, in_seconds: bool)
         latency.threads[number].episodes = Some(Episodes { in_seconds, ..found });
     }
     let all = episodes(spells.into_iter().flatten().collect(), observed);
-    latency.episodes = Some(Episodes { in_seconds, ..all });
+    latency.episodes = Some(Episodes { in_seconds, most_observed_ns: most, ..all });
 }
 
 /// Time in which lateness of one thread would have been seen, ns. A probe that spins leaves a
@@ -178,10 +192,15 @@ fn observed_ns(latency: &Latency, stats: &Stats, window_ns: u64) -> u64 {
     window_ns / 100 * (100 - margin)
 }
 
-/// The same for a cell: of the thread that has the least.
-fn cell_observed_ns(latency: &Latency, window_ns: u64) -> u64 {
-    let of = |thread: &crate::schema::Thread| observed_ns(latency, &thread.stats, window_ns);
-    latency.threads.iter().map(of).min().unwrap_or(0)
+/// The share of a cell's time in which lateness would have been seen.
+#[must_use]
+pub fn observed_share(latency: &Latency) -> f64 {
+    let scheduled = Stats { scheduled: 1, ..Stats::default() };
+    let share = match latency.interval_ns.filter(|interval| *interval > 0) {
+        Some(_) => 1.0,
+        None => real(observed_ns(latency, &scheduled, 1_000_000)) / 1e6,
+    };
+    share.max(0.01)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a time needs no 16th digit")]
@@ -219,7 +238,10 @@ impl Episodes {
         if self.observed_ns < LEAST_OBSERVED_NS {
             return 0.0;
         }
-        gamma_count_lower(real(self.count), confidence) / seconds(self.observed_ns)
+        // More of them take long to compute, and a bound of fewer is lower.
+        let count = self.count.min(1 << 32);
+        gamma_count_lower(real(count), confidence)
+            / seconds(self.most_observed_ns.max(self.observed_ns))
     }
 
     /// Bounds, lower and upper and each one-sided, on the share of `scheduled` activations that is
@@ -232,6 +254,10 @@ impl Episodes {
         }
         let (sum, sum_sq) = (real(self.size_sum), real(self.size_sum_sq));
         let (k, size) = (sum * sum / sum_sq, sum_sq / sum);
+        // What comes from a file may be anything.
+        if !(k >= 1.0 && k <= 4e9 && size >= 1.0) {
+            return None;
+        }
         let share = |count: f64| (count * size / real(scheduled)).min(1.0);
         Some((share(gamma_count_lower(k, confidence)), share(gamma_count_upper(k, confidence))))
     }

@@ -60,7 +60,10 @@ pub(super) fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     let factor = (a / TAU).sqrt() * (-stirling_error(a) - deviance(a, x, a - x)).exp();
     if x < a + 1.0 {
         let (mut sum, mut term, mut n) = (1.0, 1.0, a);
-        while term > NEGLIGIBLE * sum {
+        for _ in 0..MAX_TERMS {
+            if term <= NEGLIGIBLE * sum {
+                break;
+            }
             n += 1.0;
             term *= x / n;
             sum += term;
@@ -131,7 +134,7 @@ fn deviance(x: f64, mean: f64, off: f64) -> f64 {
     loop {
         power *= v * v;
         let next = sum + power / divisor;
-        if next == sum {
+        if next == sum || next.is_nan() {
             return sum;
         }
         sum = next;

@@ -3,7 +3,9 @@
 use super::episodes::observation_needed_ns;
 use super::rule::Rule;
 use super::sentences;
+use crate::key::key_name;
 use crate::schema::Run;
+use crate::stats::observed_share;
 use crate::units::{exact_duration, stretch};
 
 /// How a run that is about to begin will be judged, if that is not what was asked for, and whether
@@ -11,17 +13,21 @@ use crate::units::{exact_duration, stretch};
 #[must_use]
 pub fn ahead(run: &Run) -> Vec<String> {
     let rule = Rule::of(&run.plan, &run.board);
-    if !rule.counts_episodes() || !rule.is_hard() {
+    if !rule.counts_episodes() || rule.tolerate.is_some() {
         return Vec::new();
     }
     let mut said = Vec::new();
     let mut shortest: Option<(u64, u64, String)> = None;
     for (cell, planned) in run.cells.iter().zip(&run.plan.cells) {
-        if cell.latency().is_none() {
+        let Some(latency) = cell.latency() else { continue };
+        let share = observed_share(latency);
+        let interval_ns = cell.interval_ns().filter(|interval| *interval > 0);
+        if rule.is_hard() && rule.has_no_rate(interval_ns) {
+            let text = format!("{}: {}", key_name(&cell.key), sentences::no_rate());
+            said.push(text);
             continue;
         }
-        let interval_ns = cell.interval_ns().filter(|interval| *interval > 0);
-        let rate = rule.rate(interval_ns);
+        let rate = rule.tolerate_episodes.unwrap_or_else(|| rule.rate(interval_ns));
         if let (Some(probability), Some(interval)) = (rule.probability, interval_ns) {
             let text = format!(
                 "P <= {} at an interval of {} is judged as late episodes: at most {rate}; --singly \
@@ -39,14 +45,21 @@ pub fn ahead(run: &Run) -> Vec<String> {
             continue;
         };
         // The one that lacks most.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a time in which something is observed"
+        )]
+        let observed = (observed as f64 * share) as u64;
         let lacks = needed.saturating_sub(observed);
         if lacks > 0 && shortest.as_ref().is_none_or(|(most, ..)| lacks > *most) {
             let text = format!(
-                "a PASS at {rate} needs {} without a late episode in each cell, and one measures \
+                "a PASS at {rate} needs {} without a late episode in each cell, and one observes \
                  {}: -D {} is long enough",
                 stretch(needed),
                 stretch(observed),
-                sentences::asked(sentences::round_up(needed))
+                sentences::long_enough(needed, share)
             );
             shortest = Some((lacks, observed, text));
         }

@@ -7,6 +7,7 @@ use super::rule::{PLUMBING, Rule};
 use super::sentences;
 use super::thread::judge_thread;
 use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Tells, Thread, Verdict};
+use crate::stats::observed_share;
 use crate::units::{grouped, human_ns};
 
 /// Judges a cell by its threads' verdicts: the outcome and bound of the worst, the
@@ -46,13 +47,14 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         return not_measured(cell, rule);
     };
     let together;
-    let worst = if rule.counts_episodes() && latency.stats.samples > 0 {
+    let worst = if rule.judges_together() && latency.stats.samples > 0 {
         together = judge_together(latency, rule);
         &together
     } else {
         &thread.verdict
     };
-    let mut against: Vec<String> = went_wrong(cell).chain(cut_short(cell)).collect();
+    let mut against: Vec<String> =
+        silent(cell).chain(went_wrong(cell)).chain(cut_short(cell)).collect();
     if worst.outcome != Outcome::None {
         against.extend(did_not_hold(cell));
     }
@@ -74,7 +76,7 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         [&against, &worst.because[..]].concat()
     });
     let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
-    if judged > 1 && !rule.plumbing && !rule.counts_episodes() {
+    if judged > 1 && !rule.plumbing && !rule.judges_together() {
         why.push(format!("the worst of {judged} threads: {}", name(thread)));
     }
     why.extend(late_warm_up(latency, rule));
@@ -93,6 +95,7 @@ fn judge_together(latency: &Latency, rule: &Rule) -> Verdict {
             interval_ns: latency.interval_ns,
             primary: &latency.primary,
             episodes: latency.episodes.as_ref(),
+            observed_share: observed_share(latency),
         },
         rule,
     )
@@ -111,8 +114,16 @@ fn worst<'a>(threads: impl Iterator<Item = &'a Thread>) -> Option<&'a Thread> {
     threads.reduce(|a, b| if rank(b) > rank(a) { b } else { a })
 }
 
+/// That a thread of a cell has no sample: what it would have seen is not known. A probe of gaps has
+/// none on a CPU that nothing disturbed.
+pub(super) fn silent(cell: &Cell) -> impl Iterator<Item = String> {
+    let gaps = cell.params().contains_key("margin");
+    let silent = cell.threads().iter().filter(move |thread| !gaps && thread.stats.samples == 0);
+    silent.take(1).map(|thread| format!("{} has no sample: nothing is known of it", name(thread)))
+}
+
 /// What the cell's counters say against what was measured, one sentence each.
-fn went_wrong(cell: &Cell) -> impl Iterator<Item = String> {
+pub(super) fn went_wrong(cell: &Cell) -> impl Iterator<Item = String> {
     cell.bad_counters().filter(|counter| counter.tells == Tells::Loss).map(
         |Counter { name, meaning, total, .. }| {
             format!("{} {name} ({meaning}): what was measured is not complete", grouped(*total))

@@ -3,13 +3,16 @@
 use super::evidence::Evidence;
 use super::rule::Rule;
 use super::sentences;
+use crate::rate::Rate;
 use crate::schema::{Episodes, Outcome, Verdict};
 use crate::stats::{LEAST_EPISODES, LEAST_OBSERVED_NS};
 use crate::units::SECOND_NS;
 
-/// How often a thread or cell was late, per second; 0 if nothing is known of it.
+/// How often a thread or cell was late, per second; infinity if that is not recorded.
 pub(super) fn observed_rate(evidence: &Evidence<'_>) -> f64 {
-    let Some(episodes) = evidence.episodes else { return 0.0 };
+    let Some(episodes) = evidence.episodes else {
+        return if evidence.exceedances > 0 { f64::INFINITY } else { 0.0 };
+    };
     #[allow(clippy::cast_precision_loss, reason = "a rate needs no 16th digit")]
     let rate = episodes.count as f64 * SECOND_NS as f64 / episodes.observed_ns.max(1) as f64;
     rate
@@ -21,7 +24,8 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     let found = evidence.episodes.unwrap_or(&unknown);
     let k = evidence.exceedances;
     // A record of lateness without its times: how often is not known.
-    let known = k == 0 || found.count > 0;
+    let whole = rule.tolerate.is_none() || found.size_sum >= k;
+    let known = k == 0 || (found.count > 0 && whole);
     let upper = known.then(|| found.rate_upper(rule.confidence)).flatten();
     let mut because = vec![seen];
     because.extend(sentences::in_episodes(found));
@@ -29,8 +33,8 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     let (outcome, reason) = match (rule.tolerate, rule.tolerate_episodes) {
         _ if !known && !rule.is_hard() => (Outcome::Inconclusive, None),
         (Some(_), _) => share(evidence, found, rule),
-        (None, Some(tolerated)) => often(found, upper, tolerated.per_second(), rule),
-        (None, None) => never(evidence, found, upper, rule),
+        (None, Some(tolerated)) => often(evidence, found, upper, tolerated, rule),
+        (None, None) => never(evidence, upper, rule),
     };
     because.extend(reason);
     if !rule.is_hard() && found.clustered {
@@ -61,31 +65,32 @@ fn bound(found: &Episodes, upper: Option<f64>, known: bool, rule: &Rule) -> Opti
 }
 
 /// A hard deadline: never late, and seen for long enough.
-fn never(
-    evidence: &Evidence<'_>,
-    found: &Episodes,
-    upper: Option<f64>,
-    rule: &Rule,
-) -> (Outcome, Option<String>) {
+fn never(evidence: &Evidence<'_>, upper: Option<f64>, rule: &Rule) -> (Outcome, Option<String>) {
     let interval_ns = evidence.interval_ns.filter(|interval| *interval > 0);
     let rate = rule.rate(interval_ns);
     if evidence.exceedances > 0 {
         return (Outcome::Fail, None);
     }
+    if rule.has_no_rate(interval_ns) {
+        return (Outcome::Inconclusive, Some(sentences::no_rate()));
+    }
     if upper.is_some_and(|upper| upper <= rate.per_second() * (1.0 + 1e-9)) {
         return (Outcome::Pass, None);
     }
     let needed_ns = observation_needed_ns(rate.per_second(), 0, rule.confidence);
-    (Outcome::Inconclusive, Some(sentences::needs_time(rate, needed_ns, found.observed_ns, 0)))
+    let needs = needs(evidence, rate, needed_ns, 0);
+    (Outcome::Inconclusive, Some(needs))
 }
 
 /// A soft deadline: late episodes up to a rate.
 fn often(
+    evidence: &Evidence<'_>,
     found: &Episodes,
     upper: Option<f64>,
-    tolerated: f64,
+    allowed: Rate,
     rule: &Rule,
 ) -> (Outcome, Option<String>) {
+    let tolerated = allowed.per_second();
     let clustered = found.clustered;
     if !clustered && found.rate_lower(rule.confidence) > tolerated {
         return (Outcome::Fail, Some(sentences::too_often(rule.confidence)));
@@ -93,13 +98,19 @@ fn often(
     if !clustered && upper.is_some_and(|upper| upper <= tolerated) {
         return (Outcome::Pass, None);
     }
-    if clustered {
+    let unbounded = upper.is_none() && found.observed_ns >= LEAST_OBSERVED_NS;
+    if clustered || unbounded {
         return (Outcome::Inconclusive, None);
     }
     let late = if found.count == 0 { 0 } else { found.seconds_late };
     let needed_ns = observation_needed_ns(tolerated, late, rule.confidence);
-    let rate = crate::rate::Rate::of_per_second(tolerated).unwrap_or(rule.episodes);
-    (Outcome::Inconclusive, Some(sentences::needs_time(rate, needed_ns, found.observed_ns, late)))
+    (Outcome::Inconclusive, Some(needs(evidence, allowed, needed_ns, late)))
+}
+
+/// How long to observe, and the -D for it.
+fn needs(evidence: &Evidence<'_>, rate: Rate, needed_ns: Option<u64>, late: u64) -> String {
+    let observed_ns = evidence.episodes.map_or(0, |episodes| episodes.observed_ns);
+    sentences::needs_time(rate, needed_ns, observed_ns, evidence.observed_share, late)
 }
 
 /// A soft deadline: late activations up to a share.
@@ -109,9 +120,10 @@ fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Op
         return (
             Outcome::Inconclusive,
             Some(format!(
-                "{} late episodes say nothing of the share of {} that is late: {LEAST_EPISODES} do; \
-                 --tolerate-episodes judges by their rate, --singly takes late ones for independent",
-                found.count, evidence.primary.nouns
+                "the share of {} that is late follows from {LEAST_EPISODES} late episodes or more, \
+                 and there were {}; --tolerate-episodes judges by their rate, --singly takes late \
+                 ones for independent",
+                evidence.primary.nouns, found.count
             )),
         );
     };

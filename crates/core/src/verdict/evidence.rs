@@ -16,4 +16,7 @@ pub struct Evidence<'a> {
     pub primary: &'a Quantity,
     /// Its late episodes, if they were recorded.
     pub episodes: Option<&'a Episodes>,
+    /// The share of the time in which it would have seen lateness, above 0: less than 1 for a probe
+    /// that spins and leaves a margin.
+    pub observed_share: f64,
 }

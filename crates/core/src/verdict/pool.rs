@@ -6,7 +6,7 @@
 use serde::Serialize;
 use thiserror::Error;
 
-use super::cell::faults;
+use super::cell::{faults, silent, went_wrong};
 use super::episodes::observation_needed_ns;
 use super::load::did_not_hold;
 use super::rule::Rule;
@@ -65,6 +65,11 @@ pub enum PoolError {
         "{0} and {1} are of different kernels or boards: punctual compare tells how they differ"
     )]
     Kernels(String, String),
+    /// Single activations were to be counted.
+    #[error(
+        "single activations (--singly) are not judged over several runs: their late episodes are"
+    )]
+    Singly,
     /// Runs of a deterministic board.
     #[error("{0} is of a virtual board: its runs are exact, and more of them are no more evidence")]
     Virtual(String),
@@ -90,6 +95,9 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     if rule.deadline_ns.is_none() {
         return Err(PoolError::NoDeadline);
     }
+    if rule.singly {
+        return Err(PoolError::Singly);
+    }
     let (kernels, _) = compare::by_kernel(runs);
     if let Some(other) = kernels.get(1).and_then(|kernel| kernel.runs.first()) {
         let (one, other) = (first.run_id.clone(), runs[*other].run_id.clone());
@@ -102,13 +110,29 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     }
     let mut left_out = Vec::new();
     let mut cells = Vec::new();
-    for cell in first.cells.iter().filter(|cell| cell.latency().is_some()) {
-        let same = |run: &&Run| run.cells.iter().find(|other| other.key == cell.key).cloned();
+    let mut keys: Vec<&str> = Vec::new();
+    for cell in runs.iter().flat_map(|run| &run.cells).filter(|cell| cell.latency().is_some()) {
+        if !keys.contains(&cell.key.as_str()) {
+            keys.push(&cell.key);
+        }
+    }
+    for key in keys {
+        let skipped = |run: &&Run| {
+            let number = run.cells.iter().position(|cell| cell.key == key);
+            number.is_some_and(|number| {
+                let available = run.plan.cells.get(number).is_some_and(|planned| planned.available);
+                available && run.cells[number].state == CellState::Skipped
+            })
+        };
+        if runs.iter().all(skipped) {
+            continue;
+        }
+        let same = |run: &&Run| run.cells.iter().find(|other| other.key == key).cloned();
         let all: Vec<Cell> = runs.iter().filter_map(same).filter(|one| one.samples() > 0).collect();
         if all.len() == runs.len() {
-            cells.push(pooled(cell.key.clone(), &all, rule));
+            cells.push(pooled(key.to_owned(), &all, rule));
         } else {
-            left_out.push(cell.key.clone());
+            left_out.push(key.to_owned());
         }
     }
     let worst = cells.iter().map(|cell| &cell.verdict).reduce(|a, b| {
@@ -144,7 +168,10 @@ fn pooled(key: String, cells: &[Cell], rule: &Rule) -> PooledCell {
     let number = cells.len() as u64;
     let first = cells.first();
     let nouns = first.and_then(Cell::latency).map_or("", |latency| latency.primary.nouns.as_str());
-    let scheduled = sum(&|cell| cell.threads().iter().map(|thread| thread.stats.scheduled).sum());
+    let scheduled = sum(&|cell| {
+        let each = cell.threads().iter().map(|thread| thread.stats.scheduled);
+        each.fold(0, u64::saturating_add)
+    });
     let max_ns = cells.iter().filter_map(Cell::max_ns).max();
     let late = match runs_late {
         0 => format!("none of {} {nouns} was late in {number} runs", grouped(scheduled)),
@@ -171,53 +198,59 @@ fn pooled(key: String, cells: &[Cell], rule: &Rule) -> PooledCell {
         0 => Some(-(1.0 - confidence).ln() / seconds(observed_ns)),
         late if late == number => None,
         late => {
+            // Of the runs, and of their seconds as if the runs were alike: a late run may have
+            // held many episodes.
             let share = clopper_pearson_upper(late, number, confidence);
-            Some(-(-share).ln_1p() / seconds(shortest))
+            let by_run = -(-share).ln_1p() / seconds(shortest);
+            by_second(cells, observed_ns, confidence).map(|rate| rate.max(by_run))
         }
     };
-    if rule.singly {
-        let bound = clopper_pearson_upper(exceedances, scheduled, confidence);
-        verdict.upper_bound = Some(bound);
-        let limit = rule.probability();
-        let lower = clopper_pearson_lower(exceedances, scheduled, confidence);
-        let failed = if rule.is_hard() { exceedances > 0 } else { lower > limit };
-        verdict.outcome = match failed {
-            true => Outcome::Fail,
-            false if bound <= limit => Outcome::Pass,
-            false => Outcome::Inconclusive,
-        };
-        because.push(sentences::bound(bound, nouns, confidence));
-    } else {
-        verdict.episode_rate_upper = upper;
-        let interval_ns = first.and_then(Cell::interval_ns);
-        let allowed = rule.tolerate_episodes.unwrap_or_else(|| rule.rate(interval_ns));
-        let lower_share = clopper_pearson_lower(runs_late, number, confidence);
-        let lower = -(-lower_share).ln_1p() / seconds(longest.max(1));
-        verdict.outcome = match (rule.is_hard(), upper) {
-            (true, _) if exceedances > 0 => Outcome::Fail,
-            (false, _) if rule.tolerate.is_some() => Outcome::Inconclusive,
-            (false, _) if lower > allowed.per_second() => Outcome::Fail,
-            (_, Some(upper)) if upper <= allowed.per_second() * (1.0 + 1e-9) => Outcome::Pass,
-            _ => Outcome::Inconclusive,
-        };
-        because.extend(upper.map(|upper| sentences::at_most_one_in(upper, confidence)));
-        because.extend(more(rule, allowed, runs_late, number, shortest, verdict.outcome));
-    }
-    let against = cells.iter().find_map(against).filter(|_| verdict.outcome == Outcome::Pass);
-    if let Some(reason) = against {
+    verdict.episode_rate_upper = upper;
+    let interval_ns = first.and_then(Cell::interval_ns);
+    let allowed = rule.tolerate_episodes.unwrap_or_else(|| rule.rate(interval_ns));
+    let lower_share = clopper_pearson_lower(runs_late, number, confidence);
+    let lower = -(-lower_share).ln_1p() / seconds(longest.max(1));
+    verdict.outcome = match (rule.is_hard(), upper) {
+        (true, _) if exceedances > 0 => Outcome::Fail,
+        (false, _) if rule.tolerate.is_some() => Outcome::Inconclusive,
+        (false, _) if lower > allowed.per_second() => Outcome::Fail,
+        (_, Some(upper)) if upper <= allowed.per_second() * (1.0 + 1e-9) => Outcome::Pass,
+        _ => Outcome::Inconclusive,
+    };
+    because.extend(upper.map(|upper| sentences::at_most_one_in(upper, confidence)));
+    because.extend(more(rule, allowed, runs_late, number, shortest, verdict.outcome));
+    let against = cells.iter().find_map(|cell| against(cell, !rule.is_hard()));
+    if let Some(reason) = against.filter(|_| verdict.outcome == Outcome::Pass) {
         verdict.outcome = Outcome::Inconclusive;
         because.push(reason);
+    }
+    if let Some(fault) = cells.iter().find_map(|cell| faults(cell).next()) {
+        verdict.outcome = Outcome::Fail;
+        because.push(fault);
     }
     verdict.because = because;
     PooledCell { key, observed_ns, runs_late, max_ns, verdict }
 }
 
+/// The upper bound on the rate by the late seconds of all runs, per second.
+fn by_second(cells: &[Cell], observed_ns: u64, confidence: f64) -> Option<f64> {
+    let late_seconds = |cell: &Cell| Some(cell.latency()?.episodes.as_ref()?.seconds_late);
+    let late =
+        cells.iter().try_fold(0, |sum: u64, cell| Some(sum.saturating_add(late_seconds(cell)?)))?;
+    let all = observed_ns / SECOND_NS;
+    (late < all).then(|| -(-clopper_pearson_upper(late, all, confidence)).ln_1p())
+}
+
 /// What speaks against a PASS of a cell besides its length.
-fn against(cell: &Cell) -> Option<String> {
+fn against(cell: &Cell, soft: bool) -> Option<String> {
     if cell.state != CellState::Complete {
         return Some("a run did not measure it to its end".to_owned());
     }
-    did_not_hold(cell).chain(faults(cell)).next()
+    let clustered = cell.latency().and_then(|l| l.episodes.as_ref()).is_some_and(|e| e.clustered);
+    if soft && clustered {
+        return Some("the episodes of a run come in clusters themselves".to_owned());
+    }
+    silent(cell).chain(went_wrong(cell)).chain(did_not_hold(cell)).next()
 }
 
 /// What would decide it, if it is open.
@@ -231,6 +264,9 @@ fn more(
 ) -> Option<String> {
     if outcome != Outcome::Inconclusive {
         return None;
+    }
+    if shortest_ns == 0 {
+        return Some("a run does not tell how long it observed".to_owned());
     }
     if rule.tolerate.is_some() {
         return Some(

@@ -74,6 +74,17 @@ impl Rule {
         self.deadline_ns.is_some() && !self.singly && !self.deterministic && !self.plumbing
     }
 
+    /// Whether the threads of a cell are judged by their late episodes together.
+    pub(super) fn judges_together(&self) -> bool {
+        let rate_on_board = self.deterministic && self.tolerate_episodes.is_some();
+        self.counts_episodes() || (self.deadline_ns.is_some() && !self.plumbing && rate_on_board)
+    }
+
+    /// Whether a probability was asked for that cannot be a rate of episodes.
+    pub(super) fn has_no_rate(&self, interval_ns: Option<u64>) -> bool {
+        self.probability.is_some() && interval_ns.is_none_or(|ns| ns == 0)
+    }
+
     /// The rate of late episodes that a PASS of a hard deadline may leave open. A probability is
     /// one of activations that come at this interval, ns; without one it says nothing of time.
     #[must_use]

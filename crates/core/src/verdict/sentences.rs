@@ -115,6 +115,7 @@ pub(super) fn needs_time(
     rate: Rate,
     needed_ns: Option<u64>,
     observed_ns: u64,
+    observed_share: f64,
     late: u64,
 ) -> String {
     let Some(needed) = needed_ns else {
@@ -125,12 +126,30 @@ pub(super) fn needs_time(
         "too little evidence: a PASS at {rate} needs {} {without}, {} were observed; run with -D {}",
         stretch(needed),
         stretch(observed_ns),
-        asked(round_up(needed))
+        long_enough(needed, observed_share)
     )
 }
 
+/// The -D of which this share is at least so long, ns.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a duration is rounded up to seconds"
+)]
+pub(super) fn long_enough(needed_ns: u64, observed_share: f64) -> String {
+    asked(round_up((needed_ns as f64 / observed_share) as u64))
+}
+
+/// That a probability is none of time.
+pub(super) fn no_rate() -> String {
+    "a probability says nothing of time, and this probe has no interval: --episodes asks for a rate, \
+     --singly counts one by one"
+        .to_owned()
+}
+
 /// A duration as it is given to -D: in seconds up to ten minutes.
-pub(super) fn asked(ns: u64) -> String {
+fn asked(ns: u64) -> String {
     if ns < 600 * SECOND_NS { format!("{}s", ns / SECOND_NS) } else { exact_duration(ns) }
 }
 
@@ -204,7 +223,7 @@ pub(super) fn needs(
 
 /// A duration rounded up to what people would ask for: seconds, or minutes from ten minutes,
 /// or hours from ten hours.
-pub(super) fn round_up(ns: u64) -> u64 {
+fn round_up(ns: u64) -> u64 {
     let unit = match ns / SECOND_NS {
         0..600 => 1,
         600..36_000 => 60,

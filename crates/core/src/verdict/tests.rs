@@ -62,7 +62,14 @@ fn activations() -> Quantity {
 fn judged_thread(stats: &Stats, exceedances: u64, rule: &Rule) -> Verdict {
     let primary = &activations();
     judge_thread(
-        &Evidence { stats, exceedances, interval_ns: Some(MS), primary, episodes: None },
+        &Evidence {
+            stats,
+            exceedances,
+            interval_ns: Some(MS),
+            primary,
+            episodes: None,
+            observed_share: 1.0,
+        },
         rule,
     )
 }

@@ -5,10 +5,11 @@ use super::evidence::Evidence;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
 use crate::schema::{Latency, Outcome, Verdict};
-use crate::stats::{clopper_pearson_lower, clopper_pearson_upper};
+use crate::stats::{clopper_pearson_lower, clopper_pearson_upper, observed_share};
 
 /// Judges every thread of a cell by its statistics and its exceedances.
 pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
+    let share = observed_share(latency);
     for thread in &mut latency.threads {
         let evidence = Evidence {
             stats: &thread.stats,
@@ -16,6 +17,7 @@ pub fn judge_threads(latency: &mut Latency, rule: &Rule) {
             interval_ns: latency.interval_ns,
             primary: &latency.primary,
             episodes: thread.episodes.as_ref(),
+            observed_share: share,
         };
         thread.verdict = judge_thread(&evidence, rule);
     }

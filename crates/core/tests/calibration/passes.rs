@@ -44,6 +44,7 @@ fn passes(spells: Vec<Spell>, releases: u64, rule: &Rule) -> bool {
         interval_ns: Some(MS),
         primary: &Quantity::default(),
         episodes: Some(&found),
+        observed_share: 1.0,
     };
     judge_thread(&evidence, rule).outcome == Outcome::Pass
 }

@@ -109,8 +109,8 @@ pub fn length() -> Vec<Arg> {
         .long("late")
         .value_name("N")
         .help(
-            "So many seconds may hold late activations (of a soft deadline; with --singly: so \
-               many activations) [default: 0]",
+            "Seconds that may hold late activations, of a soft deadline; with --singly: late \
+             activations [default: 0]",
         )
         .value_parser(clap::value_parser!(u64).range(..1_000_000_000));
     let interval = Arg::new("interval")

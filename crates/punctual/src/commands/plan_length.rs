@@ -39,7 +39,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     };
     let Some(needed_ns) = needed_ns else { anyhow::bail!("no practical time shows that") };
     let seconds = needed_ns.div_ceil(SECOND_NS);
-    let runs = matches.get_one::<u64>("duration").map(|each| needed_ns.div_ceil(*each));
+    // Of runs that are judged as one, those that are late are counted, not their seconds.
+    let each = matches.get_one::<u64>("duration").filter(|_| late == 0 && !singly);
+    let runs = each.map(|each| needed_ns.div_ceil(*each));
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
             "needed_ns": needed_ns,

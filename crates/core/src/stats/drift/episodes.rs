@@ -92,7 +92,8 @@ impl LateOrder {
     #[allow(clippy::cast_precision_loss, reason = "one decimal is shown")]
     pub(super) fn pairs_by_chance(&self, within: u64) -> f64 {
         let (k, slots) = (self.starts.len() as f64, self.slots as f64);
-        let near = (1..=within.min(self.slots - 1)).map(|apart| slots - apart as f64).sum::<f64>();
+        let within = within.min(self.slots - 1) as f64;
+        let near = within * slots - within * (within + 1.0) / 2.0;
         k * (k - 1.0) / 2.0 * near / (slots * (slots - 1.0) / 2.0)
     }
 

@@ -130,19 +130,30 @@ fn primary(blocks: &[(u64, &[i64])]) -> SeriesData {
     SeriesData { blocks: blocks.iter().map(block).collect(), ..SeriesData::default() }
 }
 
+fn limits(deadline: i64) -> Limits {
+    Limits { deadline, interval: MS, ..Limits::NONE }
+}
+
 #[test]
 fn of_another_deadline_only_the_seconds_are_known() {
     let late: &[i64] = &[10_000, 9_000_000, 9_100_000];
     let calm: &[i64] = &[10_000];
     let data = primary(&[(0, late), (1, late), (2, calm), (3, late), (4, calm), (20, late)]);
-    let spells = spells_of_seconds(&data, 0, 5_000_000);
+    let spells = spells_of_seconds(&data, 0, &limits(5_000_000));
     let found = episodes(spells, 60 * S);
     // Two seconds that touch are one, and two with a calm one between them are not.
     assert_eq!((found.count, found.seconds_late, found.size_sum), (3, 4, 8));
-    assert!(spells_of_seconds(&data, 0, 10_000_000).is_empty());
+    assert!(spells_of_seconds(&data, 0, &limits(10_000_000)).is_empty());
+    // What a late start missed belongs to its second.
+    let mut stalled = data.clone();
+    let late =
+        crate::block::Late { thread: 0, series: 0, at: S / 2, latency: 9_000_000, missed: 8 };
+    stalled.late.push(late);
+    let found = episodes(spells_of_seconds(&stalled, 0, &limits(5_000_000)), 60 * S);
+    assert_eq!(found.size_sum, 8 + 3);
     // A start in second 4 that was 3.2 s late.
     let long = primary(&[(4, &[3_200_000_000])]);
-    assert_eq!(episodes(spells_of_seconds(&long, 0, 1_000), 60 * S).seconds_late, 4);
+    assert_eq!(episodes(spells_of_seconds(&long, 0, &limits(1_000)), 60 * S).seconds_late, 4);
 }
 
 #[test]

@@ -162,6 +162,10 @@ fn thresholds(seconds: &Seconds) -> Result<(Vec<Peaks>, Vec<Peaks>), Refusal> {
         let threshold = seconds.threshold(&sorted, share);
         share *= NEXT_SHARE;
         if threshold == last {
+            // Nothing lies above the largest one: the share will select no second.
+            if seconds.peaks(threshold).len() < LEAST_HIGH_PEAKS || share < 1e-12 {
+                break;
+            }
             continue;
         }
         last = threshold;

@@ -269,7 +269,14 @@ fn samples_are_called_what_the_probe_calls_them() {
     };
     let stats = &stats(1_000, 104_100);
     let said = |exceedances| {
-        let evidence = Evidence { stats, exceedances, interval_ns: None, primary, episodes: None };
+        let evidence = Evidence {
+            stats,
+            exceedances,
+            interval_ns: None,
+            primary,
+            episodes: None,
+            observed_share: 1.0,
+        };
         judge_thread(&evidence, &hard()).because
     };
     assert!(said(0)[0].starts_with("none of 1,000 hand-overs was later"), "{:?}", said(0));

@@ -140,6 +140,76 @@ fn a_tolerated_share_needs_twenty_episodes_or_independence() {
 }
 
 #[test]
+fn a_thread_without_a_sample_forbids_a_pass() {
+    let mut cell = cell_of(60, &[], 0, &rule(""));
+    assert_eq!(judge_cell(&cell, &rule("")).outcome, Outcome::Pass);
+    cell.latency_mut().unwrap().threads[1].stats = Stats::default();
+    let silent = judge_cell(&cell, &rule(""));
+    assert_eq!(silent.outcome, Outcome::Inconclusive);
+    assert!(silent.because.iter().any(|said| said.contains("thread 1 on CPU 1 has no sample")));
+    // A CPU on which nothing makes a gap has none.
+    cell.latency_mut().unwrap().params.insert("margin".to_owned(), "10%".to_owned());
+    assert_eq!(judge_cell(&cell, &rule("")).outcome, Outcome::Pass);
+}
+
+#[test]
+fn a_probability_needs_an_interval_or_single_activations() {
+    let mut cell = cell_of(60, &[], 0, &rule(""));
+    cell.latency_mut().unwrap().interval_ns = None;
+    let asked = rule("probability = 1e-9");
+    let verdict = judge_cell(&cell, &asked);
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    assert!(verdict.because.iter().any(|said| said.contains("has no interval")), "{verdict:?}");
+    assert_eq!(judge_cell(&cell, &rule("")).outcome, Outcome::Pass);
+}
+
+#[test]
+fn a_margin_makes_the_run_longer() {
+    let mut cell = cell(CellState::Complete, vec![Verdict::default()]);
+    let latency = cell.latency_mut().unwrap();
+    latency.interval_ns = None;
+    latency.params.insert("margin".to_owned(), "10%".to_owned());
+    latency.stats = stats(1_000, 9);
+    latency.threads[0].stats = stats(1_000, 9);
+    cell.duration_ns = 30 * SECOND_NS;
+    tell_episodes(&mut cell, vec![Vec::new()], false);
+    let verdict = judge_cell(&cell, &rule(""));
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    let last = verdict.because.last().unwrap();
+    assert!(last.contains("27.0 s were observed") && last.ends_with("run with -D 34s"), "{last}");
+}
+
+#[test]
+fn a_thread_that_ended_early_makes_no_rate_higher() {
+    // Three episodes in 600 s: 0.3 a minute.
+    let mut cell = cell_of(600, &[1_000, 200_000, 400_000], 1, &rule(""));
+    cell.latency_mut().unwrap().threads[1].stats.scheduled = 10_000;
+    let spells = |thread: u32, at_ms: &[u64]| -> Vec<Spell> {
+        let spell = |ms: &u64| Spell { thread, from: ms * MS, to: ms * MS, late: 1 };
+        at_ms.iter().map(spell).collect()
+    };
+    tell_episodes(&mut cell, vec![spells(0, &[1_000, 400_000]), spells(1, &[2_500])], false);
+    let verdict = judge_cell(&cell, &rule("tolerate_episodes = \"1/min\""));
+    assert_ne!(verdict.outcome, Outcome::Fail, "{verdict:?}");
+}
+
+#[test]
+fn numbers_from_elsewhere_cost_no_time_and_claim_nothing() {
+    let hostile = crate::schema::Episodes {
+        count: u64::MAX,
+        size_sum: u64::MAX,
+        observed_ns: u64::MAX,
+        seconds_late: u64::MAX,
+        ..crate::schema::Episodes::default()
+    };
+    assert_eq!(hostile.share_bounds(1, 0.95), None);
+    assert_eq!(hostile.rate_upper(0.95), None);
+    assert!(hostile.rate_lower(0.95).is_finite());
+    let few = crate::schema::Episodes { count: 30, size_sum_sq: 1, ..hostile };
+    assert_eq!(few.share_bounds(1, 0.95), None);
+}
+
+#[test]
 fn lateness_without_its_times_is_no_bound() {
     let mut cell = cell_of(60, &[5_000], 1, &rule(""));
     cell.latency_mut().unwrap().episodes = None;
