@@ -255,7 +255,7 @@ impl Episodes {
         let (sum, sum_sq) = (real(self.size_sum), real(self.size_sum_sq));
         let (k, size) = (sum * sum / sum_sq, sum_sq / sum);
         // What comes from a file may be anything.
-        if !(k >= 1.0 && k <= 4e9 && size >= 1.0) {
+        if !(1.0..=4e9).contains(&k) || size.is_nan() || size < 1.0 {
             return None;
         }
         let share = |count: f64| (count * size / real(scheduled)).min(1.0);
