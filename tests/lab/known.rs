@@ -132,10 +132,9 @@ fn a_storm_of_interrupts_is_what_a_release_waited_for() {
         let (function, ns) = longest_function(&sample);
         assert_eq!(function, "storm_handler [storm]");
         assert!((250_000..=520_000).contains(&ns), "{ns}");
-        assert!(
-            sentence.contains(" in storm_handler [storm] of a device's interrupt"),
-            "{sentence}"
-        );
+        // The handler itself, or what calls it 50 times, by what took the longest stretch.
+        let named = [" of a device's interrupt", " storm_handler [storm]"];
+        assert!(named.iter().all(|words| sentence.contains(words)), "{sentence}");
         assert!(sentence.contains(says), "{sentence}");
     }
 }
