@@ -107,7 +107,7 @@ fn a_reader_that_goes_away_changes_no_status() {
     let place = Place::new();
     for (line, status) in [
         (&["list", "--json"][..], 0),
-        (&["run", "sim", "-D", "1", "--deadline", "1ms", "--json", "--no-report"], 3),
+        (&["run", "sim", "-q", "-D", "1", "--deadline", "1ms", "--json", "--no-report"], 3),
         (&["run", "--help"], 0),
     ] {
         let mut child =

@@ -135,9 +135,10 @@ fn is_too_far(state: &Path) -> Result<bool> {
     Ok(instructions(&bytes).is_some_and(|count| count & (1 << 31) != 0))
 }
 
-/// How many instructions the board of a state has executed, if it says so.
+/// How many instructions the board of a state has executed, if it says so. Devices come after the
+/// memory, in which this program with its own copy of the mark may be.
 fn instructions(state: &[u8]) -> Option<u64> {
-    let at = state.windows(INSTRUCTIONS.len()).position(|window| window == INSTRUCTIONS)?;
+    let at = state.windows(INSTRUCTIONS.len()).rposition(|window| window == INSTRUCTIONS)?;
     // After 64 bits of what idle time has added to the clock.
     let count = state.get(at + INSTRUCTIONS.len() + 8..)?.first_chunk()?;
     Some(u64::from_be_bytes(*count))
@@ -163,6 +164,9 @@ mod tests {
         assert_eq!(instructions(&state), Some(2_692_834_484));
         assert_eq!(instructions(&state[..state.len() - 1]), None);
         assert_eq!(instructions(b""), None);
+        // Memory comes first, with a copy of the mark in it: that of this program.
+        let memory = [INSTRUCTIONS, b"t text that follows it in memory"].concat();
+        assert_eq!(instructions(&[memory, state].concat()), Some(2_692_834_484));
     }
 
     #[test]
