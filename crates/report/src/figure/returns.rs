@@ -188,7 +188,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
 /// The two ends of what each rank's return period may be.
 fn bands(to: &mut Drawing, series: &Series, time: &Scale, axis: &Axis) {
     let ends: Vec<([f64; 2], f64)> = series
-        .spread(time, axis, 5.0)
+        .spread(time, axis, 20.0)
         .into_iter()
         .map(|index| {
             (series.band(index).map(|at| time.map(at)), axis.map(series.maxima[index] as f64))
