@@ -46,8 +46,11 @@ impl Clustering {
             for (bin, count) in block.coarse.iter().filter(|(_, count)| *count > 0) {
                 let number = counts.entry(*bin).or_default();
                 *number = number.saturating_add(u64::from(*count));
+            }
+            let bins = block.coarse.iter().filter(|(_, count)| *count > 0).map(|(bin, _)| *bin);
+            if let Some(bin) = bins.max() {
                 let highest = highest.entry(block.index).or_insert(CoarseBin::MIN);
-                *highest = (*highest).max(*bin);
+                *highest = (*highest).max(bin);
             }
         }
         let mut by_highest: BTreeMap<CoarseBin, u64> = BTreeMap::new();
