@@ -74,6 +74,7 @@ in-turn:
 # What METHODOLOGY.md says of how often claims hold, with ten times the replicates of the tests.
 calibrate: tools
 	cargo test --release -p punctual-core --test calibration -- --ignored --nocapture --test-threads 1
+	cargo test --release -p punctual-core --lib drift -- --ignored --nocapture
 	cargo run --release -p punctual-core --example calibrate_extreme
 
 deps:

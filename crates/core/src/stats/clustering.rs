@@ -1,10 +1,9 @@
 //! Whether exceedances cluster: the extremal index at every threshold that the blocks know.
 
-use std::collections::BTreeMap;
-
 use super::bounds::real;
 use super::special::{gamma_tails, normal_upper};
 use crate::block::{Block, CoarseBin, coarse_range};
+use crate::histogram::COARSE_BINS;
 
 /// The probability with which exceedances that come singly are said to cluster.
 const LEVEL: f64 = 0.01;
@@ -40,30 +39,32 @@ impl Clustering {
     /// threads exceed the threshold in it.
     #[must_use]
     pub fn of<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Self {
-        let mut counts: BTreeMap<CoarseBin, u64> = BTreeMap::new();
-        let mut highest: BTreeMap<u64, CoarseBin> = BTreeMap::new();
+        let mut counts = vec![0_u64; 2 * COARSE_BINS];
+        let mut highest: Vec<(u64, usize)> = Vec::new();
         for block in blocks {
+            let mut most = None;
             for (bin, count) in block.coarse.iter().filter(|(_, count)| *count > 0) {
-                let number = counts.entry(*bin).or_default();
-                *number = number.saturating_add(u64::from(*count));
+                let place = place(*bin);
+                counts[place] = counts[place].saturating_add(u64::from(*count));
+                most = most.max(Some(place));
             }
-            let bins = block.coarse.iter().filter(|(_, count)| *count > 0).map(|(bin, _)| *bin);
-            if let Some(bin) = bins.max() {
-                let highest = highest.entry(block.index).or_insert(CoarseBin::MIN);
-                *highest = (*highest).max(bin);
-            }
+            highest.extend(most.map(|most| (block.index, most)));
         }
-        let mut by_highest: BTreeMap<CoarseBin, u64> = BTreeMap::new();
-        highest.values().for_each(|bin| *by_highest.entry(*bin).or_default() += 1);
-        let samples = counts.values().fold(0, |sum: u64, count| sum.saturating_add(*count));
-        let seconds = highest.len() as u64;
+        // Of one thread they are in order.
+        highest.sort();
+        let mut by_highest = vec![0_u64; counts.len()];
+        for second in highest.chunk_by(|a, b| a.0 == b.0) {
+            by_highest[second[second.len() - 1].1] += 1;
+        }
+        let samples = counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let seconds = by_highest.iter().sum();
         let (mut above, mut held) = (samples, seconds);
         let mut thresholds = Vec::new();
-        for (bin, count) in &counts {
+        for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             above = above.saturating_sub(*count);
-            held -= by_highest.get(bin).copied().unwrap_or(0);
+            held -= by_highest[place];
             if above > 0 {
-                let (_, above_ns) = coarse_range(*bin);
+                let (_, above_ns) = coarse_range(bin_at(place));
                 thresholds.push(Exceeding { above_ns, samples: above, seconds: held });
             }
         }
@@ -102,6 +103,16 @@ impl Clustering {
         }
         Some((-seconds / m).ln_1p() / (n / m * (-real(samples) / n).ln_1p()))
     }
+}
+
+/// Where a coarse bin is among all, ascending.
+fn place(bin: CoarseBin) -> usize {
+    COARSE_BINS.saturating_add_signed(isize::from(bin)).min(2 * COARSE_BINS - 1)
+}
+
+fn bin_at(place: usize) -> CoarseBin {
+    let from = |count: usize| CoarseBin::try_from(count).unwrap_or(CoarseBin::MAX);
+    from(place) - from(COARSE_BINS)
 }
 
 /// Mean and variance of the number of `blocks` that hold one of so many exceedances, each of
@@ -155,6 +166,8 @@ pub fn clusters_more_than_chance(seconds: u64, blocks: u64, exceedances: u64) ->
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::block::{Moments, coarse_bin};
     use crate::random::Random;

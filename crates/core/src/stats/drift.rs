@@ -7,10 +7,12 @@
 //! the seconds; no distribution is assumed.
 
 mod by_second;
+mod chance;
 mod episodes;
 mod found;
 mod note;
 mod ranks;
+mod stretches;
 
 pub use by_second::BySecond;
 pub use found::{Drift, changes};

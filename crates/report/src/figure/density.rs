@@ -1,7 +1,5 @@
 //! Blocks, summed up to the columns of a timeline.
 
-use std::collections::BTreeMap;
-
 use punctual_core::block::{CoarseBin, coarse_range};
 use punctual_core::run::SeriesData;
 
@@ -25,7 +23,8 @@ pub struct TimeColumns {
 pub struct Column {
     /// Extremes of the samples, ns.
     pub extremes: Option<(i64, i64)>,
-    counts: BTreeMap<CoarseBin, u64>,
+    /// Ascending.
+    counts: Vec<(CoarseBin, u64)>,
 }
 
 impl TimeColumns {
@@ -50,7 +49,10 @@ impl TimeColumns {
             column.extremes =
                 Some(column.extremes.map_or((min, max), |(a, b)| (a.min(min), b.max(max))));
             for (bin, count) in &block.coarse {
-                *column.counts.entry(*bin).or_default() += u64::from(*count);
+                match column.counts.binary_search_by_key(bin, |(bin, _)| *bin) {
+                    Ok(at) => column.counts[at].1 += u64::from(*count),
+                    Err(at) => column.counts.insert(at, (*bin, u64::from(*count))),
+                }
             }
         }
         Self { seconds, list }
@@ -58,8 +60,8 @@ impl TimeColumns {
 
     /// The largest count of a bin in a column: the top of the colour scale.
     pub fn most(&self) -> u64 {
-        let counts = self.list.iter().flat_map(|column| column.counts.values());
-        counts.copied().max().unwrap_or(0)
+        let counts = self.list.iter().flat_map(|column| &column.counts);
+        counts.map(|(_, count)| *count).max().unwrap_or(0)
     }
 
     /// The image: one pixel a column, `rows` from the top of the axis (at place
@@ -152,7 +154,7 @@ mod tests {
                 let (min, max) = column.extremes.unwrap();
                 prop_assert!(min <= *value && *value <= max);
             }
-            let counted: u64 = columns.list.iter().flat_map(|c| c.counts.values()).sum();
+            let counted: u64 = columns.list.iter().flat_map(|c| &c.counts).map(|(_, count)| count).sum();
             prop_assert_eq!(counted, values.len() as u64);
         }
     }

@@ -6,8 +6,6 @@
 //! of all lengths then have one axis, and one curve if seconds are independent (E. J. Gumbel,
 //! Statistics of Extremes, 1958).
 
-use std::collections::BTreeMap;
-
 use punctual_core::stats::{clopper_pearson_lower, clopper_pearson_upper};
 use punctual_core::units::grouped;
 
@@ -48,15 +46,23 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
 
 /// The largest latency of every second with samples, by its number, and how many seconds
 /// there are.
-fn seconds(subject: &Subject<'_>) -> (BTreeMap<u64, i64>, u64) {
-    let mut maxima: BTreeMap<u64, i64> = BTreeMap::new();
+fn seconds(subject: &Subject<'_>) -> (Vec<(u64, i64)>, u64) {
     let blocks = primaries(subject.data).flat_map(|series| &series.blocks);
-    for block in blocks.filter(|block| block.moments.count > 0) {
-        let max = maxima.entry(block.index).or_insert(i64::MIN);
-        *max = block.moments.max.max(*max);
-    }
-    let last = maxima.keys().next_back().map_or(0, |last| last.saturating_add(1));
+    let blocks = blocks.filter(|block| block.moments.count > 0);
+    let mut maxima: Vec<(u64, i64)> =
+        blocks.map(|block| (block.index, block.moments.max)).collect();
+    // Of one thread they are in order.
+    maxima.sort();
+    let maxima = highest(&maxima, |second| second);
+    let last = maxima.last().map_or(0, |(last, _)| last.saturating_add(1));
     (maxima, last)
+}
+
+/// The highest of neighbours whose numbers are alike.
+fn highest(maxima: &[(u64, i64)], number: impl Fn(u64) -> u64) -> Vec<(u64, i64)> {
+    let alike = maxima.chunk_by(|(a, _), (b, _)| number(*a) == number(*b));
+    let highest = |all: &[(u64, i64)]| Some((all.first()?.0, all.iter().map(|one| one.1).max()?));
+    alike.filter_map(highest).collect()
 }
 
 /// The maxima of blocks of one length.
@@ -69,15 +75,12 @@ struct Series {
 }
 
 impl Series {
-    fn of(number: usize, seconds: &BTreeMap<u64, i64>, last: u64) -> Option<Self> {
+    fn of(number: usize, seconds: &[(u64, i64)], last: u64) -> Option<Self> {
         let length = LENGTHS[number].0;
         let blocks = last / length;
-        let mut by_block: BTreeMap<u64, i64> = BTreeMap::new();
-        for (second, max) in seconds.range(..blocks * length) {
-            let block = by_block.entry(second / length).or_insert(*max);
-            *block = (*block).max(*max);
-        }
-        let mut maxima: Vec<i64> = by_block.into_values().collect();
+        let whole = seconds.partition_point(|(second, _)| *second < blocks * length);
+        let by_block = highest(&seconds[..whole], |second| second / length);
+        let mut maxima: Vec<i64> = by_block.into_iter().map(|(_, max)| max).collect();
         maxima.sort_unstable();
         let enough = maxima.len() as u64 >= LEAST;
         enough.then_some(Self { number, maxima, blocks })
@@ -111,16 +114,33 @@ impl Series {
 
     /// The maxima that are so far apart on paper, and the last ones.
     fn spread(&self, time: &Scale, axis: &Axis, apart: f64) -> Vec<usize> {
-        let mut kept: Vec<usize> = Vec::new();
-        let mut last: Option<Point> = None;
-        for (index, max) in self.maxima.iter().enumerate() {
-            let at = (time.map(self.at(index)), axis.map(*max as f64));
-            let far = last.is_none_or(|(x, y)| (at.0 - x).hypot(at.1 - y) >= apart);
-            if far || index + POINTS >= self.maxima.len() {
-                kept.push(index);
-                last = Some(at);
+        let at = |index: usize| (time.map(self.at(index)), axis.map(self.maxima[index] as f64));
+        let last = self.maxima.len().saturating_sub(POINTS);
+        let mut kept = Vec::new();
+        let mut next = 0;
+        while next < last {
+            kept.push(next);
+            // Both places only grow, and so does the distance.
+            let (x, y) = at(next);
+            let near = |index: usize| {
+                if index >= last {
+                    return false;
+                }
+                let there = at(index);
+                (there.0 - x).hypot(there.1 - y) < apart
+            };
+            let mut step = 1;
+            while near(next + step) {
+                step *= 2;
             }
+            let (mut here, mut beyond) = (next + step / 2, next + step);
+            while here + 1 < beyond {
+                let middle = usize::midpoint(here, beyond);
+                if near(middle) { here = middle } else { beyond = middle }
+            }
+            next = beyond;
         }
+        kept.extend(last..self.maxima.len());
         kept
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::chance::of_each;
 use crate::random::Random;
 
 /// Distances of pairs that are counted, s.
@@ -13,13 +14,6 @@ const PARTS: u64 = 13;
 
 /// Pairs are also counted up to this share of the cell.
 const SHARE: u64 = 12;
-
-/// Random orders that the one found is compared with at most: the smallest p is 1 in 4,000.
-const DRAWS: u32 = 3_999;
-
-/// With so many random orders that are as unequal, by every count, no p can become small: the
-/// rest need not be drawn (J. Besag, P. Clifford, Biometrika 78, 1991).
-const ENOUGH: u32 = 12;
 
 /// Fewer episodes have no order.
 const FEWEST: usize = 3;
@@ -97,9 +91,8 @@ impl LateOrder {
         k * (k - 1.0) / 2.0 * near / (slots * (slots - 1.0) / 2.0)
     }
 
-    /// How probable such orders are by chance, from random ones: (1 + those at least as unequal) /
-    /// (1 + all), which is no smaller than it may be (G. A. Barnard, 1963). None of fewer than 3
-    /// episodes, or more than 4,000.
+    /// How probable such orders are by chance, from random ones. None of fewer than 3 episodes, or
+    /// more than 4,000.
     pub(super) fn by_chance(&self) -> Option<ByChance> {
         let k = self.starts.len();
         if !(FEWEST..=MOST).contains(&k) || self.slots < 4 * FAR {
@@ -107,19 +100,12 @@ impl LateOrder {
         }
         let found = unequal(&self.starts, self.slots);
         let mut random = Random::new(SEED);
-        let mut as_unequal = [0_u32; 5];
-        let mut drawn = 0;
         let mut starts = Vec::with_capacity(2 * k);
-        while drawn < DRAWS && as_unequal.iter().any(|one| *one < ENOUGH) {
+        let p = of_each(|| {
             draw(&mut starts, k, self.slots, &mut random);
-            for ((number, one), found) in
-                as_unequal.iter_mut().zip(unequal(&starts, self.slots)).zip(found)
-            {
-                *number += u32::from(one >= found);
-            }
-            drawn += 1;
-        }
-        let p = as_unequal.map(|number| f64::from(number + 1) / f64::from(drawn + 1));
+            let drawn = unequal(&starts, self.slots);
+            std::array::from_fn(|count| drawn[count] >= found[count])
+        });
         let [halves, parts, near, far, widest] = p;
         Some(ByChance { halves, parts, pairs: [near, far, widest] })
     }

@@ -3,6 +3,7 @@
 use super::by_second::BySecond;
 use super::episodes::LateOrder;
 use super::ranks::Ranks;
+use super::stretches::Stretches;
 use crate::units::{SECOND_NS, human_ns, stretch};
 
 /// Below so many blocks nothing is said.
@@ -12,8 +13,9 @@ const LEAST: usize = 20;
 const ALPHA: f64 = 0.01;
 
 /// How many tests there are at most: Pettitt, the two halves and the parts, of maxima and of
-/// means; the halves, the parts and the pairs at three distances, of late episodes.
-const TESTS: f64 = 11.0;
+/// means; the stretches of the largest maxima; the halves, the parts and the pairs at three
+/// distances, of late episodes.
+const TESTS: f64 = 12.0;
 
 /// Differences below this share matter to nobody, however well they are shown.
 const MATERIAL: f64 = 0.05;
@@ -31,12 +33,13 @@ pub struct Drift {
 /// its seconds, on their means, and on its late seconds, by the test that shows it best. Empty
 /// if nothing is shown to have changed, or with fewer than 20 blocks.
 ///
-/// Each of 11 tests has the level 0.01 / 11 (Bonferroni), so that a cell of exchangeable seconds
+/// Each of 12 tests has the level 0.01 / 12 (Bonferroni), so that a cell of exchangeable seconds
 /// has a sentence with a probability of at most 0.01. Maxima and means are tested by ranks, with
 /// ties and with a variance that is widened by the correlation within parts of the cell (up
 /// to 8 lags): A. N. Pettitt, Applied Statistics 28 (1979), for one change point;
 /// the rank sum of the two halves; W. H. Kruskal, W. A. Wallis, JASA 47 (1952), over 5 to 13
-/// parts, for cycles. They count only if the levels differ by more than 5 %. Late seconds are
+/// parts, for cycles; and whether the largest maxima come in stretches of 9 blocks and more, by
+/// random orders of pieces of 9 blocks, for short stretches that return. They count only if the levels differ by more than 5 %. Late seconds are
 /// first merged into episodes; see [`BySecond`].
 #[must_use]
 pub fn changes(course: &BySecond) -> Vec<Drift> {
@@ -54,7 +57,9 @@ pub fn changes(course: &BySecond) -> Vec<Drift> {
     let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
     let means: Vec<f64> = blocks.iter().map(|block| block.mean).collect();
     let mut found = Vec::new();
-    found.extend(best(of_values(&maxima, &at, &format!("the maximum of {block}"))));
+    let mut of_maxima = of_values(&maxima, &at, &format!("the maximum of {block}"));
+    of_maxima.extend(of_stretches(&maxima, &block, length));
+    found.extend(best(of_maxima));
     found.extend(best(of_values(&means, &at, &format!("the mean of {block}"))));
     found.extend(best(course.episodes().map_or_else(Vec::new, |late| of_episodes(&late))));
     found
@@ -68,11 +73,14 @@ fn best(found: Vec<Drift>) -> Option<Drift> {
         .reduce(|a, b| if b.p < a.p { b } else { a })
 }
 
+fn differ(a: f64, b: f64) -> bool {
+    (a - b).abs() > MATERIAL * a.abs().max(b.abs())
+}
+
 /// Tests of one value a block, which begin `at` these seconds; `what` says whose values they are.
 fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
     let ranks = Ranks::of(values);
     let mut found = Vec::new();
-    let differ = |a: f64, b: f64| (a - b).abs() > MATERIAL * a.abs().max(b.abs());
     let (before, p) = ranks.pettitt();
     let (one, other) = values.split_at(before);
     let (one, other) = (median(one), median(other));
@@ -113,6 +121,24 @@ fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
         found.push(Drift { p, text });
     }
     found
+}
+
+/// The largest maxima of `block`, which lasts so many seconds.
+fn of_stretches(maxima: &[f64], block: &str, seconds: u64) -> Option<Drift> {
+    let found = Stretches::of(maxima)?;
+    let (from, to) = (9 * seconds, 12 * seconds);
+    let text = format!(
+        "the {} largest maxima of {block} come in stretches: {} pairs of them are {from} to {to} s \
+         apart, {:.1} would be by chance ({})",
+        found.largest,
+        found.pairs,
+        found.expected,
+        by("permutation", found.p)
+    );
+    let mut sorted = maxima.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (usual, large) = sorted.split_at(sorted.len() - found.largest);
+    (differ(median(usual), median(large))).then_some(Drift { p: found.p, text })
 }
 
 fn of_episodes(late: &LateOrder) -> Vec<Drift> {
