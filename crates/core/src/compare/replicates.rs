@@ -237,7 +237,7 @@ pub(super) fn one_pair(runs: &[&Run]) -> String {
             .to_owned();
     }
     "one run of a kernel: one pair proves nothing about the kernels, however many samples it has; \
-     repeat the run, not the sample: at least 4 runs of each kernel, in turn (ABBA), with a reboot \
+     repeat the run, not the sample: at least 8 runs of each kernel, in turn (ABBA), with a reboot \
      in between if possible"
         .to_owned()
 }

@@ -88,7 +88,11 @@ impl KernelConfig {
                 .find_map(|source| Some((source.clone(), root.bytes(&source)?)))
         };
         let (source, text) = running().or_else(installed)?;
-        Some(Self { source, sha256: sha256(&text), options: kept(&String::from_utf8_lossy(&text)) })
+        let sha256 = sha256(&text);
+        // What is valid is checked many bytes at a time, and made valid one by one.
+        let text = String::from_utf8(text)
+            .unwrap_or_else(|other| String::from_utf8_lossy(other.as_bytes()).into_owned());
+        Some(Self { source, sha256, options: kept(&text) })
     }
 
     /// Whether an option is built in.
