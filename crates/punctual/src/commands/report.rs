@@ -60,6 +60,7 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
             }
         }
     }
+    anyhow::ensure!(!runs.is_empty(), "no run directory is among these");
     for (run, label) in runs.iter_mut().zip(labels(&dirs)) {
         run.label = label;
     }

@@ -67,13 +67,15 @@ pub fn find_one(name: &str) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The directories that a name stands for (see [`find`]): one run, or all runs of a set.
+/// The directories that a name stands for (see [`find`]): one run, or all runs of a set. None for
+/// what else lies in the folder of a set, which a shell's `set/*` names too.
 ///
 /// # Errors
 /// Those of [`find`].
 pub fn find_all(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     let path = find(name)?;
-    Ok(set(&path).unwrap_or_else(|| vec![path]))
+    let beside = path.is_file() && path.parent().and_then(set).is_some();
+    Ok(set(&path).unwrap_or_else(|| if beside { Vec::new() } else { vec![path] }))
 }
 
 /// The runs of a set, in the order of its experiment, otherwise by name. `None` if `path` is

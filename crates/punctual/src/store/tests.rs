@@ -271,3 +271,22 @@ fn a_run_that_ends_while_it_is_read_is_not_taken_for_a_killed_one() {
     assert_eq!(run.state, RunState::Complete);
     assert_eq!(bytes, fs::read(folder.0.join(RUN_JSON)).unwrap());
 }
+
+#[test]
+fn all_names_in_the_folder_of_a_set_are_its_runs() {
+    let set = Folder::new("set");
+    let in_set = |name: &str| set.0.join(name).to_str().unwrap().to_owned();
+    fs::create_dir(in_set("a")).unwrap();
+    fs::write(in_set("a/run.json"), "{}").unwrap();
+    for beside in ["experiment.json", "report.html"] {
+        fs::write(in_set(beside), "").unwrap();
+        assert_eq!(find_all(&in_set(beside)).unwrap(), Vec::<PathBuf>::new());
+    }
+    let run = PathBuf::from(in_set("a"));
+    assert_eq!(find_all(&in_set("a")).unwrap(), [run.clone()]);
+    assert_eq!(find_all(&in_set("")).unwrap(), [run]);
+    // A file elsewhere is none, which reading it says.
+    let file = in_set("a/else");
+    fs::write(&file, "").unwrap();
+    assert_eq!(find_all(&file).unwrap(), [PathBuf::from(&file)]);
+}
