@@ -1,5 +1,6 @@
 //! Seconds of made-up runs whose true levels are known, and how often the answer has them.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual_core::random::Random;
@@ -114,14 +115,14 @@ impl Case {
         BASE + self.tail(SCALE).level(RATE * self.seconds as f64 * HORIZON as f64)
     }
 
-    /// The replicates `0..replicates`, on two threads.
-    pub fn calibrate(&self, replicates: u64) -> Outcome {
-        let next = AtomicU64::new(0);
+    /// The replicates with these seeds, on two threads.
+    pub fn calibrate(&self, seeds: Range<u64>) -> Outcome {
+        let next = AtomicU64::new(seeds.start);
         let work = || {
             let mut outcome = Outcome::default();
             loop {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= replicates {
+                if seed >= seeds.end {
                     return outcome;
                 }
                 self.replicate(seed, &mut outcome);
