@@ -57,6 +57,40 @@ fn an_aimed_release_measures_the_section_that_it_is_aimed_at() {
     assert_eq!(serde_json::from_str::<Value>(&kept).unwrap(), all);
 }
 
+/// What a section does once a thread waits for its end is known when that was watched, and so is where
+/// the timer of a release without others is among those of the load.
+#[test]
+fn a_release_that_came_otherwise_than_predicted_is_aimed_again() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line = "lab aim -q --offline --json --alone --aim 3 --out again --kernel debian:full wakeup \
+                --load process -D 300ms";
+    let all = place.run(line).with(0).json();
+    // A failed release has not shown anything.
+    let off = |target: &Value| {
+        let measured = target["measured"]["measured"]["latency_ns"].as_u64();
+        measured.map_or(u64::MAX, |ns| ns.abs_diff(count(target, "predicted_ns")))
+    };
+    for cell in items(&items(&all)[0]["cells"]) {
+        let targets = items(&cell["targets"]);
+        targets.iter().for_each(|target| println!("{} {target}", cell["course"]));
+        for (target, after) in targets.iter().zip(targets.iter().skip(1).map(Some).chain([None])) {
+            let round = count(target, "round");
+            let Some(after) = after.filter(|after| count(after, "round") > 1) else {
+                assert!(round > 1 || off(target) <= 3_000, "not aimed again: {target}");
+                continue;
+            };
+            assert_eq!(count(after, "round"), round + 1, "{target} {after}");
+            assert!(off(target) > 3_000, "aimed again: {target}");
+            // It is another release, and better known.
+            let at = [target, after].map(|target| count(target, "at_ns"));
+            assert!(at[0] != at[1] && at[0].abs_diff(at[1]) < 1_100_000, "{at:?}");
+            let shown = off(target) < u64::MAX && off(after) < u64::MAX;
+            assert!(!shown || off(after) < off(target), "{target} {after}");
+        }
+    }
+}
+
 /// The module holds interrupts off for 800 us every 97 ms, and samples every 20 ms hardly ever meet
 /// the beginning of that: an aimed release tells in any case that a limit below is exceeded.
 #[test]

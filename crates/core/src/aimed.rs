@@ -39,7 +39,8 @@ pub struct AimedCell {
     /// Sections longer than that of the last target that were not aimed at, because the CPU was
     /// idle both before and after them, so that their time is not known exactly.
     pub passed_over: u64,
-    /// What was aimed at, that with the latest predicted release first.
+    /// What was aimed at, that with the latest predicted release first; after each that was aimed
+    /// again, its further rounds.
     pub targets: Vec<Target>,
 }
 
@@ -62,10 +63,20 @@ pub struct Target {
     pub number: u64,
     /// Its instant, ns since the start of the cell.
     pub at_ns: u64,
-    /// What is left of the section then, and what a wake-up takes in this cell, ns.
+    /// What is left of the section then, and what a wake-up takes in this cell, ns. From the second
+    /// round on, for the section that the release before met: what was left until the thread had read
+    /// the clock in the course of that.
     pub predicted_ns: u64,
+    /// 1 if it was aimed at the course of the samples or, alone, of none; one more if at the course
+    /// of the release of that round.
+    #[serde(default = "first_round")]
+    pub round: u32,
     /// What was measured, or why nothing was.
     pub measured: Shot,
+}
+
+const fn first_round() -> u32 {
+    1
 }
 
 /// How an aimed release ended.

@@ -194,6 +194,32 @@ fn a_target_says_what_was_predicted_and_measured() {
 }
 
 #[test]
+fn a_release_that_was_aimed_again_says_so() {
+    let mut made = aims::none();
+    let targets = &mut made.cells[0].targets;
+    let first = targets[0].clone();
+    let measured = Shot::Measured { run: "aim1-round2".to_owned(), latency_ns: 594_300 };
+    targets.insert(1, Target { predicted_ns: 594_200, round: 2, measured, ..first });
+    let again = "round 2: aimed again, in the course of the release above";
+    for shown in [text(one(&made), 80, false), text(one(&made), 200, false), page(one(&made))] {
+        let plain = shown.replace('µ', "u");
+        let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(plain.matches(again).count(), 1, "{shown}");
+        let (above, below) = plain.split_once(again).unwrap();
+        // It stands below its own numbers, or beside them on the page.
+        assert!(above.contains("591.7 us"), "{shown}");
+        assert!(above.contains("594.3 us") || below.contains("594.3 us"), "{shown}");
+    }
+    // All rounds were measured, so the latest of them counts.
+    assert!(said(&made).starts_with("latest: 594.3 us, aimed at a section"), "{}", said(&made));
+    assert_eq!(made.cells[0].max_ns(), Some(594_300));
+    // Files of older versions know one round only.
+    let text = serde_json::to_string(&made.cells[0].targets[0]).unwrap();
+    let older: Target = serde_json::from_str(&text.replace("\"round\":1,", "")).unwrap();
+    assert_eq!(older, made.cells[0].targets[0]);
+}
+
+#[test]
 fn differences_are_exact_up_to_the_largest_numbers() {
     for (predicted, measured, text) in [
         (1_000, 1_000, "0 ns"),
@@ -408,12 +434,13 @@ fn targets() -> impl Strategy<Value = Target> {
         (".{0,6}", numbers()).prop_map(|(run, latency_ns)| Shot::Measured { run, latency_ns }),
         ".{0,99}".prop_map(|why| Shot::Failed { why }),
     ];
-    (section, [numbers(), numbers(), numbers()], measured).prop_map(
-        |(section, [number, at_ns, predicted_ns], measured)| Target {
+    (section, [numbers(), numbers(), numbers()], any::<u32>(), measured).prop_map(
+        |(section, [number, at_ns, predicted_ns], round, measured)| Target {
             section,
             number,
             at_ns,
             predicted_ns,
+            round,
             measured,
         },
     )

@@ -4,7 +4,7 @@ mod common;
 
 use common::sectioned::{self, cell, pair, sections};
 use proptest::prelude::*;
-use punctual_core::coverage::Coverage;
+use punctual_core::coverage::{Coverage, ExecutedFunction};
 use punctual_core::explanation::Hold;
 use punctual_core::preemption::Model;
 use punctual_core::sections::{CellSections, KindSections, PairSections, Section, Sections};
@@ -221,6 +221,32 @@ fn what_was_executed_is_said_of_each_cell_and_of_all() {
     sections.coverage = Coverage::default();
     let nothing = text(one(&sections), 80, false) + &page(one(&sections));
     assert!(!nothing.contains("executed"), "{nothing}");
+}
+
+#[test]
+fn functions_that_one_kernel_executed_are_told_by_cell() {
+    let mut both = both();
+    let executed = &mut both[1].coverage.executed;
+    let own = |name: &str| ExecutedFunction { name: name.to_owned(), blocks: vec![1, 0] };
+    // What compilers append makes no other function, and only one of the cells executed these.
+    executed[0].name.push_str(".constprop.0");
+    executed.remove(1);
+    executed.extend([own("rt_spin_lock"), own("a.part.0 [m]")]);
+    let shown = comparison(&both, 100, false);
+    let table = shown.split_once("Functions that one kernel executed\n").unwrap().1;
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|row| row.first() == Some(&"B"))
+        .collect();
+    assert_eq!(rows[..2], [["B", "2", "1", "800"], ["B", "0", "1", "801"]], "{table}");
+    let page = page(&both);
+    let has = |text: &str| assert!(page.contains(text), "{text} in {page}");
+    has("<p>a.part.0 [m], rt_spin_lock</p>");
+    has("<p>both_1</p>");
+    // A run by itself has nothing to be compared with.
+    let alone = punctual_report::sections::page(one(&both[0])) + &text(one(&both[0]), 80, false);
+    assert!(!alone.contains("one kernel executed"), "{alone}");
 }
 
 #[test]

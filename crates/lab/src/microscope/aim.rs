@@ -1,6 +1,8 @@
 //! Which releases would be latest: sections of a watched course to aim at, and what a release
 //! there would measure.
 
+mod nearer;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -70,7 +72,7 @@ impl<'a> Aimed<'a> {
         let samples = &wanted::kept(run, cell)?.primary().outliers;
         ensure!(!samples.is_empty(), "it has no sample");
         let read_ns = samples.iter().map(|sample| sample.at).collect();
-        let only = run.run.aim;
+        let only = run.run.aim.filter(|aim| aim.release == 1);
         Ok(Self { cell, course, samples, read_ns, dither, interval_ns, instruction_ns, only })
     }
 
@@ -126,9 +128,7 @@ impl<'a> Aimed<'a> {
     /// Where the release is that can be moved into a section which began then.
     fn aim(&self, found: &Sighting, begin: i64) -> Option<Moved> {
         let end = begin + signed(found.length() * self.instruction_ns);
-        let last = found.samples.checked_sub(1).and_then(|sample| self.read_ns.get(sample));
-        let asleep = last.map_or(0, |read| signed(*read) + ASLEEP_NS);
-        let at = (begin + signed(INTO * self.instruction_ns)).max(asleep);
+        let at = (begin + signed(INTO * self.instruction_ns)).max(self.asleep(found));
         let next = self.released(found.samples);
         let first = self.first_ns();
         // What came after the next release was part of its own latency, so it stays where it is.
@@ -137,6 +137,22 @@ impl<'a> Aimed<'a> {
         if at >= end || (at >= next && !stays) || at <= first {
             return None;
         }
+        let left_ns = (end - at).unsigned_abs();
+        let is_own = stays || next < end && self.came_within(found);
+        let aim = self.moved(at, stays)?;
+        Some(Moved { aim, at_ns: at.unsigned_abs(), left_ns, is_own })
+    }
+
+    /// When the thread that took the sample before a section is asleep again.
+    fn asleep(&self, found: &Sighting) -> i64 {
+        let last = found.samples.checked_sub(1).and_then(|sample| self.read_ns.get(sample));
+        last.map_or(0, |read| signed(*read) + ASLEEP_NS)
+    }
+
+    /// The release that is moved to an instant, which is the next one; `stays` if it may be there
+    /// already.
+    fn moved(&self, at: i64, stays: bool) -> Option<Aim> {
+        let first = self.first_ns();
         // The releases between, which the last sample missed, count too.
         let due = |index: u64| {
             first
@@ -148,14 +164,11 @@ impl<'a> Aimed<'a> {
             None => (about.saturating_sub(1)..=about + 1)
                 .find(|index| due(*index) > at || stays && due(*index) == at)?,
         };
-        let aim = Aim {
+        Some(Aim {
             cell: u32::try_from(self.cell).ok()?,
             release: index + 1,
-            at_ns: (at - first).unsigned_abs(),
-        };
-        let left_ns = (end - at).unsigned_abs();
-        let is_own = stays || next < end && self.came_within(found);
-        Some(Moved { aim, at_ns: at.unsigned_abs(), left_ns, is_own })
+            at_ns: u64::try_from(at - first).ok()?,
+        })
     }
 
     /// Whether a section began before the next sample had read the clock.
@@ -335,41 +348,41 @@ mod tests {
     use super::*;
     use punctual_observer::event::{Event, Header, Kind, PROTOCOL};
 
-    const NS: u64 = 4;
-    const INTERVAL: u64 = 1_000_000;
+    pub(super) const NS: u64 = 4;
+    pub(super) const INTERVAL: u64 = 1_000_000;
     /// What each wake-up takes.
-    const COST: u64 = 14_000;
+    pub(super) const COST: u64 = 14_000;
 
     /// From the interrupt of the timer until the thread's handler wakes it.
     const HANDLER: u64 = 2_000;
 
     /// The course of a cell: its releases, and sections (when, how long) without interrupts of
     /// their own; after some the CPU is idle, and before.
-    struct Made {
-        watched: sections::Watched,
-        samples: Vec<Outlier>,
+    pub(super) struct Made {
+        pub(super) watched: sections::Watched,
+        pub(super) samples: Vec<Outlier>,
         dither: Dither,
         only: Option<Aim>,
     }
 
-    fn made(count: u64, held: &[(u64, u64)], idle: &[u64]) -> Made {
+    pub(super) fn made(count: u64, held: &[(u64, u64)], idle: &[u64]) -> Made {
         made_of(&Parts { count, held, idle, ..Parts::default() })
     }
 
     #[derive(Default)]
-    struct Parts<'a> {
-        count: u64,
-        held: &'a [(u64, u64)],
+    pub(super) struct Parts<'a> {
+        pub(super) count: u64,
+        pub(super) held: &'a [(u64, u64)],
         /// When code looked whether it is to give way, and how long it went on after that.
-        looks: &'a [(u64, u64)],
+        pub(super) looks: &'a [(u64, u64)],
         /// Interrupts of other timers.
-        timers: &'a [u64],
-        idle: &'a [u64],
+        pub(super) timers: &'a [u64],
+        pub(super) idle: &'a [u64],
         /// The only release.
-        only: Option<Aim>,
+        pub(super) only: Option<Aim>,
     }
 
-    fn made_of(parts: &Parts<'_>) -> Made {
+    pub(super) fn made_of(parts: &Parts<'_>) -> Made {
         let Parts { count, held, looks, timers, idle, only } = *parts;
         let functions = functions();
         let look = address(&functions, "read+10");
@@ -417,17 +430,20 @@ mod tests {
 
     impl Made {
         fn targets(&self, count: usize) -> Targets {
+            self.with(|aimed| aimed.targets(count, &aimed.costs(), &functions()))
+        }
+
+        pub(super) fn with<T>(&self, of: impl FnOnce(&Aimed<'_>) -> T) -> T {
             let read_ns = self.samples.iter().map(|sample| sample.at).collect();
             let course = &self.watched.cells[0];
             let Self { samples, dither, .. } = self;
             let (cell, interval_ns, instruction_ns, only) = (0, INTERVAL, NS, self.only);
             let aimed =
                 Aimed { cell, course, samples, read_ns, dither, interval_ns, instruction_ns, only };
-            let functions = functions();
-            aimed.targets(count, &aimed.costs(), &functions)
+            of(&aimed)
         }
 
-        fn release(&self, number: u64) -> u64 {
+        pub(super) fn release(&self, number: u64) -> u64 {
             2_000_000 + (number - 1) * INTERVAL + self.dither.offset_ns(number - 1, INTERVAL)
         }
     }

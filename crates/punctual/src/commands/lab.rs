@@ -14,6 +14,7 @@ mod folder;
 mod history;
 mod kernels;
 mod legs;
+mod nearer;
 mod progress;
 mod run;
 mod sections;

@@ -96,6 +96,13 @@ pub(super) fn difference(target: &Target) -> Option<String> {
     Some(format!("{sign}{}", human_ns(i64::try_from(ns).unwrap_or(most))))
 }
 
+/// Which round it is, if the release before it in its cell was aimed at the same; none if it is the
+/// first.
+pub(super) fn again(target: &Target) -> Option<String> {
+    let round = (target.round > 1).then_some(target.round)?;
+    Some(format!("round {round}: aimed again, in the course of the release above"))
+}
+
 /// `2,000 samples found at most 437.0 us`.
 pub(super) fn samples(cell: &AimedCell) -> String {
     let plural = if cell.samples == 1 { "" } else { "s" };

@@ -5,8 +5,8 @@ use punctual_core::aimed::{AimedCell, AimedRun, Course, Shot, Target};
 use punctual_core::units::grouped;
 
 use super::found::{
-    AimedFrom, OTHER_COURSE, SameCourse, aimed_ns, cell_name, cells, difference, latest, names,
-    passed_over, ratio, reason, samples,
+    AimedFrom, OTHER_COURSE, SameCourse, again, aimed_ns, cell_name, cells, difference, latest,
+    names, passed_over, ratio, reason, samples,
 };
 use super::sentence::sentence;
 use super::text::{kernel, title};
@@ -103,6 +103,7 @@ fn targets(cell: &AimedCell) -> Markup {
             tr {
                 td {
                     (between(&target.section.from, &target.section.to))
+                    @if let Some(again) = again(target) { br; span class="soft" { (again) } }
                     // Its name is as long as that of any run: a column of its own would push the
                     // numbers off the page.
                     @if let Shot::Measured { run, .. } = &target.measured {

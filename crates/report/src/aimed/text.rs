@@ -4,7 +4,9 @@
 use punctual_core::aimed::{AimedCell, AimedRun, Course, Shot, Target};
 use punctual_core::units::grouped;
 
-use super::found::{OTHER_COURSE, cell_name, difference, latest, passed_over, reason, samples};
+use super::found::{
+    OTHER_COURSE, again, cell_name, difference, latest, passed_over, reason, samples,
+};
 use super::sentence::sentence;
 use super::table::{maxima, runs};
 use crate::explanation::times::{function_name, length};
@@ -106,6 +108,9 @@ fn targets(cell: &AimedCell, is_wide: bool) -> Table {
         table.row(row);
         if !is_wide {
             table.note(place(target));
+        }
+        if let Some(again) = again(target) {
+            table.note(again);
         }
         if let Shot::Failed { why } = &target.measured {
             table.note(reason(why));

@@ -3,6 +3,7 @@
 use punctual_core::sections::Sections;
 use punctual_core::units::grouped;
 
+use super::between;
 use super::found::{FromRun, SameKind, ends, kinds, max, sampled, share};
 use super::sentence::sentence;
 use crate::explanation::times::function_name;
@@ -33,6 +34,7 @@ pub fn comparison(all: &[Sections], width: usize, colour: bool) -> String {
         let table = columns.unwrap_or_else(|| by_rows(all.len(), &kinds));
         out.push_str(&table.render(width, paint));
     }
+    between::push(&mut out, all, width, paint);
     let mut said: Vec<&str> = Vec::new();
     for caveat in all.iter().flat_map(|one| &one.caveats) {
         if !said.contains(&caveat.as_str()) {

@@ -151,7 +151,7 @@ fn lists(coverage: &Coverage, kernel: &str) -> Markup {
     }
 }
 
-fn list<T>(title: &str, items: &[T], text: impl Fn(&T) -> String) -> Markup {
+pub(super) fn list<T>(title: &str, items: &[T], text: impl Fn(&T) -> String) -> Markup {
     let (shown, others) = items.split_at(items.len().min(LISTED));
     let texts: Vec<String> = shown.iter().map(text).collect();
     html! { @if !items.is_empty() { details {

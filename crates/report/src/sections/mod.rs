@@ -1,5 +1,6 @@
 //! When a kernel could not react, as text, page and figures.
 
+mod between;
 mod compare;
 mod coverage;
 pub(crate) mod found;

@@ -5,6 +5,7 @@ use punctual_core::explanation::Hold;
 use punctual_core::sections::{Section, Sections};
 use punctual_core::units::grouped;
 
+use super::between;
 use super::compare::{began, ratio};
 use super::coverage;
 use super::found::{
@@ -50,6 +51,7 @@ pub fn page(all: &[Sections]) -> String {
             }
         }
         (coverage::markup(all, &names))
+        (between::markup(all, &names))
     };
     document(&heading, &below, &main)
 }

@@ -28,7 +28,8 @@ pub fn target(section: Section, number: u64, latency_ns: Option<u64>) -> Target 
         },
     };
     let predicted_ns = section.length_ns + 18_900;
-    Target { section, number, at_ns: number * 1_000_000 + 204_000, predicted_ns, measured }
+    let at_ns = number * 1_000_000 + 204_000;
+    Target { section, number, at_ns, predicted_ns, round: 1, measured }
 }
 
 pub fn cell(load: &str, course: Course, sampled: u64, targets: Vec<Target>) -> AimedCell {

@@ -13,9 +13,10 @@ use punctual_report::{aimed, words};
 use punctual_sys::signal::Signals;
 
 use super::alone;
+use super::nearer::{Nearer, is_close, latency_ns, same_samples};
 use super::progress::{GuestsFollower, interrupted};
 use super::sections::{Watching, replace};
-use super::shots::{aimed_cell, samples};
+use super::shots::{self, aimed_cell, failure, samples};
 use crate::commands::address::address;
 use crate::ending::Ending;
 use crate::{output, store};
@@ -114,11 +115,19 @@ pub fn shoot(watching: &Watching, wish: Wish) -> anyhow::Result<Option<AimedRuns
         interrupted(&shot, all);
         return Ok(None);
     }
+    failed |= shot.done.iter().any(|done| !done.end.troubles.is_empty());
+    let mut runs = Vec::new();
+    for one in &sampled {
+        let result = one.result(&shot, watching, &mut follower)?;
+        let Some((aimed, has_failed)) = result else { return Ok(None) };
+        runs.push(aimed);
+        failed |= has_failed;
+    }
     Ok(Some(AimedRuns {
         boots: Boots { done, interrupted: false },
-        runs: sampled.iter().map(|one| one.result(&shot, folder)).collect(),
+        runs,
         sampled: sampled.into_iter().map(|one| one.run).collect(),
-        failed: failed || shot.done.iter().any(|done| !done.end.troubles.is_empty()),
+        failed,
     }))
 }
 
@@ -158,24 +167,69 @@ impl Sampled {
         (1..).zip(aims).map(|(number, target)| self.place.aimed(target.aim, number)).collect()
     }
 
-    fn result(&self, boots: &Boots, out: &Path) -> AimedRun {
-        let run = &self.run.run;
+    /// What its aimed releases measured, and whether a guest failed of those that were aimed again.
+    /// `None` if that was interrupted.
+    fn result(
+        &self,
+        boots: &Boots,
+        watching: &Watching,
+        follower: &mut GuestsFollower<'_>,
+    ) -> anyhow::Result<Option<(AimedRun, bool)>> {
+        let (run, out) = (&self.run.run, &watching.folder);
         let mut places = self.places().into_iter();
-        let cells = self.targets.iter().enumerate().map(|(number, of)| {
-            let measured = places.by_ref().take(of.targets.len()).map(|place| {
-                self.shot(number, boots.done.iter().find(|done| done.place == place), out)
-            });
+        let (mut cells, mut failed) = (Vec::new(), false);
+        for (number, of) in self.targets.iter().enumerate() {
+            let mut found = Vec::new();
+            for (target, place) in of.targets.iter().zip(places.by_ref()) {
+                let done = boots.done.iter().find(|done| done.place == place);
+                let first = shots::target(target, 1, self.shot(number, done, out));
+                let is_off = first.latency_ns().is_some() && !is_close(&first);
+                found.push(first);
+                if is_off {
+                    match self.rounds(number, &place, watching, follower) {
+                        Ok(Some(further)) => found.extend(further),
+                        Ok(None) => return Ok(None),
+                        Err(error) => {
+                            failed |= Ending::of_error(&error) == Ending::GuestFailed;
+                            found.push(shots::target(target, 2, failure(&error)));
+                        }
+                    }
+                }
+            }
             let watched = (&self.run, number);
-            aimed_cell(&run.cells[number], Course::Sampled, watched, of, measured)
-        });
-        AimedRun {
+            let cell = &run.cells[number];
+            cells.push(aimed_cell(cell, Course::Sampled, watched, of.passed_over, found));
+        }
+        let aimed = AimedRun {
             run_id: run.run_id.clone(),
             run: out.join(&self.place.name).display().to_string(),
             release: run.kernel.release.clone(),
             model: run.kernel.preemption,
-            cells: cells.chain(self.alone.iter().cloned()).collect(),
+            cells: cells.into_iter().chain(self.alone.iter().cloned()).collect(),
             caveats: Vec::new(),
-        }
+        };
+        Ok(Some((aimed, failed)))
+    }
+
+    /// The further rounds of a release that came otherwise than predicted.
+    fn rounds(
+        &self,
+        cell: usize,
+        place: &Place,
+        watching: &Watching,
+        follower: &mut GuestsFollower<'_>,
+    ) -> anyhow::Result<Option<Vec<Target>>> {
+        let (experiment, out) = (&watching.experiment, &watching.folder);
+        let again = Place { name: format!("{}-watched", place.name), ..place.clone() };
+        follower.one_more();
+        let Some(watched) = watching.watch(experiment, &again, follower)? else { return Ok(None) };
+        let aimed = store::load(&out.join(&place.name))?;
+        anyhow::ensure!(
+            samples(&aimed, cell) == samples(&watched.1, cell),
+            "its repeat is not identical"
+        );
+        let nearer = Nearer { watching, experiment, place, cell, within_ns: 0, costs: None };
+        nearer.shoot(watched, follower)
     }
 
     /// What an aimed release of a cell measured, if all before it came out as before.
@@ -185,7 +239,7 @@ impl Sampled {
             .and_then(|done| self.latency(cell, done, out))
         {
             Ok((run, latency_ns)) => Shot::Measured { run, latency_ns },
-            Err(error) => Shot::Failed { why: format!("{error:#}") },
+            Err(error) => failure(&error),
         }
     }
 
@@ -195,18 +249,7 @@ impl Sampled {
         }
         let dir = out.join(&done.place.name);
         let aimed = store::load(&dir)?;
-        for before in 0..cell {
-            anyhow::ensure!(
-                samples(&self.run, before) == samples(&aimed, before),
-                "samples of the cell before came out differently"
-            );
-        }
-        let (sampled, found) = (samples(&self.run, cell), samples(&aimed, cell));
-        let (last, before) = found.split_last().context("nothing was measured")?;
-        if let Some((number, _)) = before.iter().zip(sampled).enumerate().find(|(_, (a, b))| a != b)
-        {
-            anyhow::bail!("sample {} before it came out differently", number + 1);
-        }
-        Ok((dir.display().to_string(), last.latency.max(0).unsigned_abs()))
+        same_samples(&self.run, &aimed, cell)?;
+        Ok((dir.display().to_string(), latency_ns(&aimed, cell)?))
     }
 }

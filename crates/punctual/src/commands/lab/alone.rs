@@ -1,23 +1,28 @@
 //! Aimed releases that have no others before them: another course of the same load, in which the
 //! measurement itself does nothing until its only release.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use punctual_core::aim::Aim;
-use punctual_core::aimed::{AimedCell, Course, Shot};
+use punctual_core::aimed::{AimedCell, Course, Target};
 use punctual_core::run::LoadedRun;
 use punctual_core::units::exact_duration;
 use punctual_lab::experiment::{Experiment, Place};
 use punctual_lab::microscope::{self, WatchedGuest};
 use punctual_report::words;
 
+use super::nearer::{Nearer, is_close, measured};
 use super::progress::GuestsFollower;
 use super::sections::Watching;
-use super::shots::{aimed_cell, samples};
+use super::shots::{self, aimed_cell, failure};
 use crate::ending::Ending;
 
 /// How long before the end of a cell its only release comes while the sections before are watched,
 /// ns.
 const LAST_NS: u64 = 1_000_000;
+
+/// How far before a release that met another section than expected one is looked for, ns. The load's
+/// own timers expire in between, if it has any, so that not much more is the same.
+const NEARBY_NS: u64 = 1_000_000;
 
 /// A guest whose only release is aimed at the end of its cell.
 struct Alone<'a> {
@@ -76,41 +81,47 @@ impl Alone<'_> {
         let Some((guest, run, _)) = watching.boot_of(experiment, place, follower)? else {
             return Ok(None);
         };
+        let known = (guest, run);
         let of = &sampled.1.run.cells[self.cell];
-        let targets = guest
-            .targets_alone((&run, 0), count, (sampled.0, sampled.1, self.cell))
+        let targets = known
+            .0
+            .targets_alone((&known.1, 0), count, (sampled.0, sampled.1, self.cell))
             .with_context(|| words::key_name(&of.key))?;
         let mut found = Vec::new();
         for (number, target) in (1..).zip(&targets.targets) {
             let place = self.place.aimed(target.aim, number);
-            let measured = match self.measure(&guest, target, &place, follower) {
-                Ok(Some(shot)) => shot,
+            match self.rounds(&known, target, &place, follower) {
+                Ok(Some(rounds)) => found.extend(rounds),
                 Ok(None) => return Ok(None),
                 Err(error) => {
                     *failed |= Ending::of_error(&error) == Ending::GuestFailed;
-                    Shot::Failed { why: format!("{error:#}") }
+                    found.push(shots::target(target, 1, failure(&error)));
                 }
-            };
-            found.push(measured);
+            }
         }
-        Ok(Some(aimed_cell(of, Course::Alone, (&run, 0), &targets, found)))
+        let watched = (&known.1, 0);
+        Ok(Some(aimed_cell(of, Course::Alone, watched, targets.passed_over, found)))
     }
 
-    /// What the release measures at a target of the guest that was watched. There is no sample
-    /// before it to compare, so it is watched too. `None` if that was interrupted.
-    fn measure(
+    /// What the release measures at a target of the guest that was watched, in each round. There is
+    /// no sample before it to compare, so it is watched too. `None` if that was interrupted.
+    fn rounds(
         &self,
-        watched: &WatchedGuest,
+        known: &(WatchedGuest, LoadedRun),
         target: &microscope::Target,
         place: &Place,
         follower: &mut GuestsFollower<'_>,
-    ) -> anyhow::Result<Option<Shot>> {
-        let shot = self.watching.boot_of(self.experiment, place, follower)?;
-        let Some((guest, run, _)) = shot else { return Ok(None) };
-        watched.same_until(&guest, 0, target)?;
-        let [sample] = samples(&run, 0) else { bail!("nothing was measured") };
-        let latency_ns = sample.latency.max(0).unsigned_abs();
-        let run = self.watching.folder.join(&place.name).display().to_string();
-        Ok(Some(Shot::Measured { run, latency_ns }))
+    ) -> anyhow::Result<Option<Vec<Target>>> {
+        let Self { watching, experiment, sampled, cell, .. } = *self;
+        let Some(aimed) = watching.watch(experiment, place, follower)? else { return Ok(None) };
+        let dir = watching.folder.join(&place.name);
+        let first = shots::target(target, 1, measured(known, &aimed, 0, target, &dir));
+        if is_close(&first) {
+            return Ok(Some(vec![first]));
+        }
+        let costs = Some((sampled.0, sampled.1, cell));
+        let again = Nearer { watching, experiment, place, cell: 0, within_ns: NEARBY_NS, costs };
+        let further = again.shoot(aimed, follower)?;
+        Ok(further.map(|further| [vec![first], further].concat()))
     }
 }

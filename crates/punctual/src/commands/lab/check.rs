@@ -209,7 +209,9 @@ fn outcome_of(samples_above: bool, aimed_above: bool, whole: bool) -> Outcome {
 /// Why aimed releases prove nothing that were not measured.
 fn unmeasured_aims(run: &AimedRun) -> impl Iterator<Item = String> {
     run.cells.iter().flat_map(|cell| {
-        cell.targets.iter().filter_map(|target| match &target.measured {
+        // What was aimed again has been measured.
+        let first = cell.targets.iter().filter(|target| target.round == 1);
+        first.filter_map(|target| match &target.measured {
             Shot::Failed { why } => {
                 let number = grouped(target.number);
                 Some(format!("{}: aimed release {number}: {why}", words::key_name(&cell.key)))

@@ -56,6 +56,11 @@ impl<'a> GuestsFollower<'a> {
         Self { signals, lines, guests: BTreeMap::new(), quiet, guests_in_all, ended: 0 }
     }
 
+    /// There is another guest, which was not known of at first.
+    pub fn one_more(&mut self) {
+        self.guests_in_all += 1;
+    }
+
     /// Says what has to be said even if there is to be no progress.
     fn insist(&self, text: &str) {
         if self.quiet {

@@ -110,15 +110,9 @@ impl Watching {
         place: &Place,
         follower: &mut GuestsFollower<'_>,
     ) -> anyhow::Result<Option<(WatchedGuest, LoadedRun, Sections)>> {
-        let Self { ready, watches, folder, .. } = self;
-        let guest = microscope::sections(experiment, ready, place, folder, watches, follower)?;
-        let Some(mut guest) = guest else { return Ok(None) };
-        if let Some(trouble) = guest.end.troubles.first() {
-            bail!(GuestFailure(format!("{}: {trouble}", place.name)));
-        }
-        let dir = folder.join(&place.name);
-        let run = store::load(&dir)?;
-        guest.name_modules(ready, place, &run.run.board);
+        let watched = self.watch(experiment, place, follower)?;
+        let Some((guest, run)) = watched else { return Ok(None) };
+        let dir = self.folder.join(&place.name);
         let sections = Sections {
             run_id: run.run.run_id.clone(),
             run: dir.display().to_string(),
@@ -131,6 +125,28 @@ impl Watching {
         };
         replace(&dir.join(layout::SECTIONS_JSON), &serde_json::to_vec(&sections)?)?;
         Ok(Some((guest, run, sections)))
+    }
+
+    /// Boots a guest and watches it, no more: one that ends with an aimed release has cells which were
+    /// not measured.
+    ///
+    /// # Errors
+    /// It failed, or left no run.
+    pub fn watch(
+        &self,
+        experiment: &Experiment,
+        place: &Place,
+        follower: &mut GuestsFollower<'_>,
+    ) -> anyhow::Result<Option<(WatchedGuest, LoadedRun)>> {
+        let Self { ready, watches, folder, .. } = self;
+        let guest = microscope::sections(experiment, ready, place, folder, watches, follower)?;
+        let Some(mut guest) = guest else { return Ok(None) };
+        if let Some(trouble) = guest.end.troubles.first() {
+            bail!(GuestFailure(format!("{}: {trouble}", place.name)));
+        }
+        let run = store::load(&folder.join(&place.name))?;
+        guest.name_modules(ready, place, &run.run.board);
+        Ok(Some((guest, run)))
     }
 }
 

@@ -4,7 +4,7 @@ use punctual_core::aimed::{AimedCell, Course, Shot, Target};
 use punctual_core::block::Outlier;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Cell;
-use punctual_lab::microscope::{self, Targets};
+use punctual_lab::microscope;
 
 /// The samples of a cell's thread.
 pub fn samples(run: &LoadedRun, cell: usize) -> &[Outlier] {
@@ -13,13 +13,13 @@ pub fn samples(run: &LoadedRun, cell: usize) -> &[Outlier] {
 }
 
 /// The aimed releases of the cell `of`. What was aimed at is in the cell with this index of the run
-/// that was watched, and `measured` is what came of each target.
+/// that was watched, and `passed_over` were not.
 pub fn aimed_cell(
     of: &Cell,
     course: Course,
     (watched, cell): (&LoadedRun, usize),
-    targets: &Targets,
-    measured: impl IntoIterator<Item = Shot>,
+    passed_over: u64,
+    targets: Vec<Target>,
 ) -> AimedCell {
     AimedCell {
         key: of.key.clone(),
@@ -27,17 +27,24 @@ pub fn aimed_cell(
         course,
         samples: samples(watched, cell).len() as u64,
         sampled_max_ns: watched.run.cells[cell].max_ns().and_then(|max| u64::try_from(max).ok()),
-        passed_over: targets.passed_over,
-        targets: targets.targets.iter().zip(measured).map(target).collect(),
+        passed_over,
+        targets,
     }
 }
 
-fn target((target, measured): (&microscope::Target, Shot)) -> Target {
+/// What came of a release that was aimed in this round.
+pub fn target(target: &microscope::Target, round: u32, measured: Shot) -> Target {
     Target {
         section: target.section.clone(),
         number: target.aim.release,
         at_ns: target.at_ns,
         predicted_ns: target.predicted_ns,
+        round,
         measured,
     }
+}
+
+/// Why a release proves nothing.
+pub fn failure(error: &anyhow::Error) -> Shot {
+    Shot::Failed { why: format!("{error:#}") }
 }
