@@ -300,5 +300,28 @@ pub(super) fn setting_in_force(path: &Path) -> io::Result<String> {
 pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     // Truncating matters only for plain files, whose old value may be longer.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
-    file.write_all(value.as_bytes())
+    // Linux 6.1 reads on behind a list that does not end here (osnoise_cpus_write).
+    match path.ends_with("osnoise/cpus") {
+        true => file.write_all(format!("{value}\n").as_bytes()),
+        false => file.write_all(value.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_osnoise_end_with_their_line() {
+        let folder = std::env::temp_dir().join(format!("punctual-osnoise-{}", std::process::id()));
+        fs::create_dir_all(folder.join("osnoise")).unwrap();
+        for (name, written) in [("osnoise/cpus", "0-3\n"), ("cpus", "0-3")] {
+            let path = folder.join(name);
+            fs::write(&path, "0-17").unwrap();
+            write_setting(&path, "0-3").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), written);
+            assert_eq!(setting_in_force(&path).unwrap(), "0-3");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

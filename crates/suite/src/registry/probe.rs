@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::schema::{Condition, Ideal, Role, Tells, Unit};
+use punctual_sys::affinity::CpuSet;
 use punctual_sys::sched::Policy;
 
 use super::need::Need;
@@ -203,6 +204,8 @@ impl ProbeEntry {
 pub struct Stage<'a> {
     /// Number of threads that measure.
     pub threads: u32,
+    /// Every CPU that one of them is bound to.
+    pub bound: CpuSet,
     /// The policy that they have, and their priority; 0 for a policy without priorities.
     pub scheduling: (Policy, u32),
     /// Time between two releases of a thread, ns; 0 if the probe has no period.

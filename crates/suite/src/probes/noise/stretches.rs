@@ -19,6 +19,9 @@ pub(super) enum Change {
     Nmi(Actor, u64),
     /// The CPU goes to this thread.
     Switch(Actor),
+    /// Somebody had the CPU for so many ns up to the event, not counting what others had of that
+    /// time, of which earlier events told.
+    Net(Actor, u64),
 }
 
 /// A time in which one actor had a CPU.
@@ -52,6 +55,9 @@ pub(super) struct CpuPast {
 impl CpuPast {
     /// Takes the next event of this CPU. `current` is the thread that it interrupts.
     pub(super) fn change(&mut self, at: u64, current: Option<Actor>, change: Change) {
+        if let Change::Net(actor, length) = change {
+            return self.net(at, actor, length);
+        }
         self.thread = current;
         let until = match change {
             Change::Nmi(_, length) => at.saturating_sub(length).max(self.last),
@@ -68,6 +74,7 @@ impl CpuPast {
                 self.stretches.push(nmi);
                 self.last = at;
             }
+            Change::Net(..) => {}
             Change::Switch(actor) => {
                 // No interrupt goes on across a switch, even if its end was lost.
                 self.interrupts.clear();
@@ -76,6 +83,27 @@ impl CpuPast {
             }
         }
         self.goes_on = matches!(change, Change::Leave | Change::SoftDone | Change::Nmi(..));
+    }
+
+    /// Gives somebody what nobody had before an instant, from there backwards.
+    fn net(&mut self, at: u64, actor: Actor, mut left: u64) {
+        let mut pieces = Vec::new();
+        let (mut end, mut place) = (at, self.stretches.len());
+        while left > 0 {
+            let before = place.checked_sub(1).map(|place| self.stretches[place]);
+            let free = end.saturating_sub(before.map_or(0, |before| before.to));
+            let length = free.min(left);
+            if length > 0 {
+                let goes_on = length < left;
+                pieces.push(Stretch { from: end - length, to: end, actor: Some(actor), goes_on });
+                left -= length;
+            }
+            let Some(before) = before.filter(|_| left > 0) else { break };
+            (end, place) = (before.from.min(end), place - 1);
+            pieces.push(before);
+        }
+        pieces.reverse();
+        self.stretches.splice(place.., pieces);
     }
 
     /// Whoever has the CPU has it up to this instant.
@@ -266,6 +294,36 @@ mod tests {
         assert_eq!(cut(&mut cpu, 90, 150), [(90, 100, None), (100, 150, Some(TICK))]);
         assert_eq!(cut(&mut cpu, 150, 220), [(150, 200, Some(TICK)), (200, 220, None)]);
         assert_eq!(cut(&mut cpu, 300, 310), [(300, 310, None)]);
+    }
+
+    #[test]
+    fn net_times_lie_around_what_interrupted_them() {
+        let mut cpu = CpuPast::default();
+        // The thread from 100 to 200, interrupted by the tick, and that by a device.
+        cpu.change(145, None, Change::Net(EDU, 5));
+        cpu.change(160, None, Change::Net(TICK, 25));
+        cpu.change(200, None, Change::Net(SPIN, 70));
+        let all = [
+            (95, 100, None),
+            (100, 130, Some(SPIN)),
+            (130, 140, Some(TICK)),
+            (140, 145, Some(EDU)),
+            (145, 160, Some(TICK)),
+            (160, 200, Some(SPIN)),
+            (200, 210, None),
+        ];
+        let times = |cpu: &CpuPast| {
+            let of = cpu.stretches.iter().map(|one| (one.actor, one.goes_on));
+            of.collect::<Vec<_>>()
+        };
+        let [spin, tick, edu] = [Some(SPIN), Some(TICK), Some(EDU)];
+        let in_order = [(spin, false), (tick, false), (edu, false), (tick, true), (spin, true)];
+        assert_eq!(times(&cpu), in_order);
+        assert_eq!(cut(&mut cpu, 95, 210), all);
+        // More than there is room for: as the kernel's clock and the trace's differ.
+        let mut cpu = CpuPast::default();
+        cpu.change(10, None, Change::Net(SPIN, 50));
+        assert_eq!(cut(&mut cpu, 0, 12), [(0, 10, Some(SPIN)), (10, 12, None)]);
     }
 
     #[test]
