@@ -116,6 +116,35 @@ fn a_job_that_takes_more_than_its_reservation_is_an_overrun() {
     assert!(count(response, "min") >= 2_000_000, "{response}");
 }
 
+/// SCHED_DEADLINE comes before every real-time priority, so a thread of priority 95 that has the CPU for
+/// 3.0 ms every 37.3 ms is in the latencies of the one and not of the other.
+#[test]
+fn a_reservation_comes_before_every_priority_and_is_refused_if_it_cannot_be_kept() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let probes = [
+        "wakeup:policy=deadline",
+        "wakeup:priority=90",
+        // Of 95 % that all reservations may take.
+        "wakeup:policy=deadline,runtime=960us",
+        "-D",
+        "2s",
+    ];
+    // One of them is SKIPPED.
+    let cells = beside_spin(&place, &module, "spin period_us=37300", &probes, 4);
+    let [reserved, fifo, refused] = &cells[..] else { panic!("three cells") };
+    let [first, second] = [reserved, fifo].map(|cell| count(cell, "max_ns"));
+    println!("{first} and {second} ns; {}", refused["reason"]);
+    assert_eq!(reserved["threads"][0]["policy"], "deadline");
+    assert!(first < 100_000, "{reserved}");
+    assert!((2_000_000..=3_150_000).contains(&second), "{fifo}");
+    assert_eq!(count(reserved, "samples") + count(reserved, "missed"), 2_000);
+    assert_eq!(refused["state"], "skipped");
+    let why = refused["reason"].as_str().unwrap();
+    assert!(why.contains("Resource busy") && why.contains("sched_rt_runtime_us"), "{why}");
+}
+
 /// A thread of priority 95 has the CPU for 50 ms every 297 ms. Three fragments last for 8.7 ms, and
 /// sixty-four for 186 ms.
 #[test]
