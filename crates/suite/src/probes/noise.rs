@@ -2,8 +2,8 @@
 
 mod events;
 mod measured;
-mod stretches;
-mod trace;
+pub(super) mod stretches;
+pub(super) mod trace;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,7 +143,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
             let (started, trace) = Traced::measured(stage, values, name, &mut actors)?;
             (tracer, traced) = (Some(started), Some(trace));
         }
-        (_, "auto") => match Traced::open(stage, &mut actors) {
+        (_, "auto") => match Traced::open(stage, &mut actors, true) {
             Ok(trace) => traced = Some(trace),
             Err(error) => refused = Some(error),
         },
@@ -237,7 +237,7 @@ impl Session for Noise {
         let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
         let Watched { actors, traced, recorded } = &mut *watched;
         if let Some(traced) = traced {
-            traced.follow(actors, spinners)?;
+            traced.follow(actors, &|number| spinners[number as usize].own)?;
         }
         let mut waiting = Vec::new();
         for (number, gap) in recorded.drain(..) {

@@ -81,7 +81,7 @@ pub(super) fn relay(
         let Some(traced) = &mut watched.traced else {
             return Err(io::Error::other("nothing is traced"));
         };
-        traced.follow(&mut watched.actors, &[])?;
+        traced.follow(&mut watched.actors, &|_| Actor::MAX)?;
         let found = traced.measured.entry(cpu).or_default();
         while let Some((at, us)) = first_of(&mut found.spun, |(at, _)| *at < window.end) {
             if at >= window.first {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 /// Who had a CPU, by number.
-pub(super) type Actor = u32;
+pub(in super::super) type Actor = u32;
 
 /// What an event tells of its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(in super::super) enum Change {
     /// An interrupt is handled, possibly within another.
     Enter(Actor),
     /// The innermost one is done.
@@ -26,21 +26,22 @@ pub(super) enum Change {
 
 /// A time in which one actor had a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
-    pub(super) from: u64,
-    pub(super) to: u64,
+pub(in super::super) struct Stretch {
+    pub(in super::super) from: u64,
+    pub(in super::super) to: u64,
     /// `None` where the trace tells of nobody.
-    pub(super) actor: Option<Actor>,
+    pub(in super::super) actor: Option<Actor>,
     /// Whether it goes on after an interruption.
-    pub(super) goes_on: bool,
+    pub(in super::super) goes_on: bool,
 }
 
 /// What the trace tells nothing of.
-pub(super) const NOBODYS: Stretch = Stretch { from: 0, to: 0, actor: None, goes_on: false };
+pub(in super::super) const NOBODYS: Stretch =
+    Stretch { from: 0, to: 0, actor: None, goes_on: false };
 
 /// One CPU, event by event.
 #[derive(Debug, Default)]
-pub(super) struct CpuPast {
+pub(in super::super) struct CpuPast {
     interrupts: Vec<Actor>,
     softirq: Option<Actor>,
     thread: Option<Actor>,
@@ -118,7 +119,12 @@ impl CpuPast {
 
     /// Cuts a gap of a thread, which is an actor itself, into stretches: what the trace tells
     /// nobody or the thread itself had in it is nobody's. Forgets all before its end.
-    pub(super) fn cut(&mut self, gap: (u64, u64), own: Actor, each: &mut dyn FnMut(Stretch)) {
+    pub(in super::super) fn cut(
+        &mut self,
+        gap: (u64, u64),
+        own: Actor,
+        each: &mut dyn FnMut(Stretch),
+    ) {
         let (from, to) = gap;
         let done = self.stretches.partition_point(|stretch| stretch.from < to);
         let mut at = from;
@@ -142,14 +148,14 @@ impl CpuPast {
     }
 
     /// Forgets what was before an instant.
-    pub(super) fn forget(&mut self, until: u64) {
+    pub(in super::super) fn forget(&mut self, until: u64) {
         self.stretches.retain(|stretch| stretch.to > until);
     }
 }
 
 /// What kind of thing an actor is; in the order of the probe's series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(in super::super) enum Origin {
     Interrupt,
     Softirq,
     Thread,
@@ -161,14 +167,14 @@ pub(super) const SOURCES: usize = 4;
 
 /// The actors, by number.
 #[derive(Debug, Default)]
-pub(super) struct Actors {
+pub(in super::super) struct Actors {
     all: Vec<(String, Origin, Taken)>,
     numbers: BTreeMap<String, Actor>,
 }
 
 /// What one actor had of the gaps. A time goes on after what interrupts it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(in super::super) struct Taken {
     pub(super) times: u64,
     pub(super) total_ns: u64,
     pub(super) longest_ns: u64,
@@ -177,7 +183,7 @@ pub(super) struct Taken {
 }
 
 impl Actors {
-    pub(super) fn number(&mut self, name: &str, source: Origin) -> Actor {
+    pub(in super::super) fn number(&mut self, name: &str, source: Origin) -> Actor {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -185,6 +191,10 @@ impl Actors {
         self.all.push((name.to_owned(), source, Taken::default()));
         self.numbers.insert(name.to_owned(), number);
         number
+    }
+
+    pub(in super::super) fn name(&self, actor: Actor) -> &str {
+        &self.all[actor as usize].0
     }
 
     /// Notes what an actor had of a gap; returns what it is.

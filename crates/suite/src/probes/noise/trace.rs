@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::super::followed::{Followed, any};
 use super::super::margin::Margin;
 use super::super::tracer::Tracer;
-use super::Spinner;
 use super::events::{HWLAT, OSNOISE, SWITCH, Told};
 use super::measured::{Gap, Measurements};
 use super::stretches::{Actor, Actors, CpuPast, Origin, SOURCES};
@@ -26,11 +25,11 @@ const MAPPED: u64 = 1 << 20;
 /// Who had a CPU of which the trace tells nothing.
 const NOBODY: &str = "untraced";
 
-pub(super) struct Traced {
-    pub(super) ring: Ring,
+pub(in super::super) struct Traced {
+    pub(in super::super) ring: Ring,
     events: Told,
-    pub(super) cpus: BTreeMap<u32, CpuPast>,
-    pub(super) followed: Arc<Followed>,
+    pub(in super::super) cpus: BTreeMap<u32, CpuPast>,
+    pub(in super::super) followed: Arc<Followed>,
     /// The actor of what happens with interrupts off.
     hardware: Actor,
     /// Of each CPU, what a tracer has measured.
@@ -44,7 +43,13 @@ impl Traced {
         Self { ring, events, cpus, followed, hardware, measured }
     }
 
-    pub(super) fn open(stage: &mut Stage<'_>, actors: &mut Actors) -> Result<Self, String> {
+    /// Traces who has the CPUs. Whether of other threads it is enough to know when they take a CPU from one
+    /// of the cell's priority.
+    pub(in super::super) fn open(
+        stage: &mut Stage<'_>,
+        actors: &mut Actors,
+        is_filtered: bool,
+    ) -> Result<Self, String> {
         let ring = Ring::open(stage.root, stage.journal, RING_KIB)?;
         let switches = ring.switches();
         let events = Told::trace(&switches, actors)?;
@@ -52,7 +57,9 @@ impl Traced {
         // switches between other threads those from a more urgent one are traced: no other takes
         // the CPU from a thread that spins.
         let more_urgent = match stage.scheduling {
-            (policy, priority) if policy.is_real_time() => Some(99 - priority.min(99)),
+            (policy, priority) if is_filtered && policy.is_real_time() => {
+                Some(99 - priority.min(99))
+            }
             _ => None,
         };
         let filters = move |pids: &[i32]| {
@@ -95,11 +102,15 @@ impl Traced {
         Ok((tracer, Self::new(ring, events, followed, actors)))
     }
 
-    /// Follows what was traced until now.
-    pub(super) fn follow(&mut self, actors: &mut Actors, spinners: &[Spinner]) -> io::Result<()> {
+    /// Follows what was traced until now. `own` is the actor of the thread with a number.
+    pub(in super::super) fn follow(
+        &mut self,
+        actors: &mut Actors,
+        own: &dyn Fn(u32) -> Actor,
+    ) -> io::Result<()> {
         let Self { ring, events, cpus, followed, hardware, measured } = self;
         for (number, id) in followed.ids() {
-            events.know(id, spinners[number as usize].own);
+            events.know(id, own(number));
         }
         ring.read(&mut |cpu, at, event| {
             if let Some((current, change)) = events.change(event, actors) {

@@ -27,7 +27,7 @@ const PERIODS_US: std::ops::RangeInclusive<u64> = 100..=1_000_000;
 pub(super) fn check(values: &Values) -> Result<(), String> {
     let interval_ns = values.number("interval");
     if values.text("tracer") != TIMERLAT.0
-        || interval_ns % 1_000 == 0 && PERIODS_US.contains(&(interval_ns / 1_000))
+        || interval_ns.is_multiple_of(1_000) && PERIODS_US.contains(&(interval_ns / 1_000))
     {
         return Ok(());
     }
