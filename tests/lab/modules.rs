@@ -27,8 +27,21 @@ impl Module {
 ///
 /// What is missing to build it.
 pub fn module(place: &Place, name: &str) -> Result<Module, String> {
+    built(place, name, "")
+}
+
+/// [`module`] for Debian's kernel with PREEMPT_RT.
+///
+/// # Errors
+///
+/// What is missing to build it.
+pub fn module_for_rt(place: &Place, name: &str) -> Result<Module, String> {
+    built(place, name, "-rt")
+}
+
+fn built(place: &Place, name: &str, flavour: &str) -> Result<Module, String> {
     programs(&["make", "cc"])?;
-    let headers = headers()?;
+    let headers = headers(flavour)?;
     let build = place.open_folder(name);
     let source = format!("{name}.c");
     for file in [source.as_str(), "Makefile"] {
@@ -48,23 +61,23 @@ pub fn module(place: &Place, name: &str) -> Result<Module, String> {
     fs::create_dir(folder.join("kernel")).unwrap();
     fs::copy(build.join(&built), folder.join("kernel").join(&built)).unwrap();
     fs::write(folder.join("modules.order"), format!("kernel/{built}\n")).unwrap();
-    let release = release_of(&headers).unwrap().to_owned();
+    let release = release_of(&headers, flavour).unwrap().to_owned();
     Ok(Module { folder, release })
 }
 
-/// The newest kernel headers that are installed.
-fn headers() -> Result<PathBuf, String> {
+/// The newest kernel headers of a flavour that are installed.
+fn headers(flavour: &str) -> Result<PathBuf, String> {
     let folders = fs::read_dir("/usr/src").map_err(|error| format!("/usr/src: {error}"))?;
     let names = folders.flatten().map(|entry| entry.path());
-    let found = names.filter(|path| release_of(path).is_some());
+    let found = names.filter(|path| release_of(path, flavour).is_some());
     let newest = found.max_by_key(|path| numbers(&path.display().to_string()));
-    newest.ok_or_else(|| "no kernel headers (Debian's linux-headers-amd64)".to_owned())
+    newest.ok_or_else(|| format!("no kernel headers (Debian's linux-headers{flavour}-amd64)"))
 }
 
-fn release_of(headers: &Path) -> Option<&str> {
+fn release_of<'a>(headers: &'a Path, flavour: &str) -> Option<&'a str> {
     let release = headers.file_name()?.to_str()?.strip_prefix("linux-headers-")?;
-    let flavoured = |release: &&str| ["-rt", "-cloud"].iter().any(|of| release.ends_with(of));
-    release.strip_suffix("-amd64").filter(|release| !flavoured(release))
+    let release = release.strip_suffix("-amd64")?.strip_suffix(flavour)?;
+    (!["-rt", "-cloud"].iter().any(|other| release.ends_with(other))).then_some(release)
 }
 
 /// The numbers in a name, by which releases are ordered.

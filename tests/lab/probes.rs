@@ -116,6 +116,35 @@ fn a_job_that_takes_more_than_its_reservation_is_an_overrun() {
     assert!(count(response, "min") >= 2_000_000, "{response}");
 }
 
+/// SCHED_DEADLINE comes before every real-time priority, so a thread of priority 95 that has the CPU for
+/// 3.0 ms every 37.3 ms is in the latencies of the one and not of the other.
+#[test]
+fn a_reservation_comes_before_every_priority_and_is_refused_if_it_cannot_be_kept() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let probes = [
+        "wakeup:policy=deadline",
+        "wakeup:priority=90",
+        // Of 95 % that all reservations may take.
+        "wakeup:policy=deadline,runtime=960us",
+        "-D",
+        "2s",
+    ];
+    // One of them is SKIPPED.
+    let cells = beside_spin(&place, &module, "spin period_us=37300", &probes, 4);
+    let [reserved, fifo, refused] = &cells[..] else { panic!("three cells") };
+    let [first, second] = [reserved, fifo].map(|cell| count(cell, "max_ns"));
+    println!("{first} and {second} ns; {}", refused["reason"]);
+    assert_eq!(reserved["threads"][0]["policy"], "deadline");
+    assert!(first < 100_000, "{reserved}");
+    assert!((2_000_000..=3_150_000).contains(&second), "{fifo}");
+    assert_eq!(count(reserved, "samples") + count(reserved, "missed"), 2_000);
+    assert_eq!(refused["state"], "skipped");
+    let why = refused["reason"].as_str().unwrap();
+    assert!(why.contains("Resource busy") && why.contains("sched_rt_runtime_us"), "{why}");
+}
+
 /// A thread of priority 95 has the CPU for 50 ms every 297 ms. Three fragments last for 8.7 ms, and
 /// sixty-four for 186 ms.
 #[test]
@@ -254,6 +283,44 @@ fn a_map_shows_who_had_the_cpu_for_how_long() {
     let ran: u64 =
         map.iter().filter(|one| one.3 == "thread 0").map(|(_, from, to, _)| to - from).sum();
     assert!((3_900_000_000..=4_500_000_000).contains(&ran), "{ran}");
+}
+
+/// The same, with the kernel's trace: what had the CPU is called by its name.
+#[test]
+fn a_map_names_who_had_the_cpu() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "spin"));
+    let probes = ["cpumap:policy=fifo,trace=on", "-D", "5s"];
+    let cells = beside_spin(&place, &module, "spin period_us=37300", &probes, 0);
+    let [cell] = &cells[..] else { panic!("one cell") };
+    let (max, lost) = (count(cell, "max_ns"), counter(cell, "lost") + counter(cell, "unmapped"));
+    assert!((2_850_000..=3_150_000).contains(&max), "{cell}");
+    assert_eq!(lost, 0, "{cell}");
+    let map = intervals(&place, &format!("p/{}-0", module.kernel("full").replace(':', "-")));
+    let of = |name: &str| -> Vec<u64> {
+        let of = map.iter().filter(|(.., actor)| actor == name);
+        of.map(|(_, from, to, _)| to - from).collect()
+    };
+    let (spin, ticks, other) = (of("spin"), of("interrupt local_timer"), of("other"));
+    let total = |of: &[u64]| of.iter().sum::<u64>();
+    println!(
+        "spin {} times, {} ns; ticks {}, {} ns; other {} ns, {} at most",
+        spin.len(),
+        total(&spin),
+        ticks.len(),
+        total(&ticks),
+        total(&other),
+        other.iter().max().unwrap()
+    );
+    // 134 of 3.0 ms, but for what was in the thread's sleep; the tick interrupts them.
+    assert!((300_000_000..=402_000_000).contains(&total(&spin)), "{}", total(&spin));
+    assert!(ticks.len() >= 1_000, "{}", ticks.len());
+    // The kernel's code around its events.
+    assert!(other.iter().all(|length| *length < 100_000), "{other:?}");
+    for pair in map.windows(2) {
+        assert!(pair[0].2 <= pair[1].1, "two had the CPU: {pair:?}");
+    }
 }
 
 /// Two threads want the only CPU all the time; in what they leave of it, processes come and go in every

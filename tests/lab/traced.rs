@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use crate::boards::x86_64;
-use crate::modules::{Module, module};
+use crate::modules::{Module, module, module_for_rt};
 use punctual_harness::schema::validate;
 use punctual_harness::{Place, count, need, run_json};
 
@@ -17,7 +17,16 @@ fn items(value: &Value) -> &[Value] {
 
 /// The cells of a board with a module.
 fn cells(place: &Place, module: &Module, loaded: &str, more: &str) -> Vec<Value> {
-    let kernel = module.kernel("full");
+    cells_of(place, (module, "full"), loaded, more)
+}
+
+fn cells_of(
+    place: &Place,
+    (module, model): (&Module, &str),
+    loaded: &str,
+    more: &str,
+) -> Vec<Value> {
+    let kernel = module.kernel(model);
     let folder = module.folder.display();
     let line = format!("lab run --offline -q --no-report --out p --modules {folder}");
     let words = line.split_whitespace().chain(["--kernel", &kernel, "--module", loaded]);
@@ -155,4 +164,87 @@ fn a_busy_board_does_not_make_events_faster_than_they_are_read() {
     }
     assert!(note(noise, "sources").contains("interrupt local_timer "), "{noise}");
     assert!(total(timer, "unmatched") * 50 <= count(timer, "samples"), "{timer}");
+}
+
+/// The same thread, and threads of the kernel's tracers with priority 80 that it takes the CPU from.
+#[test]
+fn threads_of_tracers_measure_a_thread_of_a_higher_priority() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module_for_rt(&place, "spin"));
+    let probes = "noise:tracer=osnoise,threshold=6us \
+                  timer-irq:tracer=timerlat,threads=per-cpu,interval=100us -D 4s";
+    let cells = cells_of(&place, (&module, "rt"), "spin period_us=37300", probes);
+    let [noise, timer] = &cells[..] else { panic!("two cells") };
+    for (cell, part) in [(noise, "thread"), (timer, "thread")] {
+        let (max, of_thread) = (count(cell, "max_ns"), longest(cell, part));
+        println!("{}: {max}, of that {of_thread}; {}", cell["key"], note(cell, "tracer"));
+        assert!((2_850_000..=3_150_000).contains(&max), "{cell}");
+        assert!((2_850_000..=max).contains(&of_thread), "{cell}");
+        assert_eq!(total(cell, "lost"), 0);
+        assert!(longest(cell, "interrupt") < 100_000, "{cell}");
+        let conditions = items(&cell["conditions"]);
+        assert!(!conditions.iter().any(|one| one["id"] == "not-idle"), "{cell}");
+    }
+    let sources = note(noise, "sources");
+    let times = sources.split("spinning, spin ").nth(1).unwrap_or_else(|| panic!("{sources}"));
+    let times: u64 = times.split(' ').next().unwrap().parse().unwrap();
+    assert!((85..=108).contains(&times), "{sources}");
+    // Nine tenths of 4 s: the rest is the margin.
+    assert!((3_500_000..=3_610_000).contains(&total(noise, "spun")), "{noise}");
+    let [samples, missed] = ["samples", "missed"].map(|key| count(timer, key));
+    assert!((39_990..=40_001).contains(&(samples + missed)), "{samples} + {missed}");
+    assert!((2_800..=3_300).contains(&missed), "{missed}");
+}
+
+/// A reading of the clock of hwlat's loop takes so many instructions: on a board of half the speed each
+/// gap is twice as long, and there is no other with interrupts off.
+#[test]
+fn with_interrupts_off_gaps_are_those_of_the_loop() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let longest_at = |shift: u32| {
+        let qemu = place.path.join("qemu");
+        let script = format!(
+            "#!/bin/bash\nargs=()\nfor arg in \"$@\"; do args+=(\"${{arg/shift=?/shift={shift}}}\"); \
+             done\nexec qemu-system-x86_64 \"${{args[@]}}\"\n"
+        );
+        fs::write(&qemu, script).unwrap();
+        fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+        let line = "lab run --offline -q --no-report --out p --kernel debian:rt --qemu ./qemu";
+        place.run(&format!("{line} noise:tracer=hwlat -D 2s")).with(0);
+        let run = run_json(&place.path.join("p/debian-rt-0"));
+        fs::remove_dir_all(place.path.join("p")).unwrap();
+        let [cell] = items(&run["cells"]) else { panic!("one cell") };
+        let (samples, max) = (count(cell, "samples"), count(cell, "max_ns"));
+        println!("shift {shift}: {samples} of at most {max}; {}", note(cell, "sources"));
+        // One in a width of 9 ms and a sleep of a jiffy or three.
+        assert!((60..=200).contains(&samples), "{cell}");
+        assert_eq!(longest(cell, "untraced"), max, "{cell}");
+        max
+    };
+    let [one, half] = [6, 7].map(longest_at);
+    assert!((5_000..=15_000).contains(&one), "64 ns an instruction: {one}");
+    // Both are rounded down to a microsecond.
+    assert!(half.abs_diff(2 * one) <= 1_000, "{one}, {half}");
+}
+
+#[test]
+fn a_kernel_without_the_tracers_skips_what_asks_for_them() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let probes = "noise:tracer=osnoise noise:tracer=hwlat \
+                  timer-irq:tracer=timerlat,threads=per-cpu noise -D 100ms";
+    let line = "lab run --offline -q --no-report --out p --kernel debian:full";
+    // The verdict of the run is that of the skipped.
+    place.run(&format!("{line} {probes}")).with(4);
+    let run = run_json(&place.path.join("p/debian-full-0"));
+    let [skipped @ .., noise] = items(&run["cells"]) else { panic!("cells") };
+    for (cell, tracer) in skipped.iter().zip(["osnoise", "hwlat", "timerlat"]) {
+        let text = cell.to_string();
+        assert_eq!(cell["state"], "skipped", "{text}");
+        let why = format!("this kernel has no {tracer} tracer (CONFIG_{}_", tracer.to_uppercase());
+        assert!(text.contains(&why), "{text}");
+    }
+    assert_eq!(noise["state"], "complete");
 }

@@ -44,6 +44,7 @@ fn allocations_here(probe: &str, params: &[(&str, &str)], samples: u64) -> u64 {
     let interval_ns = if entry.pace == Pace::BackToBack { 0 } else { INTERVAL_NS };
     let mut stage = Stage {
         threads: 1,
+        bound: punctual_sys::affinity::CpuSet::of(0),
         scheduling: (Policy::Fifo, 80),
         interval_ns,
         dither: None,

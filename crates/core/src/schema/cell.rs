@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
-use super::latency::{Latency, Response};
+use super::latency::{Ideal, Latency, Response};
 use super::thread::Thread;
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
@@ -13,6 +13,9 @@ use super::work::LoadWork;
 
 /// ID of the condition that something ran under the load `none`.
 pub const NOT_IDLE: &str = "not-idle";
+
+/// ID of the condition that threads of the kernel measured, whose CPU time counts as that of others.
+pub const TRACER: &str = "tracer";
 
 /// ID of the condition that a cell was not the same from its start to its end.
 pub const DRIFT: &str = "drift";
@@ -216,6 +219,18 @@ impl Cell {
     #[must_use]
     pub fn max_ns(&self) -> Option<i64> {
         self.latency()?.stats.max
+    }
+
+    /// By how much the largest sample of the primary series is later than it should be, ns: samples that
+    /// are times from one event to the next have one even if nothing is late.
+    #[must_use]
+    pub fn latest_ns(&self) -> Option<i64> {
+        let latency = self.latency()?;
+        let ideal_ns = match latency.ideal {
+            Some(Ideal::Interval { ns, .. }) => i64::try_from(ns).unwrap_or(i64::MAX),
+            _ => 0,
+        };
+        Some(latency.stats.max?.saturating_sub(ideal_ns))
     }
 }
 

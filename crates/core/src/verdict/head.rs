@@ -14,15 +14,17 @@ pub(super) fn of_cell(cell: &Cell, verdict: &Verdict) -> Option<String> {
     Some(first(cell, &place, verdict, cell.max_ns()?))
 }
 
-/// The first sentence on a run: the largest latency of all cells, with cell, CPU and time. None
-/// without samples.
+/// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
+/// CPU and time. None without samples.
 pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict) -> Option<String> {
     // Of equal maxima that of a break is named, else the first.
-    let rank = |(cell, max): &(&Cell, i64)| (*max, cell.latency().map(|l| l.broke.is_some()));
-    let (cell, max) = cells
+    let rank = |cell: &Cell| (cell.latest_ns(), cell.latency().map(|l| l.broke.is_some()));
+    let cell = cells
         .iter()
-        .filter_map(|cell| Some((*cell, cell.max_ns()?)))
-        .reduce(|a, b| if rank(&b) > rank(&a) { b } else { a })?;
+        .copied()
+        .filter(|cell| cell.max_ns().is_some())
+        .reduce(|a, b| if rank(b) > rank(a) { b } else { a })?;
+    let max = cell.max_ns()?;
     let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
     words.extend(place(cell));
     Some(first(cell, &format!(" ({})", words.join(", ")), verdict, max))

@@ -13,7 +13,7 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 /// wants only where it is available does not count if it is SKIPPED.
 ///
 /// The first reason is a counter of the worst cell that is never to be above zero, else the
-/// largest latency of the run; the next one the count over all threads; the reasons of the worst
+/// latest sample of the run; the next one the count over all threads; the reasons of the worst
 /// cell follow.
 #[must_use]
 pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule) -> Verdict {
@@ -29,7 +29,7 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
         .iter()
         .fold(0, |sum: u64, (_, (verdict, _))| sum.saturating_add(verdict.exceedances));
     let rank =
-        |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| rank(verdict, cell.max_ns());
+        |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| rank(verdict, cell.latest_ns());
     let worst = judged.into_iter().reduce(|a, b| if rank(&b) > rank(&a) { b } else { a });
     let Some((cell, (worst, why))) = worst else {
         return nothing(state, cells, rule);

@@ -113,7 +113,7 @@ pub static FOREIGN: &[Foreign] = &[
         "leave it out: a thread bound to a CPU touches its memory there first; -S binds one thread \
          to each CPU",
     ),
-    foreign("-y", Value, "write --policy fifo, rr or other"),
+    foreign("-y", Value, "write --policy fifo, rr or other; deadline for the probe wakeup"),
     foreign("--prio", Value, "write -p PRIO"),
     foreign("--breaktrace", Value, "write -b TIME; a bare number is in microseconds"),
     foreign(
@@ -161,7 +161,7 @@ pub static FOREIGN: &[Foreign] = &[
     foreign(
         "-P",
         Value,
-        "write -p PRIO, and --policy fifo, rr or other; SCHED_DEADLINE is not measured",
+        "write -p PRIO, and --policy fifo, rr or other; deadline for the probe wakeup",
     ),
     foreign("--auto --aa-only --thread --irq", Value, TRACING),
     foreign("-T", Value, TRACING),

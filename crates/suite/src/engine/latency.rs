@@ -96,6 +96,7 @@ impl<'a> LatencyBody<'a> {
         let count = probe.threads.threads.len();
         let mut stage = Stage {
             threads: u32::try_from(count).unwrap_or(u32::MAX),
+            bound: probe.threads.bound_cpus(),
             scheduling: taken,
             interval_ns: probe.threads.interval_ns,
             dither: start.dither.filter(|_| probe.is_dithered()),

@@ -9,7 +9,7 @@ use punctual_core::key::NO_LOAD;
 use punctual_core::layout;
 use punctual_core::run::{CellData, ThreadData};
 use punctual_core::schema::{
-    Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, Thread,
+    Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, TRACER, Thread,
 };
 use punctual_core::stats::{
     BySecond, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
@@ -380,7 +380,7 @@ fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
         // What happened to its thread is in no number.
         return;
     }
-    if end.page_faults > 0 {
+    if end.page_faults > 0 && !by_kernel(cell) {
         let faults = end.page_faults;
         note(
             cell,
@@ -395,6 +395,11 @@ fn note_thread(cell: &mut Cell, name: &str, fate: &Fate) {
             format!("{name}: {change} while it measured: its numbers mix both"),
         );
     }
+}
+
+/// Whether threads of the kernel measured instead of those of the cell.
+fn by_kernel(cell: &Cell) -> bool {
+    cell.conditions.iter().any(|condition| condition.id == TRACER)
 }
 
 /// A thread that waits for its release cannot start before it.
@@ -421,7 +426,7 @@ const OTHERS_LIMIT: f64 = 0.2;
 pub(super) fn note_others(cell: &mut Cell) {
     let of_others = |busy: f64| busy - cell.steal.unwrap_or(0.0) - cell.cpu_own.unwrap_or(0.0);
     let others = cell.cpu_utilisation.map_or(0.0, of_others);
-    if cell.load == NO_LOAD && others > OTHERS_LIMIT {
+    if cell.load == NO_LOAD && others > OTHERS_LIMIT && !by_kernel(cell) {
         let percent = others * 100.0;
         note(
             cell,

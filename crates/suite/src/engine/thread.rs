@@ -416,7 +416,10 @@ fn prepare(setup: &mut ThreadSetup) -> Result<(Effective, Vec<Recorder>), SetupE
     if !setup.policy.is_real_time() {
         sched::set_timer_slack(1).map_err(SetupError::Scheduling)?;
     }
-    sched::set(setup.policy, setup.priority).map_err(SetupError::Scheduling)?;
+    // The probe asks for what it reserves.
+    if setup.policy != Policy::Deadline {
+        sched::set(setup.policy, setup.priority).map_err(SetupError::Scheduling)?;
+    }
     memory::fault_in_stack();
     setup.duty.prepare().map_err(SetupError::Probe)?;
     let effective = Effective::read().map_err(SetupError::Probe)?;

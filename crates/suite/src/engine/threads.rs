@@ -108,6 +108,8 @@ fn scheduling(values: &mut Values, force: bool) -> Result<(Policy, u32), String>
     let policy = match values.text("policy") {
         "rr" => Policy::RoundRobin,
         "other" => Policy::Other,
+        // A reservation, which the probe makes.
+        "deadline" => Policy::Deadline,
         _ => Policy::Fifo,
     };
     Ok((policy, priority(values, policy, force)?))
@@ -116,8 +118,9 @@ fn scheduling(values: &mut Values, force: bool) -> Result<(Policy, u32), String>
 fn priority(values: &mut Values, policy: Policy, force: bool) -> Result<u32, String> {
     if !policy.is_real_time() {
         if values.is_given("priority") {
-            let why = "policy other has no priority; leave it out, or use policy=fifo";
-            return Err(values.wrong("priority", why));
+            let name = policy.name();
+            let why = format!("policy {name} has no priority; leave it out, or use policy=fifo");
+            return Err(values.wrong("priority", &why));
         }
         values.set("priority", Value::Number(0));
         return Ok(0);

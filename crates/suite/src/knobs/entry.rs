@@ -1,7 +1,7 @@
 //! One thing left on the board, and how it is undone.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -291,7 +291,10 @@ fn remove_cgroups(path: &Path, kill: bool) -> io::Result<()> {
 
 /// The value of a setting; for a file that lists its choices, the active one.
 pub(super) fn setting_in_force(path: &Path) -> io::Result<String> {
-    let text = fs::read_to_string(path)?;
+    // At once: osnoise/cpus refuses a read(2) with less room than all of it takes, at its end too.
+    let mut bytes = [0; 4096];
+    let length = fs::File::open(path)?.read(&mut bytes)?;
+    let text = str::from_utf8(&bytes[..length]).map_err(|_| io::ErrorKind::InvalidData)?;
     let text = text.trim();
     Ok(marked_word(text).unwrap_or(text).to_owned())
 }
@@ -300,5 +303,28 @@ pub(super) fn setting_in_force(path: &Path) -> io::Result<String> {
 pub(super) fn write_setting(path: &Path, value: &str) -> io::Result<()> {
     // Truncating matters only for plain files, whose old value may be longer.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
-    file.write_all(value.as_bytes())
+    // Linux 6.1 reads on behind a list that does not end here (osnoise_cpus_write).
+    match path.ends_with("osnoise/cpus") {
+        true => file.write_all(format!("{value}\n").as_bytes()),
+        false => file.write_all(value.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpus_of_osnoise_end_with_their_line() {
+        let folder = std::env::temp_dir().join(format!("punctual-osnoise-{}", std::process::id()));
+        fs::create_dir_all(folder.join("osnoise")).unwrap();
+        for (name, written) in [("osnoise/cpus", "0-3\n"), ("cpus", "0-3")] {
+            let path = folder.join(name);
+            fs::write(&path, "0-17").unwrap();
+            write_setting(&path, "0-3").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), written);
+            assert_eq!(setting_in_force(&path).unwrap(), "0-3");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

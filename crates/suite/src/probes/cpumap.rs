@@ -15,12 +15,14 @@ use punctual_sys::sched::Policy;
 
 use super::counts::Counts;
 use super::margin::{MARGIN, Margin};
+use super::noise::stretches::{Actor, Actors, NOBODYS, Origin, Stretch};
+use super::noise::trace::Traced;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage,
     State,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values};
-use looks::{Looker, Seat};
+use looks::{LOST, Looker, Seat};
 use map::{Map, Run};
 use model::{Model, Rank, Work};
 
@@ -30,7 +32,8 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     help: "Each thread looks at the clock as often as it can. Two looks further apart than threshold=TIME \
 are a gap: something else had the CPU (an interrupt, another thread, firmware, a hypervisor). Recorded \
 is each gap, and, as a map, which thread had which CPU from when to when; what had it between two runs \
-of threads that wanted it is called other. `punctual report` draws the map around the longest gap; \
+of threads that wanted it is called other, or with trace=on by its name: a thread, an interrupt, a softirq. \
+`punctual report` draws the map around the longest gap; \
 `punctual export --intervals` has all of it. Thread n does what the n-th model says, from the first \
 again after the last: cpu spins, yield calls sched_yield(2) after each look, periodic:WORK/PERIOD \
 works for WORK after every release; @PRIORITY or @other behind it gives it scheduling of its own. \
@@ -52,6 +55,15 @@ Hourglass (John Regehr, USENIX 2002).",
             ),
             default: Default::Value(AUTO),
             help: "two looks at the clock that are further apart are a gap",
+        },
+        Param {
+            name: "trace",
+            kind: Kind::Choice(&[
+                Choice::of("off", ""),
+                Choice::of("on", "by the kernel's trace, which takes time itself"),
+            ]),
+            default: Default::Value("off"),
+            help: "whether to name what is called other",
         },
         MARGIN,
     ],
@@ -89,7 +101,7 @@ Hourglass (John Regehr, USENIX 2002).",
         },
         CounterEntry {
             name: "lost",
-            meaning: "runs that the ring to the map had no room for",
+            meaning: "runs, or events of the trace, for which there was no room",
             tells: Tells::Loss,
         },
         CounterEntry {
@@ -139,7 +151,18 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
     {
         return Err("model asks for real-time priorities, which are refused".to_owned());
     }
+    let traced = match values.text("trace") {
+        "on" => {
+            let mut actors = Actors::default();
+            let own = actors.number("threads of the probe", Origin::Thread);
+            // Threads of the cell may have priorities of their own.
+            let traced = Traced::open(stage, &mut actors, false)?;
+            Some(NamedOthers { traced, actors, own })
+        }
+        _ => None,
+    };
     Ok(Box::new(Maps {
+        traced,
         models,
         policy,
         margin,
@@ -150,7 +173,33 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
     }))
 }
 
+/// Who had CPUs besides threads of the probe.
+struct NamedOthers {
+    traced: Traced,
+    actors: Actors,
+    /// What all threads of the probe are.
+    own: Actor,
+}
+
+impl NamedOthers {
+    /// Cuts a stretch of a CPU.
+    fn cut(&mut self, cpu: u32, (from, to): (u64, u64)) -> Vec<(u64, u64, Option<String>)> {
+        let Self { traced, actors, own } = self;
+        let mut pieces = Vec::new();
+        let mut each = |piece: Stretch| {
+            let name = piece.actor.map(|actor| actors.name(actor).to_owned());
+            pieces.push((piece.from, piece.to, name));
+        };
+        match traced.cpus.get_mut(&cpu) {
+            Some(past) => past.cut((from, to), *own, &mut each),
+            None => each(Stretch { from, to, ..NOBODYS }),
+        }
+        pieces
+    }
+}
+
 struct Maps {
+    traced: Option<NamedOthers>,
     models: Vec<Model>,
     policy: Policy,
     margin: Margin,
@@ -168,7 +217,9 @@ impl Session for Maps {
         self.seats.push((Arc::clone(&seat), 0));
         let model = self.models[number as usize % self.models.len()];
         let Self { policy, margin, break_ns, .. } = *self;
-        Ok(Box::new(Looker { model, policy, margin, break_ns, seat, published: 0 }))
+        let followed =
+            self.traced.as_ref().map(|named| (number, Arc::clone(&named.traced.followed)));
+        Ok(Box::new(Looker { model, policy, margin, break_ns, seat, published: 0, followed }))
     }
 
     fn longest_pause_ns(&self) -> u64 {
@@ -189,9 +240,24 @@ impl Session for Maps {
             }
             self.map.set_over(number, over);
         }
-        self.map.hand_over(out.intervals);
+        let Some(named) = &mut self.traced else {
+            self.map.hand_over(out.intervals, &mut |_, (from, to)| vec![(from, to, None)]);
+            if out.until_ns < u64::MAX {
+                self.map.begin();
+            }
+            return Ok(());
+        };
+        let own = named.own;
+        named.traced.follow(&mut named.actors, &|_| own)?;
+        self.map.hand_over(out.intervals, &mut |cpu, stretch| named.cut(cpu, stretch));
+        for (cpu, end) in self.map.ends() {
+            if let Some(past) = named.traced.cpus.get_mut(&cpu) {
+                past.forget(end);
+            }
+        }
         if out.until_ns < u64::MAX {
             self.map.begin();
+            named.traced.ring.begin(out.until_ns);
         }
         Ok(())
     }
@@ -200,6 +266,7 @@ impl Session for Maps {
         let seats = self.seats.iter().map(|(seat, _)| &**seat);
         let mut counts = Counts::totals(seats.clone().map(|seat| &seat.counts));
         counts.push(self.map.left_out);
+        counts[LOST] += self.traced.as_ref().map_or(0, |named| named.traced.ring.lost());
         let of = |value: fn(&Seat) -> u64| {
             let all = || seats.clone().map(value);
             match (all().min().unwrap_or(0), all().max().unwrap_or(0)) {

@@ -155,22 +155,30 @@ struct Jobs {
     counts: Arc<Counts<2>>,
 }
 
+/// Makes the calling thread `SCHED_DEADLINE`.
+///
+/// # Errors
+/// The kernel's, with what would help.
+pub(super) fn reserve(reserved: Reservation) -> io::Result<()> {
+    sched::reserve(reserved).map_err(|error| {
+        let why = match Refused::of(&error) {
+            Some(Refused::NoRoom) => {
+                "; take a shorter runtime or fewer threads, or raise \
+                     kernel.sched_rt_runtime_us, the share of all reservations"
+            }
+            Some(Refused::NotAllowed) => {
+                "; it takes CAP_SYS_NICE, and a thread that may run on all CPUs of its root \
+                     domain: leave out affinity and threads=per-cpu"
+            }
+            None => "",
+        };
+        io::Error::other(format!("SCHED_DEADLINE is refused: {}{why}", text(&error)))
+    })
+}
+
 impl ProbeThread for Jobs {
     fn prepare(&mut self) -> io::Result<()> {
-        sched::reserve(self.reserved).map_err(|error| {
-            let why = match Refused::of(&error) {
-                Some(Refused::NoRoom) => {
-                    "; take a shorter runtime or fewer threads, or raise \
-                     kernel.sched_rt_runtime_us, the share of all reservations"
-                }
-                Some(Refused::NotAllowed) => {
-                    "; it takes CAP_SYS_NICE, and a thread that may run on all CPUs of its root \
-                     domain: leave out affinity and threads=per-cpu"
-                }
-                None => "",
-            };
-            io::Error::other(format!("SCHED_DEADLINE is refused: {}{why}", text(&error)))
-        })
+        reserve(self.reserved)
     }
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {

@@ -26,6 +26,7 @@ mod serve;
 mod sim;
 mod timer_irq;
 mod traced;
+mod tracer;
 mod uio;
 mod wakeup;
 

@@ -1,11 +1,12 @@
 //! `noise`: every time that something else had the CPU, and what it was.
 
 mod events;
-mod stretches;
+mod measured;
+pub(super) mod stretches;
+pub(super) mod trace;
 
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual_core::schema::{Condition, Role, Tells, Unit};
 use punctual_core::units::{BareNumber, SECOND_NS, human_ns};
@@ -13,19 +14,21 @@ use punctual_sys::affinity;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
-use self::events::{SWITCH, Told};
-use self::stretches::{Actor, Actors, CpuPast, NOBODYS, Origin, SOURCES, Stretch, Taken};
+use self::events::{HWLAT, OSNOISE};
+use self::measured::{Gap, relay};
+use self::stretches::{Actor, Actors, NOBODYS, Origin, Stretch, Taken};
+use self::trace::{Mapped, Traced};
 use super::counts::Counts;
-use super::followed::{Followed, any};
+use super::followed::Followed;
 use super::handover::Handover;
 use super::margin::{MARGIN, Margin};
+use super::tracer::{self, LOOK_NS, Tracer};
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry,
     Session, Stage, State, Stop, Window, thread_name,
 };
 use crate::registry::{Choice, Default, Kind, Param, Values};
-use crate::ring::Ring;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "noise",
@@ -35,7 +38,9 @@ threshold=TIME are a gap: something else had the CPU. Recorded is the length of 
 can be traced, each is put down to what had the CPU in it: interrupts, softirqs, NMIs, threads, by name; \
 what is left is untraced: hardware, a hypervisor, and the kernel's code before and after its own \
 events. The trace is read in binary form from an instance of its own, and tracing takes time itself: \
-trace=off measures without it. By default the threads sleep for a tenth of the time (margin=10%), \
+trace=off measures without it. tracer=osnoise and tracer=hwlat let threads of the kernel measure \
+instead, if it has these tracers: osnoise much as this probe does but without the way to user space, \
+hwlat with interrupts off, so that only hardware, firmware, NMIs and a hypervisor are left. By default the threads sleep for a tenth of the time (margin=10%), \
 because spinning real-time threads can hang a board; nothing is measured then. Follows oslat of rt-tests \
 and the osnoise tracer.",
     params: &[
@@ -54,11 +59,21 @@ and the osnoise tracer.",
             default: Default::Value("auto"),
             help: "whether to put gaps down to what had the CPU",
         },
+        Param {
+            name: "tracer",
+            kind: Kind::Choice(&[
+                tracer::EVENTS,
+                Choice::of(OSNOISE.0, "threads of the kernel's osnoise tracer do"),
+                Choice::of(HWLAT.0, "those of its hwlat tracer do, with interrupts off"),
+            ]),
+            default: Default::Value(tracer::EVENTS.value),
+            help: "who measures",
+        },
         MARGIN,
     ],
     overrides: &[("threads", "per-cpu")],
     without: &[],
-    check: |_| Ok(()),
+    check,
     needs: &[],
     device: None,
     pace: Pace::BackToBack,
@@ -97,40 +112,52 @@ const fn part(name: &'static str, meaning: &'static str) -> SeriesEntry {
     SeriesEntry { name, meaning, role: Role::Aside, unit: Unit::Ns, by: By::Session }
 }
 
-/// A CPU's ring, KiB: some 100,000 events, which is more than a CPU has in two seconds.
-const RING_KIB: u64 = 8 << 10;
-
 /// Gaps of one thread until the next second.
 const GAPS: u64 = 1 << 16;
-
-/// Intervals of a cell's map; after that only those of gaps longer than any before, since a run may
-/// last for days.
-const MAPPED: u64 = 1 << 20;
 
 /// How many sources a note names.
 const NAMED: usize = 5;
 
-/// Who had a CPU of which the trace tells nothing.
-const NOBODY: &str = "untraced";
+fn check(values: &Values) -> Result<(), String> {
+    let tracer = values.text("tracer");
+    if tracer == tracer::EVENTS.value {
+        return Ok(());
+    }
+    if values.number("margin") == 0 {
+        return Err(values.wrong("margin", "a tracer needs some"));
+    }
+    if values.text("trace") == "off" {
+        return Err(values.wrong("trace", &format!("tracer={tracer} is tracing")));
+    }
+    match values.number("threshold") % 1_000 {
+        0 => Ok(()),
+        _ => Err(values.wrong("threshold", "a tracer's is in whole microseconds")),
+    }
+}
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     let mut actors = Actors::default();
-    let (mut traced, mut refused) = (None, None);
-    if values.text("trace") == "auto" {
-        match Traced::open(stage, &mut actors) {
+    let (mut traced, mut tracer, mut refused) = (None, None, None);
+    match (values.text("tracer"), values.text("trace")) {
+        (name, _) if name != tracer::EVENTS.value => {
+            let (started, trace) = Traced::measured(stage, values, name, &mut actors)?;
+            (tracer, traced) = (Some(started), Some(trace));
+        }
+        (_, "auto") => match Traced::open(stage, &mut actors, true) {
             Ok(trace) => traced = Some(trace),
             Err(error) => refused = Some(error),
-        }
+        },
+        _ => {}
     }
     Ok(Box::new(Noise {
         threshold_ns: values.number("threshold"),
         margin: Margin::of(values),
         break_ns: stage.break_ns,
-        actors,
-        traced,
+        watched: Arc::new(Mutex::new(Watched { actors, traced, recorded: Vec::new() })),
+        tracer,
         refused,
-        mapped: 0,
-        longest_ns: 0,
+        begins: 0,
+        map: Mapped::default(),
         spinners: Vec::new(),
     }))
 }
@@ -139,15 +166,22 @@ struct Noise {
     threshold_ns: u64,
     margin: Margin,
     break_ns: i64,
-    actors: Actors,
-    traced: Option<Traced>,
+    /// Only with a tracer that measures do threads of the cell look into it.
+    watched: Arc<Mutex<Watched>>,
+    tracer: Option<Tracer>,
     /// Why nothing is traced.
     refused: Option<String>,
-    /// How many intervals the map has.
-    mapped: u64,
-    /// The longest gap so far, ns.
-    longest_ns: u64,
+    /// When the measurement begins, ns of CLOCK_MONOTONIC.
+    begins: u64,
+    map: Mapped,
     spinners: Vec<Spinner>,
+}
+
+struct Watched {
+    actors: Actors,
+    traced: Option<Traced>,
+    /// Gaps that a tracer measured and threads have recorded, with their numbers.
+    recorded: Vec<(u32, Gap)>,
 }
 
 /// What the session knows of a thread that spins.
@@ -157,116 +191,87 @@ struct Spinner {
     spun_us: Arc<Counts<1>>,
 }
 
-struct Traced {
-    ring: Ring,
-    events: Told,
-    cpus: BTreeMap<u32, CpuPast>,
-    followed: Arc<Followed>,
-}
-
-impl Traced {
-    fn open(stage: &mut Stage<'_>, actors: &mut Actors) -> Result<Self, String> {
-        let ring = Ring::open(stage.root, stage.journal, RING_KIB)?;
-        let switches = ring.switches();
-        let events = Told::trace(&switches, actors)?;
-        // As the kernel counts them: the lower, the more urgent (include/linux/sched/prio.h). Of
-        // switches between other threads those from a more urgent one are traced: no other takes
-        // the CPU from a thread that spins.
-        let more_urgent = match stage.scheduling {
-            (policy, priority) if policy.is_real_time() => Some(99 - priority.min(99)),
-            _ => None,
-        };
-        let filters = move |pids: &[i32]| {
-            let filter = |urgent| {
-                let (from, to) = (any("prev_pid", pids), any("next_pid", pids));
-                (SWITCH, format!("{from} || {to} || prev_prio < {urgent}"))
-            };
-            more_urgent.map(filter).into_iter().collect()
-        };
-        let followed = Followed::new(switches, Box::new(filters));
-        Ok(Self { ring, events, cpus: BTreeMap::new(), followed })
-    }
-
-    /// Follows what was traced until now.
-    fn follow(&mut self, actors: &mut Actors, spinners: &[Spinner]) -> io::Result<()> {
-        let Self { ring, events, cpus, followed } = self;
-        for (number, id) in followed.ids() {
-            events.know(id, spinners[number as usize].own);
-        }
-        ring.read(&mut |cpu, at, event| {
-            if let Some((current, change)) = events.change(event, actors) {
-                cpus.entry(cpu).or_default().change(at, current, change);
-            }
-        })
-    }
-}
-
 impl Session for Noise {
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let spun_us: Arc<Counts<1>> = Arc::default();
         let spinner = Spinner {
-            own: self.actors.number(&thread_name(number), Origin::Thread),
+            own: watched.actors.number(&thread_name(number), Origin::Thread),
             gaps: Handover::new(GAPS),
-            spun_us: Arc::default(),
+            spun_us: Arc::clone(&spun_us),
         };
-        let thread = Polling {
+        let gaps = Arc::clone(&spinner.gaps);
+        self.spinners.push(spinner);
+        if let Some(tracer) = &self.tracer {
+            let shared = Arc::clone(&self.watched);
+            return Ok(Box::new(relay((number, tracer.clone()), shared, spun_us, self.break_ns)));
+        }
+        Ok(Box::new(Polling {
             number,
             threshold_ns: self.threshold_ns,
             margin: self.margin,
             break_ns: self.break_ns,
-            gaps: Arc::clone(&spinner.gaps),
-            spun_us: Arc::clone(&spinner.spun_us),
-            followed: self.traced.as_ref().map(|traced| Arc::clone(&traced.followed)),
+            gaps,
+            spun_us,
+            followed: watched.traced.as_ref().map(|traced| Arc::clone(&traced.followed)),
             recording_ns: u64::MAX,
-        };
-        self.spinners.push(spinner);
-        Ok(Box::new(thread))
+        }))
+    }
+
+    fn below(&self, _: u32) -> u32 {
+        // Those of the kernel come first.
+        self.tracer.is_some().into()
+    }
+
+    fn longest_pause_ns(&self) -> u64 {
+        if self.tracer.is_some() { 2 * LOOK_NS } else { 0 }
     }
 
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
         let until = monotonic_ns().min(out.until_ns);
-        if let Some(traced) = &mut self.traced {
-            traced.follow(&mut self.actors, &self.spinners)?;
+        let is_warm_up = out.until_ns != u64::MAX;
+        if is_warm_up {
+            self.begins = out.until_ns;
         }
+        let Self { watched, spinners, map, begins, .. } = self;
+        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Watched { actors, traced, recorded } = &mut *watched;
+        if let Some(traced) = traced {
+            traced.follow(actors, &|number| spinners[number as usize].own)?;
+        }
+        let mut waiting = Vec::new();
+        for (number, gap) in recorded.drain(..) {
+            // Those of the warm-up may come after its end.
+            if gap.to >= until {
+                waiting.push((number, gap));
+            } else if is_warm_up || gap.from >= *begins {
+                map.add(&gap, actors, out.intervals, out.tracks.get_mut(number as usize));
+            }
+        }
+        *recorded = waiting;
         // Of a gap that has to wait, what was before it is to be known then, too.
         let mut forget = until;
-        let Self { actors, traced, spinners, mapped, longest_ns, .. } = self;
         for (spinner, tracks) in spinners.iter().zip(out.tracks.iter_mut()) {
             spinner.gaps.take(|[from, to, cpu]| {
                 if to >= until {
                     forget = forget.min(from);
                     return false;
                 }
-                let number = u32::try_from(cpu).unwrap_or(u32::MAX);
-                let is_mapped = *mapped < MAPPED || to - from > *longest_ns;
-                *longest_ns = (to - from).max(*longest_ns);
-                let mut of = [0; SOURCES];
-                let mut piece = |piece: Stretch| {
-                    let length = piece.to - piece.from;
-                    let (name, source) = match piece.actor {
-                        Some(actor) => actors.had(actor, &piece),
-                        None => (NOBODY, Origin::Untraced),
-                    };
-                    of[source as usize] += length;
-                    if is_mapped {
-                        let actor = out.intervals.actor(name);
-                        out.intervals.push(number, piece.from, piece.to, actor);
-                        *mapped += 1;
-                    }
-                };
-                match traced.as_mut().and_then(|traced| traced.cpus.get_mut(&number)) {
-                    Some(cpu) => cpu.cut((from, to), spinner.own, &mut piece),
-                    None => piece(Stretch { from, to, ..NOBODYS }),
+                let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+                let mut pieces = Vec::new();
+                match traced.as_mut().and_then(|traced| traced.cpus.get_mut(&cpu)) {
+                    Some(past) => past.cut((from, to), spinner.own, &mut |one| pieces.push(one)),
+                    None => pieces.push(Stretch { from, to, ..NOBODYS }),
                 }
-                let parts = tracks.iter_mut().zip(of).filter(|_| traced.is_some());
-                for (track, ns) in parts.filter(|(_, ns)| *ns > 0) {
-                    track.record(to, i64::try_from(ns).unwrap_or(i64::MAX), 0);
-                }
+                let gap = Gap { cpu, from, to, pieces };
+                map.add(&gap, actors, out.intervals, traced.is_some().then_some(tracks));
                 true
             });
         }
-        let is_warm_up = out.until_ns != u64::MAX;
         if let Some(traced) = traced {
-            traced.cpus.values_mut().for_each(|cpu| cpu.forget(forget));
+            if self.tracer.is_none() {
+                traced.cpus.values_mut().for_each(|cpu| cpu.forget(forget));
+            }
             if is_warm_up {
                 traced.ring.begin(out.until_ns);
             }
@@ -279,23 +284,23 @@ impl Session for Noise {
 
     fn close(self: Box<Self>) -> Closed {
         let spun = Counts::totals(self.spinners.iter().map(|spinner| &*spinner.spun_us))[0];
-        Closed { counts: vec![spun, self.lost()], notes: vec![self.sources(spun)] }
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = watched.traced.as_ref().map_or(0, |traced| traced.ring.lost());
+        let lost = events + self.spinners.iter().map(|spinner| spinner.gaps.lost()).sum::<u64>();
+        let mut notes = vec![self.sources(&watched, spun)];
+        notes.extend(self.tracer.as_ref().map(Tracer::note));
+        Closed { counts: vec![spun, lost], notes }
     }
 }
 
 impl Noise {
-    fn lost(&self) -> u64 {
-        let events = self.traced.as_ref().map_or(0, |traced| traced.ring.lost());
-        events + self.spinners.iter().map(|spinner| spinner.gaps.lost()).sum::<u64>()
-    }
-
     /// What had the CPUs most, or why that is not known.
-    fn sources(&self, spun_us: u64) -> Condition {
-        let text = match (&self.traced, &self.refused) {
+    fn sources(&self, watched: &Watched, spun_us: u64) -> Condition {
+        let text = match (&watched.traced, &self.refused) {
             (None, Some(why)) => format!("what had the CPU is not known: {why}"),
             (None, None) => "what had the CPU was not traced, as requested".to_owned(),
             (Some(_), _) => {
-                let most = self.actors.most(NAMED);
+                let most = watched.actors.most(NAMED);
                 let one = |(name, share): &(&str, Taken)| {
                     format!(
                         "{name} {} times, {} in all, {} at most",
@@ -305,7 +310,11 @@ impl Noise {
                     )
                 };
                 let most: Vec<_> = most.iter().map(one).collect();
-                let spun = human_ns(spun_us.saturating_mul(1_000).cast_signed());
+                // The hwlat tracer does not tell for how long it has looked.
+                let spun = match spun_us {
+                    0 if self.tracer.is_some() => "a time that it does not tell".to_owned(),
+                    us => human_ns(us.saturating_mul(1_000).cast_signed()),
+                };
                 match most.is_empty() {
                     true => format!("nothing that is traced had a CPU in a gap, in {spun}"),
                     false => format!("in {spun} of spinning, {}", most.join("; ")),

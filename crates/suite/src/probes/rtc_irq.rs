@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use punctual_core::schema::{Role, Tells, Unit};
+use punctual_core::schema::{Condition, Role, Tells, Unit};
 
 use super::followed::Followed;
 use super::handover::Handover;
@@ -123,7 +123,13 @@ impl Session for RtcInterrupts {
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let notes = [self.clock.close(), self.traced.notes()].concat();
+        let mut notes = [self.clock.close(), self.traced.notes()].concat();
+        if self.break_ns != i64::MAX {
+            // A trace that is to show what led there has to be stopped at once.
+            let text = "the break value is for the deviation: a latency is known only when the trace \
+                        is read, once a second";
+            notes.push(Condition { id: "break-of".to_owned(), text: text.to_owned() });
+        }
         Closed { counts: self.traced.counts(self.handed.lost()), notes }
     }
 }

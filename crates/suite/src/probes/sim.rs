@@ -317,6 +317,7 @@ mod tests {
         let folder = std::env::temp_dir();
         let mut stage = Stage {
             threads: 1,
+            bound: punctual_sys::affinity::CpuSet::of(0),
             scheduling: (Policy::Other, 0),
             interval_ns: 1_000_000,
             dither: None,

@@ -1,5 +1,7 @@
 //! `timer-irq`: what a wake-up by a timer consists of, from the kernel's own trace.
 
+mod timerlat;
+
 use std::io;
 use std::sync::Arc;
 
@@ -7,17 +9,19 @@ use punctual_core::schema::Tells;
 use punctual_core::units::SECOND_NS;
 use punctual_sys::timer::AbsoluteSleep;
 
+use self::timerlat::TIMERLAT;
 use super::followed::Followed;
 use super::handover::Handover;
 use super::serve::Serve;
 use super::traced::{SECONDS, TracedThreads, leg};
+use super::tracer;
 use crate::recorder::Recorder;
-use crate::registry::Values;
 use crate::registry::need::TRACE;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Drained, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage,
     State, Stop, Window,
 };
+use crate::registry::{Choice, Default, Kind, Param, Values};
 use crate::schedule::Schedule;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
@@ -29,16 +33,26 @@ latency or t1), it woke the thread (leg wakeup), the scheduler switched to it (l
 the clock in user space (leg user). The legs of a sample add up to its latency (t2). If the handler \
 was already running at the release, the leg interrupt is 0. The trace is read in binary form from an \
 instance of its own, so nobody else's tracing is disturbed. A note names what had the CPU in the longest leg of \
-the latest activation. Tracing takes time itself: compare with wakeup. Follows t1 and t2 of Mitsubishi's measurements and rtla \
+the latest activation. Tracing takes time itself: compare with wakeup. With tracer=timerlat threads of the \
+kernel wait instead, if it has that tracer: the legs are then interrupt (its timer's function runs) and \
+thread (from there until its thread runs). Follows t1 and t2 of Mitsubishi's measurements and rtla \
 timerlat.",
-    params: &[],
+    params: &[Param {
+        name: "tracer",
+        kind: Kind::Choice(&[
+            tracer::EVENTS,
+            Choice::of(TIMERLAT.0, "threads of the kernel's timerlat tracer do"),
+        ]),
+        default: Default::Value(tracer::EVENTS.value),
+        help: "who measures",
+    }],
     overrides: &[],
     without: &[],
-    check: |_| Ok(()),
+    check: timerlat::check,
     needs: &[TRACE],
     device: None,
     pace: Pace::Periodic,
-    dithers: |_| true,
+    dithers: |values| values.text("tracer") == tracer::EVENTS.value,
     primary: Primary {
         name: "latency",
         meaning: "start of the work minus its release",
@@ -50,6 +64,7 @@ timerlat.",
         leg("wakeup", "the thread is woken minus the handler is entered"),
         leg("switch", "the CPU is switched to the thread minus the thread is woken"),
         leg("user", "start of the work minus the CPU is switched to the thread"),
+        leg("thread", "of timerlat: its thread runs minus its timer's function runs"),
     ],
     counters: &[
         CounterEntry {
@@ -72,7 +87,10 @@ const INTERRUPTS: [(&str, Option<&str>); 2] = [
     ("irq/irq_handler_entry", Some("name ~ \"*timer*\"")),
 ];
 
-fn open(_: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
+    if values.text("tracer") == TIMERLAT.0 {
+        return timerlat::open(stage);
+    }
     let second = SECOND_NS / stage.interval_ns.max(1) + 1;
     let traced = TracedThreads::open(stage, &INTERRUPTS, u64::from(stage.threads) * second)?;
     let offsets = stage.dither.map(|dither| dither.offsets_ns(stage.interval_ns));

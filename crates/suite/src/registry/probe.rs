@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::schema::{Condition, Ideal, Role, Tells, Unit};
+use punctual_sys::affinity::CpuSet;
 use punctual_sys::sched::Policy;
 
 use super::need::Need;
@@ -35,7 +36,7 @@ pub struct ProbeEntry {
     pub summary: &'static str,
     /// A paragraph for help: what it does, what it is modelled on, how to read it.
     pub help: &'static str,
-    /// Its own parameters; those of its threads and period are added.
+    /// Its own parameters; those of its threads and period are added, but for those of the same name.
     pub params: &'static [Param],
     /// Parameters of threads and period whose default differs for this probe.
     pub overrides: &'static [(&'static str, &'static str)],
@@ -169,8 +170,10 @@ impl ProbeEntry {
             let other = self.overrides.iter().find(|(name, _)| *name == param.name);
             other.map_or(*param, |(_, value)| Param { default: Default::Value(value), ..*param })
         };
-        let all = self.params.iter().chain(period).chain(THREAD_PARAMS);
-        all.filter(|param| !self.without.contains(&param.name)).map(overridden).collect()
+        let own = |param: &&Param| self.params.iter().any(|own| own.name == param.name);
+        let shared = period.iter().chain(THREAD_PARAMS);
+        let shared = shared.filter(|param| !own(param) && !self.without.contains(&param.name));
+        self.params.iter().chain(shared).map(overridden).collect()
     }
 
     /// Reads its parameters.
@@ -180,10 +183,12 @@ impl ProbeEntry {
     pub fn read(&self, given: &BTreeMap<String, String>) -> Result<Values, String> {
         let params = self.all_params();
         let has_policy = params.iter().any(|param| param.name == "policy");
-        if has_policy && given.get("policy").is_some_and(|policy| policy == "deadline") {
+        let reserves = self.params.iter().any(|param| param.name == "policy");
+        if has_policy && !reserves && given.get("policy").is_some_and(|policy| policy == "deadline")
+        {
             return Err(format!(
                 "{}: policy=deadline: such a thread has a reservation, which the probe deadline \
-                 makes; deadline:work=0us is wakeup with it",
+                 makes, and wakeup",
                 self.name
             ));
         }
@@ -203,6 +208,8 @@ impl ProbeEntry {
 pub struct Stage<'a> {
     /// Number of threads that measure.
     pub threads: u32,
+    /// Every CPU that one of them is bound to.
+    pub bound: CpuSet,
     /// The policy that they have, and their priority; 0 for a policy without priorities.
     pub scheduling: (Policy, u32),
     /// Time between two releases of a thread, ns; 0 if the probe has no period.

@@ -157,6 +157,7 @@ fn unasked(entry: &ProbeEntry, given: &BTreeMap<String, String>) -> BTreeSet<&'s
     let mut journal = Journal::in_folder(&std::env::temp_dir()).unwrap();
     let mut stage = Stage {
         threads: u32::try_from(threads.threads.len()).unwrap(),
+        bound: threads.bound_cpus(),
         scheduling: (threads.policy, threads.priority),
         interval_ns: threads.interval_ns,
         dither: None,

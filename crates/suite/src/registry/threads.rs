@@ -12,6 +12,24 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 /// Word of `threads`: one thread bound to each CPU of the inherited mask, or of the CPUs named.
 pub const PER_CPU: &str = "per-cpu";
 
+const POLICY: Param = Param {
+    name: "policy",
+    kind: Kind::Choice(&[Choice::of("fifo", ""), Choice::of("rr", ""), Choice::of("other", "")]),
+    default: Default::Value("fifo"),
+    help: "scheduling policy",
+};
+
+/// The same for a probe whose threads can have a reservation.
+pub const POLICY_OR_DEADLINE: Param = Param {
+    kind: Kind::Choice(&[
+        Choice::of("fifo", ""),
+        Choice::of("rr", ""),
+        Choice::of("other", ""),
+        Choice::of("deadline", "SCHED_DEADLINE with a runtime in each interval"),
+    ]),
+    ..POLICY
+};
+
 /// Parameters of every probe.
 pub const THREAD_PARAMS: &[Param] = &[
     Param {
@@ -23,16 +41,7 @@ pub const THREAD_PARAMS: &[Param] = &[
         default: Default::Value("1"),
         help: "number of threads",
     },
-    Param {
-        name: "policy",
-        kind: Kind::Choice(&[
-            Choice::of("fifo", ""),
-            Choice::of("rr", ""),
-            Choice::of("other", ""),
-        ]),
-        default: Default::Value("fifo"),
-        help: "scheduling policy",
-    },
+    POLICY,
     Param {
         name: "priority",
         kind: Kind::Or(

@@ -34,6 +34,20 @@ impl Ring {
     /// # Errors
     /// Why there can be none, and what would help.
     pub(crate) fn open(root: &FactsRoot, journal: &mut Journal, kib: u64) -> Result<Self, String> {
+        Self::with_tracer(root, journal, kib, None)
+    }
+
+    /// [`Ring::open`] with a tracer of `available_tracers`, on these CPUs only. None can be turned on
+    /// once the rings are open (tracing_set_tracer in the kernel).
+    ///
+    /// # Errors
+    /// Those of [`Ring::open`], or the kernel refuses the tracer.
+    pub(crate) fn with_tracer(
+        root: &FactsRoot,
+        journal: &mut Journal,
+        kib: u64,
+        tracer: Option<(&str, &[u32])>,
+    ) -> Result<Self, String> {
         let tracing = Activity::tracing_folder(root).ok_or(
             "no tracefs is mounted: mount -t tracefs nodev /sys/kernel/tracing (the kernel needs \
              CONFIG_EVENT_TRACING)",
@@ -48,6 +62,10 @@ impl Ring {
         write(&instance, "tracing_on", "0")?;
         write(&instance, "trace_clock", "mono")?;
         write(&instance, "buffer_size_kb", &kib.to_string())?;
+        if let Some((name, cpus)) = tracer {
+            write(&instance, "tracing_cpumask", &mask(cpus))?;
+            write(&instance, "current_tracer", name)?;
+        }
         let header = read(&root.path(tracing).join("events/header_page"))?;
         let layout = Layout::parse(&header).ok_or("the pages of the trace ring are unknown")?;
         let mut ring = Self {
@@ -137,6 +155,16 @@ impl Ring {
     }
 }
 
+/// CPUs as the kernel writes masks: 32 in each word, the first ones last.
+fn mask(cpus: &[u32]) -> String {
+    let last = cpus.iter().max().map_or(0, |cpu| cpu / 32);
+    let word = |word: u32| {
+        let of_word = cpus.iter().filter(|cpu| *cpu / 32 == word);
+        format!("{:x}", of_word.fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32)))
+    };
+    (0..=last).rev().map(word).collect::<Vec<_>>().join(",")
+}
+
 /// The losses in the text of `per_cpu/cpuN/stats`.
 fn lost(stats: &str) -> u64 {
     let counts = stats.lines().filter_map(|line| {
@@ -222,6 +250,13 @@ fn write_to(path: &Path, value: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_those_of_the_kernel() {
+        assert_eq!(mask(&[0, 1, 5]), "23");
+        // Its words need no leading zeros (bitmap_parse).
+        assert_eq!(mask(&[0, 33, 64]), "1,2,1");
+    }
 
     #[test]
     fn every_kind_of_loss_counts() {

@@ -1,6 +1,7 @@
 //! Judgements of cells and runs.
 
 use super::*;
+use crate::schema::Ideal;
 
 #[test]
 fn a_cell_is_its_worst_thread() {
@@ -235,6 +236,29 @@ fn a_run_is_its_worst_cell() {
     assert_eq!(run.exceedances, 1);
     assert!(run.because.iter().any(|s| s == "the worst of 3 cells: wakeup, idle"));
     assert!(run.because.iter().any(|s| s == "1 of 3 cells skipped"));
+}
+
+/// 2.91 ms between two fragments of 2.90 ms are 10 us.
+#[test]
+fn a_time_between_events_counts_by_what_it_is_above_the_ideal() {
+    let unjudged = Rule { deadline_ns: None, ..hard() };
+    let open = |max: i64| {
+        let mut cell = cell(CellState::Complete, vec![judge(300, 0, &unjudged)]);
+        let latency = cell.latency_mut().unwrap();
+        latency.stats.max = Some(max);
+        latency.threads[0].stats.max = Some(max);
+        cell
+    };
+    let first = |cells: &[Cell]| judge_run(RunState::Complete, cells, &unjudged).because[0].clone();
+    let mut fragments = open(2_910_000);
+    assert_eq!(fragments.latest_ns(), Some(2_910_000));
+    let ideal = Ideal::Interval { ns: 2_900_000, limit_ns: 8_700_000 };
+    fragments.latency_mut().unwrap().ideal = Some(ideal);
+    assert_eq!(fragments.latest_ns(), Some(10_000));
+    let text = first(&[fragments.clone(), open(50_000)]);
+    assert!(text.starts_with("max 50.0 us, no deadline given"), "{text}");
+    let text = first(&[fragments, open(9_000)]);
+    assert!(text.starts_with("max 2.910 ms, no deadline given"), "{text}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::sched::{self, Policy};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use super::super::followed::Followed;
 use super::map::Run;
 use super::model::{Model, Rank, Work};
 use crate::probes::counts::Counts;
@@ -70,10 +71,15 @@ pub(super) struct Looker {
     pub(super) seat: Arc<Seat>,
     /// Runs published so far.
     pub(super) published: u64,
+    /// Its number, if the kernel is traced.
+    pub(super) followed: Option<(u32, Arc<Followed>)>,
 }
 
 impl ProbeThread for Looker {
     fn prepare(&mut self) -> io::Result<()> {
+        if let Some((number, followed)) = &self.followed {
+            followed.add(*number)?;
+        }
         match self.model.rank {
             Some(Rank::Priority(priority)) => sched::set(self.policy, priority)?,
             Some(Rank::Other) => {
@@ -282,7 +288,7 @@ mod tests {
         let seat = Arc::new(Seat::new(Some(threshold)));
         let model = Model { work, rank: None };
         let (policy, margin) = (Policy::Other, Margin(10));
-        Looker { model, policy, margin, break_ns: i64::MAX, seat, published: 0 }
+        Looker { model, policy, margin, break_ns: i64::MAX, seat, published: 0, followed: None }
     }
 
     fn run(looker: &mut Looker, ns: u64) -> (Recorder, Vec<Run>) {

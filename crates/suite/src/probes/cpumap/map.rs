@@ -39,6 +39,9 @@ impl Run {
     }
 }
 
+/// Cuts a stretch of a CPU, ns of CLOCK_MONOTONIC, by who had it; no name: not known.
+pub(super) type WhoHad<'a> = dyn FnMut(u32, (u64, u64)) -> Vec<(u64, u64, Option<String>)> + 'a;
+
 /// A stretch of a CPU's time, and the thread that had it; `None`: none of the probe.
 type Had = (u32, u64, u64, Option<u32>);
 
@@ -70,6 +73,11 @@ impl Map {
         }
     }
 
+    /// Up to when the CPUs are mapped, ns of CLOCK_MONOTONIC.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.ends.iter().map(|(cpu, end)| (*cpu, *end))
+    }
+
     /// Begins the measurement: what was kept and left out before does not count.
     pub(super) fn begin(&mut self) {
         (self.kept, self.longest, self.left_out) = (0, 0, 0);
@@ -96,8 +104,8 @@ impl Map {
     }
 
     /// Hands over what is complete. A thread that was not heard of since is off its CPU, and says
-    /// only later who it was.
-    pub(super) fn hand_over(&mut self, out: &mut Intervals) {
+    /// only later who it was. `named` tells who had a stretch of a CPU that no thread of the probe had.
+    pub(super) fn hand_over(&mut self, out: &mut Intervals, named: &mut WhoHad<'_>) {
         let until = self.heard.iter().copied().min().unwrap_or(u64::MAX);
         let gaps = self.waiting.iter().filter(|(_, run)| run.to <= until);
         let gaps = gaps.filter_map(|(_, run)| Some((run.from - run.gap?, run.gap?)));
@@ -114,8 +122,16 @@ impl Map {
         for (cpu, from, to, thread) in found {
             let near = around.as_ref().is_some_and(|near| from < near.end && to > near.start);
             if all || near {
-                self.kept += 1;
-                out.push(cpu, from, to, thread.map_or(other, |number| threads[number as usize]));
+                let pieces = match thread {
+                    Some(_) => vec![(from, to, None)],
+                    None => named(cpu, (from, to)),
+                };
+                for (from, to, name) in pieces {
+                    let nobody = thread.map_or(other, |number| threads[number as usize]);
+                    let actor = name.map_or(nobody, |name| out.actor(&name));
+                    self.kept += 1;
+                    out.push(cpu, from, to, actor);
+                }
             } else {
                 self.left_out += 1;
             }
@@ -227,11 +243,11 @@ mod tests {
         map.add(0, run(0, None, 1, 9));
         map.add(1, run(0, None, 9, 12));
         map.add(1, run(0, None, 12, 50));
-        map.hand_over(&mut out);
+        map.hand_over(&mut out, &mut |_, (from, to)| vec![(from, to, None)]);
         // Thread 0 may have had the CPU after 9.
         assert_eq!(out.found, [(0, 1, 9, 0)]);
         map.add(0, run(0, Some(9), 50, 60));
-        map.hand_over(&mut out);
+        map.hand_over(&mut out, &mut |_, (from, to)| vec![(from, to, None)]);
         assert_eq!(out.found, [(0, 1, 9, 0), (0, 9, 50, 1)]);
         assert_eq!(out.actors, ["thread 0", "thread 1", "other"]);
     }
@@ -256,7 +272,7 @@ mod tests {
         map.set_over(0, true);
         map.set_over(0, false);
         map.add(1, run(0, None, 1, 9));
-        map.hand_over(&mut out);
+        map.hand_over(&mut out, &mut |_, (from, to)| vec![(from, to, None)]);
         assert!(out.found.is_empty());
     }
 
@@ -268,7 +284,7 @@ mod tests {
             let (begin, end) = (at * MS, at * MS + length);
             map.add(0, run(0, None, begin - MS, begin));
             map.add(0, run(0, Some(begin), end, end + MS));
-            map.hand_over(&mut out);
+            map.hand_over(&mut out, &mut |_, (from, to)| vec![(from, to, None)]);
             (map.longest, map.kept, map.left_out)
         };
         assert_eq!(gap_of(&mut map, 100, 7), (7, 3, 0));

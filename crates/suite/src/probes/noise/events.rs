@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use punctual_core::units::SECOND_NS;
+
 use super::stretches::{Actor, Actors, Change, Origin};
 use crate::ring::{Field, Format, Switches};
 
@@ -20,6 +22,8 @@ pub(super) struct Told {
     own: BTreeMap<i32, Actor>,
     /// The other threads seen so far.
     threads: BTreeMap<i32, Actor>,
+    /// Where the numbers are of what threads of the kernel measure, by the event's number.
+    measured: Vec<(u16, Vec<Field>)>,
 }
 
 enum Meaning {
@@ -34,7 +38,35 @@ enum Meaning {
     Nmi(Actor, Field),
     /// PID and name of the next thread.
     Switch([Field; 2]),
+    /// Of the osnoise tracer: who had the CPU, and its net time.
+    Net(Whose, Field),
 }
+
+/// Who had the CPU.
+enum Whose {
+    Nmi(Actor),
+    /// The number and name of an interrupt.
+    Interrupt([Field; 2]),
+    /// The number of a softirq.
+    Softirq(Field, [Actor; SOFTIRQS.len()]),
+    /// The name of a thread.
+    Thread(Field),
+}
+
+/// What a thread of the kernel has measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Measured {
+    /// A gap of so many ns up to the event.
+    Gap(u64),
+    /// A gap with interrupts off, rounded down to microseconds, ns: since when, ns of CLOCK_REALTIME.
+    Hardware(u64, u64),
+    /// It has measured for so many us up to the event.
+    Spun(u64),
+}
+
+/// The tracers that measure by themselves, and what their threads are called.
+pub(super) const OSNOISE: (&str, &str) = ("osnoise", "osnoise/");
+pub(super) const HWLAT: (&str, &str) = ("hwlat", "hwlatd/");
 
 impl Told {
     /// Traces them.
@@ -58,7 +90,69 @@ impl Told {
                 known.push((format.id, kind));
             }
         }
-        Ok(Self { known, current, own: BTreeMap::new(), threads: BTreeMap::new() })
+        Ok(Self {
+            known,
+            current,
+            own: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            measured: Vec::new(),
+        })
+    }
+
+    /// Traces what a tracer tells that measures by itself.
+    ///
+    /// # Errors
+    /// The kernel's events are others than those known here, or it refuses.
+    pub(super) fn measured(
+        tracer: &str,
+        switches: &Switches,
+        actors: &mut Actors,
+    ) -> Result<Self, String> {
+        let format = |event: &str, names: &[&str]| {
+            let format = switches.format(event);
+            let fields = |format: Format| {
+                let fields: Option<Vec<_>> = names.iter().map(|name| format.field(name)).collect();
+                Some((format, fields?))
+            };
+            format.and_then(fields).ok_or_else(|| format!("this kernel's {event} is unknown"))
+        };
+        let (mut known, mut measured) = (Vec::new(), Vec::new());
+        let own = if tracer == OSNOISE.0 {
+            for event in ["nmi_noise", "irq_noise", "softirq_noise", "thread_noise"] {
+                let event = format!("osnoise/{event}");
+                let (format, fields) = format(&event, &["duration"])?;
+                let whose = Whose::of(&event, &format, actors);
+                let whose = whose.ok_or_else(|| format!("this kernel's {event} is unknown"))?;
+                switches.enable(&event)?;
+                known.push((format.id, Meaning::Net(whose, fields[0])));
+            }
+            switches.enable("osnoise/sample_threshold")?;
+            measured.push(format("osnoise/sample_threshold", &["duration"])?);
+            format("ftrace/osnoise", &["runtime", "common_pid"])?
+        } else {
+            let names = ["duration", "outer_duration", "tv_sec", "tv_nsec", "common_pid"];
+            format("ftrace/hwlat", &names)?
+        };
+        let current = own.1[own.1.len() - 1];
+        measured.push(own);
+        let measured = measured.into_iter().map(|(format, fields)| (format.id, fields)).collect();
+        Ok(Self { known, current, own: BTreeMap::new(), threads: BTreeMap::new(), measured })
+    }
+
+    /// What an event tells that a thread of the kernel has measured.
+    pub(super) fn found(&self, event: &[u8]) -> Option<Measured> {
+        let id = u16::from_ne_bytes(*event.first_chunk()?);
+        let (_, fields) = self.measured.iter().find(|(known, _)| *known == id)?;
+        let number = |field: &Field| field.number(event);
+        Some(match &fields[..] {
+            [duration] => Measured::Gap(number(duration)?),
+            [runtime, _] => Measured::Spun(number(runtime)?),
+            [inner, outer, seconds, ns, _] => Measured::Hardware(
+                number(inner)?.max(number(outer)?).saturating_mul(1_000),
+                number(seconds)?.saturating_mul(SECOND_NS).saturating_add(number(ns)?),
+            ),
+            _ => return None,
+        })
     }
 
     /// Makes a thread that spins known.
@@ -102,6 +196,9 @@ impl Told {
                 self.threads.insert(id, actor);
                 Change::Switch(actor)
             }
+            Meaning::Net(whose, length) => {
+                Change::Net(whose.actor(event, actors)?, length.number(event)?)
+            }
         };
         Some((self.thread(pid(self.current, event)?), change))
     }
@@ -109,6 +206,35 @@ impl Told {
 
 fn pid(field: Field, event: &[u8]) -> Option<i32> {
     i32::try_from(field.number(event)?).ok()
+}
+
+impl Whose {
+    fn of(event: &str, format: &Format, actors: &mut Actors) -> Option<Self> {
+        Some(match event {
+            "osnoise/nmi_noise" => Self::Nmi(actors.number("NMI", Origin::Interrupt)),
+            "osnoise/irq_noise" => {
+                Self::Interrupt([format.field("vector")?, format.field("desc")?])
+            }
+            "osnoise/softirq_noise" => Self::Softirq(format.field("vector")?, softirqs(actors)),
+            _ => Self::Thread(format.field("comm")?),
+        })
+    }
+
+    fn actor(&self, event: &[u8], actors: &mut Actors) -> Option<Actor> {
+        Some(match self {
+            Self::Nmi(actor) => *actor,
+            Self::Interrupt([number, name]) => {
+                let (number, name) = (number.number(event)?, name.text(event)?);
+                actors.number(&format!("interrupt {number} {name}"), Origin::Interrupt)
+            }
+            Self::Softirq(vector, all) => *all.get(usize::try_from(vector.number(event)?).ok()?)?,
+            Self::Thread(name) => actors.number(&name.text(event)?, Origin::Thread),
+        })
+    }
+}
+
+fn softirqs(actors: &mut Actors) -> [Actor; SOFTIRQS.len()] {
+    SOFTIRQS.map(|name| actors.number(&format!("softirq {name}"), Origin::Softirq))
 }
 
 impl Meaning {
@@ -119,10 +245,7 @@ impl Meaning {
             ("irq", "irq_handler_entry") => {
                 Self::Handler([format.field("irq")?, format.field("name")?])
             }
-            ("irq", "softirq_entry") => {
-                let actor = |name| actors.number(&format!("softirq {name}"), Origin::Softirq);
-                Self::Soft(format.field("vec")?, SOFTIRQS.map(actor))
-            }
+            ("irq", "softirq_entry") => Self::Soft(format.field("vec")?, softirqs(actors)),
             ("irq", "softirq_exit") => Self::SoftDone,
             ("irq", "irq_handler_exit") => Self::Leave,
             ("nmi", _) if event == NMI => {

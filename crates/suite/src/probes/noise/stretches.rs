@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 /// Who had a CPU, by number.
-pub(super) type Actor = u32;
+pub(in super::super) type Actor = u32;
 
 /// What an event tells of its CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(in super::super) enum Change {
     /// An interrupt is handled, possibly within another.
     Enter(Actor),
     /// The innermost one is done.
@@ -19,25 +19,29 @@ pub(super) enum Change {
     Nmi(Actor, u64),
     /// The CPU goes to this thread.
     Switch(Actor),
+    /// Somebody had the CPU for so many ns up to the event, not counting what others had of that
+    /// time, of which earlier events told.
+    Net(Actor, u64),
 }
 
 /// A time in which one actor had a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
-    pub(super) from: u64,
-    pub(super) to: u64,
+pub(in super::super) struct Stretch {
+    pub(in super::super) from: u64,
+    pub(in super::super) to: u64,
     /// `None` where the trace tells of nobody.
-    pub(super) actor: Option<Actor>,
+    pub(in super::super) actor: Option<Actor>,
     /// Whether it goes on after an interruption.
-    pub(super) goes_on: bool,
+    pub(in super::super) goes_on: bool,
 }
 
 /// What the trace tells nothing of.
-pub(super) const NOBODYS: Stretch = Stretch { from: 0, to: 0, actor: None, goes_on: false };
+pub(in super::super) const NOBODYS: Stretch =
+    Stretch { from: 0, to: 0, actor: None, goes_on: false };
 
 /// One CPU, event by event.
 #[derive(Debug, Default)]
-pub(super) struct CpuPast {
+pub(in super::super) struct CpuPast {
     interrupts: Vec<Actor>,
     softirq: Option<Actor>,
     thread: Option<Actor>,
@@ -52,6 +56,9 @@ pub(super) struct CpuPast {
 impl CpuPast {
     /// Takes the next event of this CPU. `current` is the thread that it interrupts.
     pub(super) fn change(&mut self, at: u64, current: Option<Actor>, change: Change) {
+        if let Change::Net(actor, length) = change {
+            return self.net(at, actor, length);
+        }
         self.thread = current;
         let until = match change {
             Change::Nmi(_, length) => at.saturating_sub(length).max(self.last),
@@ -68,6 +75,7 @@ impl CpuPast {
                 self.stretches.push(nmi);
                 self.last = at;
             }
+            Change::Net(..) => {}
             Change::Switch(actor) => {
                 // No interrupt goes on across a switch, even if its end was lost.
                 self.interrupts.clear();
@@ -76,6 +84,27 @@ impl CpuPast {
             }
         }
         self.goes_on = matches!(change, Change::Leave | Change::SoftDone | Change::Nmi(..));
+    }
+
+    /// Gives somebody what nobody had before an instant, from there backwards.
+    fn net(&mut self, at: u64, actor: Actor, mut left: u64) {
+        let mut pieces = Vec::new();
+        let (mut end, mut place) = (at, self.stretches.len());
+        while left > 0 {
+            let before = place.checked_sub(1).map(|place| self.stretches[place]);
+            let free = end.saturating_sub(before.map_or(0, |before| before.to));
+            let length = free.min(left);
+            if length > 0 {
+                let goes_on = length < left;
+                pieces.push(Stretch { from: end - length, to: end, actor: Some(actor), goes_on });
+                left -= length;
+            }
+            let Some(before) = before.filter(|_| left > 0) else { break };
+            (end, place) = (before.from.min(end), place - 1);
+            pieces.push(before);
+        }
+        pieces.reverse();
+        self.stretches.splice(place.., pieces);
     }
 
     /// Whoever has the CPU has it up to this instant.
@@ -90,7 +119,12 @@ impl CpuPast {
 
     /// Cuts a gap of a thread, which is an actor itself, into stretches: what the trace tells
     /// nobody or the thread itself had in it is nobody's. Forgets all before its end.
-    pub(super) fn cut(&mut self, gap: (u64, u64), own: Actor, each: &mut dyn FnMut(Stretch)) {
+    pub(in super::super) fn cut(
+        &mut self,
+        gap: (u64, u64),
+        own: Actor,
+        each: &mut dyn FnMut(Stretch),
+    ) {
         let (from, to) = gap;
         let done = self.stretches.partition_point(|stretch| stretch.from < to);
         let mut at = from;
@@ -114,14 +148,14 @@ impl CpuPast {
     }
 
     /// Forgets what was before an instant.
-    pub(super) fn forget(&mut self, until: u64) {
+    pub(in super::super) fn forget(&mut self, until: u64) {
         self.stretches.retain(|stretch| stretch.to > until);
     }
 }
 
 /// What kind of thing an actor is; in the order of the probe's series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(in super::super) enum Origin {
     Interrupt,
     Softirq,
     Thread,
@@ -133,14 +167,14 @@ pub(super) const SOURCES: usize = 4;
 
 /// The actors, by number.
 #[derive(Debug, Default)]
-pub(super) struct Actors {
+pub(in super::super) struct Actors {
     all: Vec<(String, Origin, Taken)>,
     numbers: BTreeMap<String, Actor>,
 }
 
 /// What one actor had of the gaps. A time goes on after what interrupts it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(in super::super) struct Taken {
     pub(super) times: u64,
     pub(super) total_ns: u64,
     pub(super) longest_ns: u64,
@@ -149,7 +183,7 @@ pub(super) struct Taken {
 }
 
 impl Actors {
-    pub(super) fn number(&mut self, name: &str, source: Origin) -> Actor {
+    pub(in super::super) fn number(&mut self, name: &str, source: Origin) -> Actor {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
@@ -157,6 +191,10 @@ impl Actors {
         self.all.push((name.to_owned(), source, Taken::default()));
         self.numbers.insert(name.to_owned(), number);
         number
+    }
+
+    pub(in super::super) fn name(&self, actor: Actor) -> &str {
+        &self.all[actor as usize].0
     }
 
     /// Notes what an actor had of a gap; returns what it is.
@@ -266,6 +304,36 @@ mod tests {
         assert_eq!(cut(&mut cpu, 90, 150), [(90, 100, None), (100, 150, Some(TICK))]);
         assert_eq!(cut(&mut cpu, 150, 220), [(150, 200, Some(TICK)), (200, 220, None)]);
         assert_eq!(cut(&mut cpu, 300, 310), [(300, 310, None)]);
+    }
+
+    #[test]
+    fn net_times_lie_around_what_interrupted_them() {
+        let mut cpu = CpuPast::default();
+        // The thread from 100 to 200, interrupted by the tick, and that by a device.
+        cpu.change(145, None, Change::Net(EDU, 5));
+        cpu.change(160, None, Change::Net(TICK, 25));
+        cpu.change(200, None, Change::Net(SPIN, 70));
+        let all = [
+            (95, 100, None),
+            (100, 130, Some(SPIN)),
+            (130, 140, Some(TICK)),
+            (140, 145, Some(EDU)),
+            (145, 160, Some(TICK)),
+            (160, 200, Some(SPIN)),
+            (200, 210, None),
+        ];
+        let times = |cpu: &CpuPast| {
+            let of = cpu.stretches.iter().map(|one| (one.actor, one.goes_on));
+            of.collect::<Vec<_>>()
+        };
+        let [spin, tick, edu] = [Some(SPIN), Some(TICK), Some(EDU)];
+        let in_order = [(spin, false), (tick, false), (edu, false), (tick, true), (spin, true)];
+        assert_eq!(times(&cpu), in_order);
+        assert_eq!(cut(&mut cpu, 95, 210), all);
+        // More than there is room for: as the kernel's clock and the trace's differ.
+        let mut cpu = CpuPast::default();
+        cpu.change(10, None, Change::Net(SPIN, 50));
+        assert_eq!(cut(&mut cpu, 0, 12), [(0, 10, Some(SPIN)), (10, 12, None)]);
     }
 
     #[test]
