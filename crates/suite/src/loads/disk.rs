@@ -35,7 +35,9 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
         Param {
             name: "size",
             kind: Kind::Size { low: BLOCK as u64 },
-            default: Default::OfMachine("256M, less if two such files do not fit"),
+            default: Default::OfMachine(
+                "256M, less if two such files do not fit (files in memory: into an eighth of it)",
+            ),
             help: "size of the file; the copy takes as much again",
         },
         RESERVE,
@@ -51,7 +53,10 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let (block, fitting) = (BLOCK as u64, fitting(room.free, reserve));
     let size = match values.known_number("size") {
         Some(size) => size.checked_next_multiple_of(block).unwrap_or(u64::MAX),
-        None => SIZE.min(fitting).max(block),
+        None => {
+            let most = room::by_default(room, reserve, machine) / 2 / block * block;
+            SIZE.min(fitting).min(most).max(block)
+        }
     };
     if size > fitting {
         return Err(format!("{}: {}", parent.display(), room::full(room, reserve)));

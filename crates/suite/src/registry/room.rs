@@ -35,8 +35,18 @@ pub fn space(values: &mut Values, parent: &Path) -> Result<(Room, u64), String> 
     Ok((room, reserve))
 }
 
-fn default_reserve(total: u64) -> u64 {
+/// Free space to keep of a file system of this size.
+#[must_use]
+pub fn default_reserve(total: u64) -> u64 {
     SPACE.max(total / 20).min(total / 2)
+}
+
+/// How much of the room files of a load may take by default: if they are in memory, an eighth of
+/// that at most, since other loads may run beside it.
+#[must_use]
+pub fn by_default(room: Room, reserve: u64, machine: &Machine) -> u64 {
+    let free = room.free.saturating_sub(reserve);
+    if room.in_memory { free.min(machine.memory / 8) } else { free }
 }
 
 /// Refuses to use more than what is free besides the reserve.
@@ -89,5 +99,8 @@ mod tests {
         let room = Room { total: 100, free: 60, in_memory: false };
         assert!(check(room, 50, 10).is_ok() && check(room, 50, 11).is_err());
         assert!(check(room, 70, 0).is_ok(), "nothing always fits");
+        let machine = Machine { cpus: 1, memory: 80, scratch_parent: "/".into() };
+        assert_eq!(by_default(room, 20, &machine), 40);
+        assert_eq!(by_default(Room { in_memory: true, ..room }, 20, &machine), 10);
     }
 }
