@@ -6,9 +6,9 @@ use std::io;
 #[derive(Debug, Clone, Copy)]
 enum Arg {
     /// This number.
-    Is(libc::c_long),
+    Is(i64),
     /// Any number from 0 to this one.
-    UpTo(libc::c_long),
+    UpTo(i64),
     /// A negative file descriptor, which no process has. Not AT_FDCWD.
     NoFile,
     /// A process that no system can have: beyond PID_MAX_LIMIT, 4,194,304.
@@ -23,9 +23,9 @@ enum Arg {
 
 use Arg::{Is, NoFile, NoMemory, NoPage, NoProcess, NoSuch, UpTo};
 
-/// A call and its arguments: one of them at least lets the kernel refuse it before it has any
+/// A call and its arguments, of which the supported machines have 64 bits: one of them at least lets the kernel refuse it before it has any
 /// effect.
-type Call = (&'static str, libc::c_long, &'static [Arg]);
+type Call = (&'static str, i64, &'static [Arg]);
 
 const CALLS: &[Call] = &[
     ("read", libc::SYS_read, &[NoFile, NoMemory, UpTo(4096)]),
@@ -116,21 +116,20 @@ fn make((name, number, args): Call, mut random: impl FnMut() -> u64) -> io::Resu
 }
 
 impl Arg {
-    fn value(self, random: u64) -> libc::c_long {
+    fn value(self, random: u64) -> i64 {
         // At most 2^40, so nothing below overflows.
         let any = i64::try_from(random >> 24).unwrap_or(0);
         let page = i64::try_from(crate::region::page_size()).unwrap_or(4096);
-        let value = match self {
-            Is(number) => return number,
-            UpTo(most) => any % (i64::from(most) + 1),
+        match self {
+            Is(number) => number,
+            UpTo(most) => any % (most + 1),
             NoFile => -1_000 - any % 1_000_000,
             NoProcess => 5_000_000 + any % 1_000_000,
             // The upper end belongs to the kernel, whatever an architecture does with tags.
             NoMemory => -(1 << 45) + any,
             NoPage => (any / page) * page + 1 + any % (page - 1),
             NoSuch => 0x10_0000 + any % 0x10_0000,
-        };
-        value as libc::c_long
+        }
     }
 }
 

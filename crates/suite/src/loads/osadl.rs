@@ -24,7 +24,7 @@ const MEMORY: usize = 2;
 const TICK: Duration = Duration::from_millis(10);
 /// What it may be behind, at most: it does not make up for a disk that was slow for long.
 const BEHIND_NS: u128 = 100_000_000;
-const PACKET: u64 = 1250;
+const PACKET: usize = 1250;
 /// The file is written from its start again once it has this size.
 const FILE: u64 = 4 << 20;
 
@@ -114,7 +114,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
         while start.elapsed() < Duration::from_nanos(busy) {
             thread::sleep(TICK);
             let now = Instant::now();
-            let bytes = network.due(now) / PACKET * PACKET;
+            let bytes = network.due(now) / PACKET as u64 * PACKET as u64;
             network.done(bytes);
             target.send(bytes).map_err(failed)?;
             worker.add(NETWORK, bytes);
@@ -187,8 +187,8 @@ impl Target {
 
     /// Sends whole packets, and receives each before the next.
     fn send(&mut self, bytes: u64) -> io::Result<()> {
-        let mut packet = [0x5a; PACKET as usize];
-        for _ in 0..bytes / PACKET {
+        let mut packet = [0x5a; PACKET];
+        for _ in 0..bytes / PACKET as u64 {
             self.sender.send(&packet)?;
             self.receiver.recv(&mut packet)?;
         }
