@@ -50,7 +50,9 @@ pub fn memory() {
     let faults = counted["minor-faults"] as f64;
     assert!((0.95..1.5).contains(&(faults / pages as f64)), "{counted:?}");
     let regions = counted["private"] + counted["shared"] + counted["file"];
-    assert_eq!(pages, regions * ((1 << 20) / punctual_sys::region::page_size() as u64));
+    // They are counted one after the other.
+    let of_region = (1 << 20) / punctual_sys::region::page_size() as u64;
+    assert!(pages.abs_diff(regions * of_region) <= of_region, "{counted:?}");
 }
 
 pub fn untar() {
@@ -78,9 +80,10 @@ pub fn blockio() {
     let by_kernel = sum(written) - before;
     let counted = counters(&set.stop(), "blockio");
     println!("{counted:?}, {by_kernel} by the kernel");
-    assert_eq!(counted["bytes-written"], counted["writes"] * 4096);
+    // They are counted one after the other.
+    assert!(counted["bytes-written"].abs_diff(counted["writes"] * 4096) <= 4096, "{counted:?}");
     // Each write has reached the disk before it is counted.
-    assert!(by_kernel + 4096 >= counted["bytes-written"], "{by_kernel} {counted:?}");
+    assert!(by_kernel + 8192 >= counted["bytes-written"], "{by_kernel} {counted:?}");
 }
 
 pub fn tlb() {
