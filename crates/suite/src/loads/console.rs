@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::thread;
 use std::time::Duration;
 
@@ -64,15 +65,18 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let values = worker.values();
     let (tty, level) = (values.text("tty"), values.number("level"));
     let pause = Duration::from_secs(1) / values.small("rate");
-    if let Ok(console) = OpenOptions::new().write(true).open(tty) {
-        worker.fork(|worker| {
+    worker.fork(|worker| {
+        // A serial line without a carrier may hold this up, and is not to become the terminal that
+        // controls this process.
+        const O_NOCTTY: i32 = 0o400;
+        if let Ok(console) = OpenOptions::new().write(true).custom_flags(O_NOCTTY).open(tty) {
             typewrite(worker, &console, pause);
-            // Like a console that was not there.
-            loop {
-                thread::park();
-            }
-        })?;
-    }
+        }
+        // Goes on like a machine without a console.
+        loop {
+            thread::park();
+        }
+    })?;
     let failed = |error| LoadError::io(LOG, &error);
     let mut log = File::open(LOG).map_err(failed)?;
     log.seek(SeekFrom::End(0)).map_err(failed)?;

@@ -33,6 +33,9 @@ pub(super) fn check(tree: &str, scratch_parent: &Path) -> Result<String, String>
 }
 
 pub(super) fn run(worker: &Worker<'_>, tree: &str) -> Result<Infallible, LoadError> {
+    // Before anything is copied, which counts as a start.
+    let version = Command::new("make").arg("--version").stdout(Stdio::null()).status();
+    version.map_err(|error| LoadError::CannotStart(format!("make: {}", error::text(&error))))?;
     // Left by a worker that was killed.
     if Path::new(COPY).exists() {
         fs::remove_dir_all(COPY).map_err(|error| LoadError::io(COPY, &error))?;
