@@ -41,13 +41,14 @@ fn loads() -> Vec<String> {
     let called = can_run.map(|name| match name {
         "cmd" => SETSID.to_owned(),
         "disk" => "hackbench+disk:size=4M".to_owned(),
+        "console" => registry::load("console"),
         name => name.to_owned(),
     });
     called.collect()
 }
 
 /// Kills of `make test`; `make faults` sets `KILLS`.
-const SAMPLE: usize = 20;
+const SAMPLE: usize = 30;
 
 /// What contains the processes of loads, and what punctual is started through so that nothing
 /// stronger does: a name, a program with its words, what a shell does first.

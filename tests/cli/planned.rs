@@ -23,10 +23,10 @@ fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
         duration = "1s"
         [[cell]]
         probe = "respond-net:rate=2048"
-        load = ["none", "untar"]
+        load = ["none", "worst"]
         [[cell]]
         probe = "sim"
-        load = ["none", "copy+blockio:size=512"]
+        load = ["none", "copy+worst:size=512"]
         [variant.short]
         duration = "500ms"
     "#;
@@ -41,7 +41,7 @@ fn planned_probes_and_loads_of_a_plan_are_skipped_with_a_reason() {
             ("skipped", Some("the probe respond-net is not in this version")),
             ("skipped", Some("the probe respond-net is not in this version")),
             ("complete", None),
-            ("skipped", Some("blockio: the load is not in this version")),
+            ("skipped", Some("worst: the load is not in this version")),
         ]
     );
     assert_eq!(run["cells"][0]["params"], json!({"rate": "2048"}));
@@ -57,8 +57,8 @@ fn a_planned_or_misspelt_probe_of_the_command_line_is_an_error() {
     for (line, said) in [
         ("run respond-net -D 1 -i 500", "the probe respond-net is planned, not in this version"),
         ("run rtd -D 1", "unknown probe"),
-        ("run sim -D 1 --load untarr", "untarr"),
-        ("run sim -D 1 --load untar:x", "untar"),
+        ("run sim -D 1 --load wurst", "wurst"),
+        ("run sim -D 1 --load worst:x", "worst"),
     ] {
         let output = scratch.punctual(&format!("{line} --out wrong"));
         assert_eq!(output.status.code(), Some(USAGE), "{line}: {}", stderr(&output));
@@ -84,7 +84,7 @@ fn lists_say_what_is_planned_apart_from_what_is_there() {
     };
     assert!(names(&planned, "planned_probes").contains(&"respond-net".to_owned()));
     assert!(!names(&lists, "probes").contains(&"respond-net".to_owned()));
-    assert!(names(&planned, "planned_loads").contains(&"dohell".to_owned()));
+    assert!(names(&planned, "planned_loads").contains(&"worst".to_owned()));
     assert!(names(&lists, "costs").contains(&"lat.syscall".to_owned()));
     let plans = lists["plans"].as_array().unwrap();
     let geode = plans.iter().find(|plan| plan["name"] == "koolwal-geode").unwrap();

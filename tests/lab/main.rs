@@ -20,6 +20,7 @@ mod names;
 mod newer;
 mod probes;
 mod sections;
+mod small;
 mod start;
 mod stopped;
 mod timers;

@@ -20,6 +20,19 @@ pub fn raise_open_file_limit() -> io::Result<u64> {
     }
 }
 
+/// The hard limit on open files.
+///
+/// # Errors
+/// Those of getrlimit(2).
+pub fn open_file_limit() -> io::Result<u64> {
+    // SAFETY: the structure is a valid place, filled by getrlimit.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        Ok(limit.rlim_max)
+    }
+}
+
 /// CPU time of all reaped children and their reaped descendants.
 ///
 /// # Errors

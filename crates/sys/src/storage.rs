@@ -19,6 +19,36 @@ pub fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_DIRECT).open(path)
 }
 
+/// How long a write of a file lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synced {
+    /// Until the data are on the disk (O_DSYNC).
+    Data,
+    /// Until everything about the file is, too (O_SYNC).
+    All,
+}
+
+/// Opens a file whose writes wait for the disk, with O_DIRECT if asked.
+///
+/// # Errors
+/// `EINVAL` if the file system does not support O_DIRECT; otherwise those of open(2).
+pub fn open_synced(
+    options: &mut OpenOptions,
+    path: &Path,
+    synced: Synced,
+    direct: bool,
+) -> io::Result<File> {
+    let sync = if synced == Synced::Data { libc::O_DSYNC } else { libc::O_SYNC };
+    options.custom_flags(sync | if direct { libc::O_DIRECT } else { 0 }).open(path)
+}
+
+/// Asks the kernel to drop what it has of a file in memory, so that the next read waits for the
+/// disk. Nothing is dropped that is not on the disk yet, or of a file that is only in memory.
+pub fn drop_cached(file: &File) {
+    // SAFETY: an open descriptor and plain numbers. It is advice: a refusal changes nothing.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
 /// Space of a file system, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {

@@ -190,6 +190,17 @@ impl TimerFd {
     pub fn expirations(&self) -> u64 {
         self.expirations.seen
     }
+
+    /// Waits until it has expired since the last time, and returns how often it has. A signal ends
+    /// the wait early, with 0.
+    ///
+    /// # Errors
+    /// Those of read(2), except EINTR.
+    pub fn wait(&mut self) -> io::Result<u64> {
+        let before = self.expirations.seen;
+        self.read()?;
+        Ok(self.expirations.seen - before)
+    }
 }
 
 impl TimerFd {

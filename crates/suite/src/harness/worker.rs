@@ -237,6 +237,11 @@ pub(super) fn finish(result: Result<(), LoadError>) -> i32 {
     }
 }
 
+/// Reports why a worker failed and ends its process, from whichever thread: the others never end.
+pub(crate) fn end_process(error: LoadError) -> ! {
+    std::process::exit(finish(Err(error)))
+}
+
 /// Writes one line to standard output, which the supervisor reads in a worker and punctual
 /// reads in the supervisor. A slow reader must not block us, so what does not fit is dropped.
 pub(crate) fn report(text: &str) {

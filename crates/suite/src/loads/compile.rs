@@ -12,8 +12,10 @@ use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
 use crate::harness::worker::{LoadError, Worker, report};
-use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
+use crate::registry::{Default, Kind, Param, Value, Values, any_text};
+
+mod make;
 
 /// First argument of the programs that a job execs.
 pub(crate) const UNIT: &str = "compile-unit";
@@ -27,29 +29,50 @@ pub(crate) const UNITS_PER_LINK: u64 = 16;
 /// How often the front end goes over its words, as the passes of a compiler do.
 const PASSES: u64 = 8;
 pub(crate) const UNITS: usize = 0;
+const BUILDS: usize = 1;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "compile",
-    summary: "the shape of make -jN, without a compiler",
+    summary: "the shape of make -jN, without a compiler, or make of a tree",
     help: "What make -jN of a kernel does to a machine, without a compiler. Every job runs this \
            program as a driver, which runs it as a front end (maps and reads 32 headers and a \
            source, builds a table of its words, computes, writes an assembler file), as an \
            assembler (reads that file, writes an object) and, every 16 units, as a linker. Starts \
-           over when done. Works in a scratch folder, which is removed at the end.",
+           over when done. With tree, make -jN of that tree instead, which needs make and a compiler: \
+           in a copy of it, which must keep the file system's reserve free, then make clean, and so \
+           on; units are then the lines that make prints, and builds says how often it was done. \
+           Works in a scratch folder, which is removed at the end.",
     main_param: "jobs",
-    params: &[jobs("units compiled in parallel"), SCRATCH_DIR],
-    counters: &["units"],
+    params: &[jobs("units compiled in parallel"), SCRATCH_DIR, TREE],
+    counters: &["units", "builds"],
     needs: &[],
     form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
 };
 
+const TREE: Param = Param {
+    name: "tree",
+    kind: Kind::Text { value: "DIR", check: any_text },
+    default: Default::Value(""),
+    help: "folder with a Makefile and everything that it needs",
+};
+
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     machine.resolve_jobs(values);
-    machine.resolve_dir(values).map(drop)
+    let parent = machine.resolve_dir(values)?;
+    let tree = values.text("tree");
+    if !tree.is_empty() {
+        let tree = make::check(tree, &parent)?;
+        values.set("tree", Value::Text(tree));
+    }
+    Ok(())
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
+    let tree = worker.values().text("tree");
+    if !tree.is_empty() {
+        return make::run(worker, tree).map_err(|error| error.within(folder));
+    }
     let failed = |error| LoadError::io(folder.display(), &error);
     fs::create_dir_all("include").map_err(failed)?;
     for header in 0..HEADERS {

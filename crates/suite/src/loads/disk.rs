@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use punctual_sys::error;
-use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Room};
+use punctual_sys::storage::{self, DIRECT_ALIGNMENT};
 
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::room::{self, RESERVE};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
 const BLOCK: usize = 1 << 20;
@@ -20,9 +20,6 @@ const SYNCS: usize = 2;
 const DIRECT: usize = 3;
 /// Default size of the file: more than a disk's internal cache.
 const SIZE: u64 = 256 << 20;
-/// Default free space to keep, or a twentieth of the file system if that is larger, or half of
-/// it if that is smaller, such as the memory of a virtual board.
-const RESERVE: u64 = 256 << 20;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "disk",
@@ -38,17 +35,12 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
         Param {
             name: "size",
             kind: Kind::Size { low: BLOCK as u64 },
-            default: Default::OfMachine("256M, less if two such files do not fit"),
+            default: Default::OfMachine(
+                "256M, less if two such files do not fit (files in memory: into an eighth of it)",
+            ),
             help: "size of the file; the copy takes as much again",
         },
-        Param {
-            name: "reserve",
-            kind: Kind::Size { low: 0 },
-            default: Default::OfMachine(
-                "256M or a twentieth of the file system, whichever is larger, but at most half",
-            ),
-            help: "space that is kept free",
-        },
+        RESERVE,
     ],
     counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
     needs: &[],
@@ -57,24 +49,21 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let parent = machine.resolve_dir(values)?;
-    let room = storage::room(&parent)
-        .map_err(|error| format!("{}: {}", parent.display(), error::text(&error)))?;
-    let reserve = values.known_number("reserve").unwrap_or(default_reserve(room.total));
+    let (room, reserve) = room::space(values, &parent)?;
     let (block, fitting) = (BLOCK as u64, fitting(room.free, reserve));
     let size = match values.known_number("size") {
         Some(size) => size.checked_next_multiple_of(block).unwrap_or(u64::MAX),
-        None => SIZE.min(fitting),
+        None => {
+            let most = room::by_default(room, reserve, machine) / 2 / block * block;
+            SIZE.min(fitting).min(most).max(block)
+        }
     };
-    if size == 0 || size > fitting {
-        return Err(format!("{}: {}", parent.display(), full(room, reserve)));
+    if size > fitting {
+        return Err(format!("{}: {}", parent.display(), room::full(room, reserve)));
     }
     values.set("size", Value::Number(size));
     values.set("reserve", Value::Number(reserve));
     Ok(())
-}
-
-fn default_reserve(total: u64) -> u64 {
-    RESERVE.max(total / 20).min(total / 2)
 }
 
 /// The largest file, in whole blocks, of which there is room for two and the folder with its
@@ -82,14 +71,6 @@ fn default_reserve(total: u64) -> u64 {
 fn fitting(free: u64, reserve: u64) -> u64 {
     let block = BLOCK as u64;
     free.saturating_sub(reserve).saturating_sub(block) / 2 / block * block
-}
-
-fn full(room: Room, reserve: u64) -> String {
-    format!(
-        "No space left on device besides the reserve: {} bytes are free, {reserve} of them are \
-         reserved; free some, or choose another dir, a smaller size or a smaller reserve",
-        room.free
-    )
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
@@ -109,9 +90,7 @@ fn write_and_copy(worker: &Worker<'_>, block: &mut Block) -> Result<(), LoadErro
         remove(path)?;
     }
     let room = storage::room(folder).map_err(|error| LoadError::io("statfs", &error))?;
-    if room.free < reserve.saturating_add(2 * size) {
-        return Err(LoadError::Failed(full(room, reserve)));
-    }
+    room::check(room, reserve, 2 * size).map_err(LoadError::Failed)?;
     write_file(worker, original, size, block)?;
     copy_file(worker, original, copy, size, block)
 }
@@ -215,8 +194,6 @@ mod tests {
 
     #[test]
     fn a_small_file_system_has_room_for_the_load_too() {
-        let of_mib = |total: u64| default_reserve(total << 20) >> 20;
-        assert_eq!([112, 512, 5_120, 10_240].map(of_mib), [56, 256, 256, 512]);
         // Not 28 MiB: the folder takes some of what is free.
         assert_eq!(fitting(112 << 20, 56 << 20), 27 << 20);
     }

@@ -7,7 +7,8 @@ use punctual_sys::region::Region;
 
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
-use crate::registry::{Default, Kind, Param, Value, Values};
+use crate::registry::room::size_of_jobs;
+use crate::registry::{Default, Kind, Param, Values};
 
 const MINOR: usize = 0;
 const MAJOR: usize = 1;
@@ -37,16 +38,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    let jobs = machine.resolve_jobs(values);
-    let fitting = (machine.memory / 8 / jobs) >> 16 << 16;
-    let size = values.known_number("size").unwrap_or(SIZE.min(fitting).max(1 << 16));
-    if size.saturating_mul(jobs) > machine.memory / 2 {
-        return Err(format!(
-            "{jobs} regions of {size} bytes are more than half of the available memory"
-        ));
-    }
-    values.set("size", Value::Number(size));
-    Ok(())
+    size_of_jobs(values, machine, SIZE).map(drop)
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {

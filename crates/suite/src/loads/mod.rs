@@ -7,17 +7,31 @@
 
 use crate::registry::load::LoadEntry;
 
+mod blockio;
+mod cache;
+mod caches;
 mod cmd;
 pub(crate) mod compile;
+mod console;
 mod copy;
 mod disk;
+mod dohell;
 mod faults;
 mod flood;
 mod hackbench;
+mod membw;
+mod memory;
+mod mitsubishi;
 mod none;
+mod osadl;
 mod paper;
 mod process;
+mod signals;
+mod syscalls;
+mod timers;
+mod tlb;
 mod tree;
+mod untar;
 
 /// Every load, in the order of lists; planned ones come last.
 pub static LOADS: &[LoadEntry] = &[
@@ -30,27 +44,24 @@ pub static LOADS: &[LoadEntry] = &[
     flood::ENTRY,
     process::ENTRY,
     faults::ENTRY,
+    untar::ENTRY,
+    memory::ENTRY,
+    blockio::ENTRY,
+    tlb::ENTRY,
+    cache::ENTRY,
+    membw::ENTRY,
+    timers::ENTRY,
+    signals::ENTRY,
+    console::ENTRY,
+    syscalls::ENTRY,
     cmd::ENTRY,
     paper::ENTRY,
-    LoadEntry::planned("untar", "creates and deletes a tree of small files"),
-    LoadEntry::planned("memory", "maps, touches, protects and unmaps memory"),
-    LoadEntry::planned("blockio", "small synchronous reads and writes on a slow path"),
-    LoadEntry::planned("tlb", "TLB shootdowns between threads on all CPUs"),
-    LoadEntry::planned("cache", "walks working sets larger than each cache level"),
-    LoadEntry::planned("membw", "streams through memory on every CPU"),
-    LoadEntry::planned("timers", "thousands of high-resolution timers that expire in bursts"),
-    LoadEntry::planned("signals", "signal and futex storms between threads"),
-    LoadEntry::planned("console", "writes to the kernel log and a console"),
-    LoadEntry::planned("syscalls", "wrong but harmless arguments to cheap system calls"),
-    LoadEntry::planned("dohell", "disk copy, hackbench, flood and tree together"),
-    LoadEntry::planned("osadl", "network, disk and memory in phases, as in OSADL's farm"),
-    LoadEntry::planned("dynamic-process", "processes come and go (Mitsubishi's scenario)"),
-    LoadEntry::planned("dynamic-memory", "memory comes and goes (Mitsubishi's scenario)"),
-    LoadEntry::planned(
-        "block-io",
-        "programmed input and output on a slow disk (Mitsubishi's scenario)",
-    ),
-    LoadEntry::planned("stable", "work without change (Mitsubishi's scenario)"),
+    dohell::ENTRY,
+    osadl::ENTRY,
+    mitsubishi::STABLE,
+    mitsubishi::DYNAMIC_PROCESS,
+    mitsubishi::DYNAMIC_MEMORY,
+    mitsubishi::BLOCK_IO,
     LoadEntry::planned(
         "worst",
         "the load that finds the highest latencies fastest on virtual boards",

@@ -9,6 +9,7 @@ pub mod need;
 mod pace;
 pub mod param;
 pub mod probe;
+pub mod room;
 pub mod size;
 pub mod threads;
 mod values;

@@ -62,6 +62,17 @@ pub const TRACE: Need = Need {
     },
 };
 
+/// The kernel's log, to write to and to read from.
+pub const KERNEL_LOG: Need = Need {
+    what: "/dev/kmsg that this user may read and write (root with CAP_SYSLOG), and a \
+           kernel.printk_devkmsg that is not off",
+    met: || {
+        let log = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kmsg");
+        let off = std::fs::read("/proc/sys/kernel/printk_devkmsg");
+        log.is_ok() && !off.is_ok_and(|set| set.starts_with(b"off"))
+    },
+};
+
 /// io_uring.
 pub const IO_URING: Need = Need {
     what: "io_uring: Linux 5.5 or later with CONFIG_IO_URING, and kernel.io_uring_disabled=0",

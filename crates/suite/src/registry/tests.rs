@@ -236,7 +236,7 @@ fn the_loads_are_sound() {
                 assert!(!part.scratch || known("dir"), "{name}");
             }
             Form::Composite(parts) => {
-                assert!(parts.len() > 1 && entry.params.is_empty(), "{name}");
+                assert!(!parts.is_empty() && entry.params.is_empty(), "{name}");
                 assert_eq!(LoadSpec::parse(name).unwrap().parts().len(), parts.len(), "{name}");
             }
         }

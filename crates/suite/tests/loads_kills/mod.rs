@@ -43,6 +43,8 @@ fn escaping(can: impl Fn(&str) -> bool) -> Vec<String> {
     let with = |name| match name {
         // The escaping processes are the command of the one, and all there is beside the other.
         "none" | "cmd" => ESCAPING.to_owned(),
+        // Not on the console of the machine that runs the tests.
+        "console" => format!("console:tty=/dev/null+{ESCAPING}"),
         name => format!("{name}+{ESCAPING}"),
     };
     all.map(with).collect()
