@@ -37,7 +37,7 @@ fn the_real_time_clock_interrupts_at_its_rate() {
 fn a_driver_in_user_space_runs_at_the_interrupt_if_it_has_the_priority() {
     need!(x86_64());
     let place = Place::of_build();
-    let probes = "uio uio:policy=other --load none,hackbench:groups=1 -D 300ms --warmup 100ms";
+    let probes = "uio uio:policy=other --load none,hackbench:groups=4 -D 300ms --warmup 100ms";
     measure(&place, "debian:rt", probes).with(0);
     let found = cells(&place, "p/debian-rt-0");
     let max = |policy: &str, load: &str| {
@@ -50,7 +50,7 @@ fn a_driver_in_user_space_runs_at_the_interrupt_if_it_has_the_priority() {
         let [lost, unanswered] = ["lost", "unanswered"].map(|name| counter(cell, name));
         let samples = count(cell, "samples");
         println!("{policy}, {load}: {samples} interrupts, {min} to {max} ns, {lost} lost");
-        assert!(samples >= 50 && lost == 0 && unanswered <= 1, "{cell}");
+        assert!(samples >= 10 && lost == 0 && unanswered <= 1, "{cell}");
         (min, max)
     };
     let [(least, idle), (_, loaded)] = ["none", "hackbench"].map(|load| max("fifo", load));

@@ -86,7 +86,7 @@ fn several_x86_cpus_are_measured_and_their_turns_excuse_what_is_late() {
     let place = Place::of_build();
     let line = format!(
         "lab check -q --offline --qemu {program} --cpus 2 --kernel debian:rt --replicates 1 \
-         --out r wakeup -t per-cpu --load hackbench -D 500ms --max 50us"
+         --out r wakeup -t per-cpu --load hackbench -D 500ms --max 500us"
     );
     let says = "the 2 CPUs of this board take turns and one waits up to";
     place.run(&line).with(125).says(&["cannot be judged: debian:rt", says]);

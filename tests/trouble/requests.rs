@@ -25,7 +25,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("run wakeup -p high", &["priority=high", "from 1 to 98"]),
     ("run wakeup -p -1", &["-1"]),
     ("run wakeup -p 5 --policy other", &["priority=5", "policy other has no priority"]),
-    ("run wakeup --policy batch", &["policy=batch", "fifo, rr or other"]),
+    ("run wakeup --policy batch", &["policy=batch", "fifo, rr, other or deadline"]),
     ("run wakeup -a 4095", &["CPU 4095 cannot be used", "does not exist", "can be used: 0"]),
     ("run wakeup -a 0-x", &["affinity=0-x", "list of CPUs"]),
     ("run wakeup -t 0", &["threads=0", "from 1 to 4096"]),

@@ -23,8 +23,8 @@ enum Arg {
 
 use Arg::{Is, NoFile, NoMemory, NoPage, NoProcess, NoSuch, UpTo};
 
-/// A call and its arguments, of which the supported machines have 64 bits: one of them at least lets the kernel refuse it before it has any
-/// effect.
+/// A call and its arguments, of which the supported machines have 64 bits: one of them at least
+/// lets the kernel refuse it before it has any effect.
 type Call = (&'static str, i64, &'static [Arg]);
 
 const CALLS: &[Call] = &[

@@ -81,10 +81,15 @@ fn copy(worker: &Worker<'_>, from: &Path, to: &Path) -> Result<(), LoadError> {
 fn make(worker: &Worker<'_>, args: &[&str]) -> Result<(), LoadError> {
     let failed = |error| LoadError::io("make", &error);
     let errors = File::create(ERRORS).map_err(failed)?;
-    let mut child = Command::new("make")
+    let mut command = Command::new("make");
+    // Of a make that punctual was started from: it would have this one say where it is, and
+    // share its jobs.
+    ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"].iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let mut child = command
         .args(args)
         .current_dir(COPY)
-        .env_remove("MAKEFLAGS")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)
