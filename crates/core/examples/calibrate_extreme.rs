@@ -1,6 +1,7 @@
-//! How often the gates of the extrapolation open on made-up runs, and how often its 95 % interval then
-//! has the true level: `cargo run --release -p punctual-core --example calibrate_extreme`, with a number
-//! of replicates other than 2,000 as an argument, and as a second one the first seed, 0 if there is none.
+//! How often the gates of the extrapolation open on made-up runs, and how often its 95 % interval
+//! then has the true level: `cargo run --release -p punctual-core --example calibrate_extreme`,
+//! with a number of replicates other than 2,000 as an argument, and as a second one the first seed,
+//! 0 if there is none.
 
 use punctual_core::stats::extreme::Gate;
 

@@ -64,8 +64,8 @@ pub struct Target {
     /// Its instant, ns since the start of the cell.
     pub at_ns: u64,
     /// What is left of the section then, and what a wake-up takes in this cell, ns. From the second
-    /// round on, for the section that the release before met: what was left until the thread had read
-    /// the clock in the course of that.
+    /// round on, for the section that the release before met: what was left until the thread had
+    /// read the clock in the course of that.
     pub predicted_ns: u64,
     /// 1 if it was aimed at the course of the samples or, alone, of none; one more if at the course
     /// of the release of that round.

@@ -96,8 +96,8 @@ impl SideEpisodes {
         }
     }
 
-    /// Whether its episodes say how often they come: not if they come in clusters, or if they are of
-    /// some runs more than of others by more than chance.
+    /// Whether its episodes say how often they come: not if they come in clusters, or if they are
+    /// of some runs more than of others by more than chance.
     fn tells(&self) -> bool {
         !self.clustered && !are_overdispersed(&self.runs)
     }

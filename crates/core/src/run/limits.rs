@@ -34,8 +34,8 @@ pub const MAX_RUN_JSON: u64 = 64 << 20;
 const MAX_VALUES: usize = 2_000_000;
 
 /// The largest file of a cell that is read, bytes: eight threads write as much in eleven days
-/// at 1 kHz on an idle machine, and in 27 hours at 10 kHz under hackbench. A run that may write more
-/// says so beforehand.
+/// at 1 kHz on an idle machine, and in 27 hours at 10 kHz under hackbench. A run that may write
+/// more says so beforehand.
 pub const MAX_CELL_FILE: u64 = 1 << 30;
 
 /// Whether a `run.json` has more values than any run: what is parsed takes up to 32 bytes for

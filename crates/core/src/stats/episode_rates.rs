@@ -18,11 +18,11 @@ pub struct EpisodeRatio {
     pub p: f64,
 }
 
-/// The ratio of the rate of `k_b` episodes in the time `t_b` to that of `k_a` in `t_a`, by the exact
-/// conditional test: of k_a + k_b episodes, the number that b has is binomial, with the probability
-/// t_b / (t_a + t_b) if rates are equal. The interval is that of Clopper and Pearson for this
-/// probability. None without any episode, and unless both times (of one unit) are above 0 and
-/// finite, and `confidence` is between 0 and 1.
+/// The ratio of the rate of `k_b` episodes in the time `t_b` to that of `k_a` in `t_a`, by the
+/// exact conditional test: of k_a + k_b episodes, the number that b has is binomial, with the
+/// probability t_b / (t_a + t_b) if rates are equal. The interval is that of Clopper and Pearson
+/// for this probability. None without any episode, and unless both times (of one unit) are above 0
+/// and finite, and `confidence` is between 0 and 1.
 ///
 /// It holds if episodes come singly (as a Poisson process) at one rate in all runs of a side.
 /// p is twice the smaller tail, so that it agrees with the interval; that of R's `poisson.test`,

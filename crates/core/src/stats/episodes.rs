@@ -91,16 +91,16 @@ pub fn episodes(mut spells: Vec<Spell>, observed_ns: u64) -> Episodes {
     }
 }
 
-/// Whether episodes come in clusters: whether a gap of 10 s joins more of them than it would if they
-/// came independently (p < 0.01), and the time between them is spread more than then, which tells
-/// clusters from episodes that come regularly.
+/// Whether episodes come in clusters: whether a gap of 10 s joins more of them than it would if
+/// they came independently (p < 0.01), and the time between them is spread more than then, which
+/// tells clusters from episodes that come regularly.
 ///
 /// Given their number n, the times between independent ones (each less the gap that separates
 /// episodes) are spacings of a uniform sample of the time T that is left. Each exceeds x with the
 /// probability (1 - x/T)^n; the number of short ones is compared with the binomial distribution,
 /// which spreads more than theirs. The sum of the squares of all n + 1, with those before the first
-/// and after the last, is 2 T^2 / (n + 2) on average (M. Greenwood, Journal of the Royal Statistical
-/// Society 109 (1946) 85).
+/// and after the last, is 2 T^2 / (n + 2) on average (M. Greenwood, Journal of the Royal
+/// Statistical Society 109 (1946) 85).
 fn are_clustered(found: &[Spell], count_10s: u64, observed_ns: u64) -> bool {
     let number = found.len() as u64;
     let (gaps, short) = (number.saturating_sub(1), number.saturating_sub(count_10s));

@@ -51,8 +51,8 @@ pub(super) fn beta_tails(a: f64, b: f64, x: f64) -> (f64, f64) {
 }
 
 /// `(P(a, x), Q(a, x))`: the regularised incomplete gamma functions, the
-/// smaller one to full precision, or to 1e-12 of itself if `a` is not whole. `a` is at least 1. Series DLMF
-/// 8.11.4 below the mean, continued fraction DLMF 8.9.2 above.
+/// smaller one to full precision, or to 1e-12 of itself if `a` is not whole. `a` is at least 1.
+/// Series DLMF 8.11.4 below the mean, continued fraction DLMF 8.9.2 above.
 pub(super) fn gamma_tails(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 {
         return (0.0, 1.0);

@@ -53,8 +53,8 @@ fn found(data: &CellData, deadline: i64, seconds: u64) -> punctual_core::schema:
     episodes(spells.collect(), seconds * SECOND_NS)
 }
 
-/// A deadline whose late episodes come more often than is allowed in the whole run, by at least this
-/// factor, and how it goes with its windows; last, whether the run is said to have changed.
+/// A deadline whose late episodes come more often than is allowed in the whole run, by at least
+/// this factor, and how it goes with its windows; last, whether the run is said to have changed.
 fn judged(threads: &[Vec<Option<i64>>], factor: f64) -> (i64, f64, u64, u64, bool) {
     let seconds = threads[0].len();
     let all = cell(threads, 0, seconds);

@@ -18,7 +18,8 @@ const RATE: f64 = 0.25;
 pub enum Kind {
     /// Independent events.
     Clean,
-    /// Each second has the larger of its own event and that of the second before: extremal index 0.5.
+    /// Each second has the larger of its own event and that of the second before: extremal index
+    /// 0.5.
     MovingMaxima,
     /// One second in a thousand has an excess of another tail, which begins 10 scales further, with
     /// four times the scale.

@@ -1,5 +1,6 @@
-//! Whether the gates of the extrapolation open and close on made-up runs, and whether its 95 % interval
-//! has the true level: a fixed sample of `examples/calibrate_extreme.rs`, which has 2,000 replicates.
+//! Whether the gates of the extrapolation open and close on made-up runs, and whether its 95 %
+//! interval has the true level: a fixed sample of `examples/calibrate_extreme.rs`, which has 2,000
+//! replicates.
 
 mod generators;
 

@@ -3,7 +3,7 @@
 use super::by_second::BySecond;
 use super::episodes::LateOrder;
 use super::ranks::Ranks;
-use super::stretches::Stretches;
+use super::stretches::{FROM, Stretches, TO};
 use crate::units::{SECOND_NS, human_ns, stretch};
 
 /// Below so many blocks nothing is said.
@@ -39,7 +39,8 @@ pub struct Drift {
 /// to 8 lags): A. N. Pettitt, Applied Statistics 28 (1979), for one change point;
 /// the rank sum of the two halves; W. H. Kruskal, W. A. Wallis, JASA 47 (1952), over 5 to 13
 /// parts, for cycles; and whether the largest maxima come in stretches of 9 blocks and more, by
-/// random orders of pieces of 9 blocks, for short stretches that return. They count only if the levels differ by more than 5 %. Late seconds are
+/// random orders of pieces of 9 blocks, for short stretches that return. They count only if the
+/// levels differ by more than 5 %. Late seconds are
 /// first merged into episodes; see [`BySecond`].
 #[must_use]
 pub fn changes(course: &BySecond) -> Vec<Drift> {
@@ -126,7 +127,7 @@ fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
 /// The largest maxima of `block`, which lasts so many seconds.
 fn of_stretches(maxima: &[f64], block: &str, seconds: u64) -> Option<Drift> {
     let found = Stretches::of(maxima)?;
-    let (from, to) = (9 * seconds, 12 * seconds);
+    let [from, to] = [FROM, TO].map(|blocks| blocks as u64 * seconds);
     let text = format!(
         "the {} largest maxima of {block} come in stretches: {} pairs of them are {from} to {to} s \
          apart, {:.1} would be by chance ({})",

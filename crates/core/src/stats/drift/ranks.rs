@@ -42,8 +42,9 @@ impl Ranks {
         all
     }
 
-    /// A change point by Pettitt's test (p is 1 for values that are all equal, as of all tests), from the number of values before it, and its p, two-sided:
-    /// `2 exp(-6 K^2 / (n^3 + n^2))`, with the variance of ranks in place of that without ties.
+    /// A change point by Pettitt's test (p is 1 for values that are all equal, as of all tests),
+    /// from the number of values before it, and its p, two-sided: `2 exp(-6 K^2 / (n^3 + n^2))`,
+    /// with the variance of ranks in place of that without ties.
     pub(super) fn pettitt(&self) -> (usize, f64) {
         if self.squares <= 0.0 {
             return (0, 1.0);

@@ -5,8 +5,8 @@ use super::chance::of_each;
 use crate::random::Random;
 
 /// Distances just beyond those up to which neighbours may be correlated, blocks.
-const FROM: usize = 9;
-const TO: usize = 12;
+pub(super) const FROM: usize = 9;
+pub(super) const TO: usize = 12;
 
 /// One in so many blocks is among the largest.
 const ONE_IN: usize = 10;

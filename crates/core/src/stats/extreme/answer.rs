@@ -70,8 +70,8 @@ pub fn answer(seconds: &Seconds) -> Answer {
     })
 }
 
-/// The answer for each thread of a cell, by number; `series` is 0 for the primary one, whose values are
-/// in nanoseconds.
+/// The answer for each thread of a cell, by number; `series` is 0 for the primary one, whose values
+/// are in nanoseconds.
 #[must_use]
 pub fn from_cell(cell: &CellData, series: usize) -> Vec<Answer> {
     let of = |thread: &crate::run::ThreadData| {
@@ -81,8 +81,8 @@ pub fn from_cell(cell: &CellData, series: usize) -> Vec<Answer> {
 }
 
 impl Answer {
-    /// The answer in sentences without an end, the most important first. Each stands by itself, and an
-    /// extrapolation says what it is.
+    /// The answer in sentences without an end, the most important first. Each stands by itself, and
+    /// an extrapolation says what it is.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         match self {

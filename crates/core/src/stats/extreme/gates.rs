@@ -187,9 +187,9 @@ fn thresholds(seconds: &Seconds) -> Result<(Vec<Peaks>, Vec<Peaks>), Refusal> {
     Ok((low, high))
 }
 
-/// Whether the maxima neither drift nor differ between the halves of the run: Mann and Kendall's test
-/// of trend (Kendall, "Rank Correlation Methods", 1975, ties included) and that of Kolmogorov and
-/// Smirnov, each at 1 %.
+/// Whether the maxima neither drift nor differ between the halves of the run: Mann and Kendall's
+/// test of trend (Kendall, "Rank Correlation Methods", 1975, ties included) and that of Kolmogorov
+/// and Smirnov, each at 1 %.
 pub(super) fn stationary(maxima: &[i64]) -> Result<(), Refusal> {
     let group = GROUP.max(maxima.len().div_ceil(GROUPS));
     let groups: Vec<i64> =
@@ -245,8 +245,9 @@ pub(super) fn kolmogorov_smirnov(first: &[i64], second: &[i64]) -> f64 {
     all.map(|x| (share(first, *x) - share(second, *x)).abs()).fold(0.0, f64::max)
 }
 
-/// The first of the thresholds that is not rejected by these p-values, if fewer than a third of them are rejected: a mixture
-/// of tails fits above high thresholds for no other reason than that few peaks are left there.
+/// The first of the thresholds that is not rejected by these p-values, if fewer than a third of
+/// them are rejected: a mixture of tails fits above high thresholds for no other reason than that
+/// few peaks are left there.
 pub(super) fn fitting(p_values: &[f64]) -> Result<usize, Refusal> {
     let rejected = forward_stop(p_values, FALSE_DISCOVERY_RATE);
     if rejected * 3 < p_values.len() {
@@ -284,8 +285,8 @@ pub(super) fn stable(tail: &Tail, higher: &Tail) -> Result<(), Refusal> {
     refuse(Gate::Stability, sentence)
 }
 
-/// Whether the peaks of the first half predict the second: how many exceed a level, by a binomial test
-/// at 1 %, and the largest.
+/// Whether the peaks of the first half predict the second: how many exceed a level, by a binomial
+/// test at 1 %, and the largest.
 pub(super) fn predicted(seconds: &Seconds, threshold: i64) -> Result<(), Refusal> {
     let (all, half) = (seconds.maxima().len(), seconds.maxima().len() / 2);
     let second = seconds.peaks_within(threshold, half, all);

@@ -63,9 +63,10 @@ pub fn p_value(statistic: f64, shape: f64) -> f64 {
     (at_low + (at_high - at_low) * (statistic - low) / (high - low)).exp()
 }
 
-/// How many of the first hypotheses are rejected, by the rule ForwardStop at the false discovery rate
-/// `rate`: the last k for which the mean of `-ln(1 - p)` up to k is at most `rate` (G'Sell et al., J. R.
-/// Statist. Soc. B 78, 2016; for thresholds: Bader, Yan and Zhang, Ann. Appl. Stat. 12, 2018).
+/// How many of the first hypotheses are rejected, by the rule ForwardStop at the false discovery
+/// rate `rate`: the last k for which the mean of `-ln(1 - p)` up to k is at most `rate` (G'Sell et
+/// al., J. R. Statist. Soc. B 78, 2016; for thresholds: Bader, Yan and Zhang, Ann. Appl. Stat. 12,
+/// 2018).
 #[must_use]
 pub fn forward_stop(p_values: &[f64], rate: f64) -> usize {
     let (mut sum, mut rejected) = (0.0, 0);

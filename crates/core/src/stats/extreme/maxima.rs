@@ -1,8 +1,8 @@
 //! The generalised extreme value distribution, fitted to block maxima.
 //!
-//! `F(x) = exp(-(1 + xi (x - mu) / sigma)^(-1 / xi))` (Jenkinson 1955; Coles 2001, chapter 3). As with
-//! excesses, one number is searched: for each theta the `g(x) = ln(1 + theta (x - c)) / theta` have a
-//! Gumbel distribution, whose location has a closed form.
+//! `F(x) = exp(-(1 + xi (x - mu) / sigma)^(-1 / xi))` (Jenkinson 1955; Coles 2001, chapter 3). As
+//! with excesses, one number is searched: for each theta the `g(x) = ln(1 + theta (x - c)) / theta`
+//! have a Gumbel distribution, whose location has a closed form.
 
 use super::search::{crossing, minimum};
 
@@ -63,8 +63,8 @@ impl Maxima {
         if (theta * above).abs() < 1e-9 { above } else { (theta * above).ln_1p() / theta }
     }
 
-    /// Minus the log-likelihood, with the best scale of the Gumbel distribution, which is the second
-    /// number, and the location that `place` gives for it, which is the third.
+    /// Minus the log-likelihood, with the best scale of the Gumbel distribution, which is the
+    /// second number, and the location that `place` gives for it, which is the third.
     fn of_theta(&self, theta: f64, place: &dyn Fn(&[f64], f64) -> f64) -> (f64, f64, f64) {
         let all: Vec<_> = self.values.iter().map(|x| self.stretched(theta, *x)).collect();
         let mut f = |log: f64| {

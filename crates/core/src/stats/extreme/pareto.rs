@@ -1,13 +1,15 @@
 //! The generalised Pareto distribution, fitted to counts in cells.
 //!
-//! `S(x) = (1 + xi x / sigma)^(-1 / xi)` is the share of excesses above x (Pickands 1975; Coles, "An
-//! Introduction to Statistical Modeling of Extreme Values", 2001, chapter 4). What is observed is how
-//! many lie in cells `[a, b)`; the likelihood is that of the cells. A density in its place takes steps
-//! of a clock for a feature of the tail: whole microseconds make a shape of 0.05 look like 0.67.
+//! `S(x) = (1 + xi x / sigma)^(-1 / xi)` is the share of excesses above x (Pickands 1975; Coles,
+//! "An Introduction to Statistical Modeling of Extreme Values", 2001, chapter 4). What is observed
+//! is how many lie in cells `[a, b)`; the likelihood is that of the cells. A density in its place
+//! takes steps of a clock for a feature of the tail: whole microseconds make a shape of 0.05 look
+//! like 0.67.
 //!
 //! With `theta = xi / sigma` and `g(x) = ln(1 + theta x) / theta` it is `S = exp(-g / sigma)`: for
-//! each theta an exponential distribution of g, whose likelihood has one maximum, and no division by
-//! a shape of zero. So one number is searched (in the manner of Grimshaw, Technometrics 35, 1993).
+//! each theta an exponential distribution of g, whose likelihood has one maximum, and no division
+//! by a shape of zero. So one number is searched (in the manner of Grimshaw, Technometrics 35,
+//! 1993).
 
 use super::search::{crossing, minimum};
 
@@ -120,8 +122,8 @@ impl Pareto {
 impl Excesses {
     /// Excesses in these cells; none if all are in one cell or none is anywhere.
     ///
-    /// Each is the largest of a geometric number of which the share `1 - met` is one: of clusters that
-    /// met by chance ([`Peaks::begun`](super::Peaks::begun)). 0 if all are single.
+    /// Each is the largest of a geometric number of which the share `1 - met` is one: of clusters
+    /// that met by chance ([`Peaks::begun`](super::Peaks::begun)). 0 if all are single.
     #[must_use]
     pub fn new(mut cells: Vec<Excess>, met: f64) -> Option<Self> {
         cells.retain(|cell| cell.count > 0.0 && cell.low >= 0.0 && cell.high > cell.low);
@@ -264,8 +266,9 @@ impl Excesses {
         2.0 * (minimum(&mut f, start, REACH, VALUE_TOLERANCE).1 - best.nll).max(0.0)
     }
 
-    /// The interval of the level that one in `one_in` is above, by profile likelihood: what loses less
-    /// than `deviance` ([`TWO_SIDED_95`], [`ONE_SIDED_95`]). Infinite if nothing bounds it above.
+    /// The interval of the level that one in `one_in` is above, by profile likelihood: what loses
+    /// less than `deviance` ([`TWO_SIDED_95`], [`ONE_SIDED_95`]). Infinite if nothing bounds it
+    /// above.
     #[must_use]
     pub fn level_interval(&self, best: &Pareto, one_in: f64, deviance: f64) -> (f64, f64) {
         let log = best.level(one_in).ln();
@@ -286,8 +289,8 @@ impl Excesses {
             .max(0.0)
     }
 
-    /// The interval of the shape by profile likelihood, within the shapes that are looked for (-1 to
-    /// 20).
+    /// The interval of the shape by profile likelihood, within the shapes that are looked for (-1
+    /// to 20).
     #[must_use]
     pub fn shape_interval(&self, best: &Pareto, deviance: f64) -> (f64, f64) {
         let mut f = |shape: f64| self.shape_deviance(best, shape) - deviance;

@@ -1,16 +1,16 @@
 //! Block maxima of a run, and the clusters of those above a threshold.
 //!
 //! Blocks are seconds. Those above the threshold that follow one another are one cluster: the runs
-//! estimator (Smith and Weissman, J. R. Statist. Soc. B 56, 1994) with a run of one second, fixed. Its
-//! largest maximum is its **peak**.
+//! estimator (Smith and Weissman, J. R. Statist. Soc. B 56, 1994) with a run of one second, fixed.
+//! Its largest maximum is its **peak**.
 //!
-//! Clusters that have nothing to do with each other meet by chance, and then the larger peak is seen.
-//! The higher the threshold, the rarer; at one second in ten it would make a shape lower by about 0.04.
-//! High clusters begin as a Poisson process (Hsing, Hüsler and Leadbetter, Probab. Theory Relat. Fields
-//! 78, 1988), so a second that follows one below the threshold begins a cluster as often as any other.
-//! With C clusters behind I seconds below it, `-ln(1 - C / I)` begin per second, met ones too, and a
-//! share of those that begin is not seen by itself. The number of those that met is taken as geometric,
-//! which is exact for independent seconds.
+//! Clusters that have nothing to do with each other meet by chance, and then the larger peak is
+//! seen. The higher the threshold, the rarer; at one second in ten it would make a shape lower by
+//! about 0.04. High clusters begin as a Poisson process (Hsing, Hüsler and Leadbetter, Probab.
+//! Theory Relat. Fields 78, 1988), so a second that follows one below the threshold begins a
+//! cluster as often as any other. With C clusters behind I seconds below it, `-ln(1 - C / I)` begin
+//! per second, met ones too, and a share of those that begin is not seen by itself. The number of
+//! those that met is taken as geometric, which is exact for independent seconds.
 
 use super::pareto::{Excess, Excesses};
 use crate::block::Block;

@@ -1,7 +1,7 @@
 //! Data of Coles, "An Introduction to Statistical Modeling of Extreme Values" (2001).
 
-/// The highest sea level at Port Pirie of each year from 1923 to 1987, m (his table 1.1; `portpirie` of
-/// R's packages ismev and evd).
+/// The highest sea level at Port Pirie of each year from 1923 to 1987, m (his table 1.1;
+/// `portpirie` of R's packages ismev and evd).
 pub const PORT_PIRIE: [f64; 65] = [
     4.03, 3.83, 3.65, 3.88, 4.01, 4.08, 4.18, 3.8, 4.36, 3.96, 3.98, 4.69, 3.85, 3.96, 3.85, 3.93,
     3.75, 3.63, 3.57, 4.25, 3.97, 4.05, 4.24, 4.22, 3.73, 4.37, 4.06, 3.71, 3.96, 4.06, 4.55, 3.79,
@@ -10,8 +10,8 @@ pub const PORT_PIRIE: [f64; 65] = [
     4.33,
 ];
 
-/// Rainfall above 30 mm on one of 17,531 days of 1914 to 1962 in south-west England, mm (his example
-/// 1.6; `rain` of ismev).
+/// Rainfall above 30 mm on one of 17,531 days of 1914 to 1962 in south-west England, mm (his
+/// example 1.6; `rain` of ismev).
 pub const RAIN: [f64; 152] = [
     31.8, 32.5, 31.8, 44.5, 30.5, 43.2, 35.6, 38.1, 32.0, 31.8, 33.0, 39.1, 30.5, 31.8, 32.3, 33.0,
     30.5, 32.5, 48.5, 35.3, 40.6, 30.5, 34.3, 32.8, 30.5, 45.7, 31.8, 33.5, 33.5, 31.8, 34.8, 35.3,

@@ -6,10 +6,10 @@ const SMALLER_PART: f64 = 0.381_966_011_250_105_1;
 /// Steps after which a search ends, whatever it has.
 const MOST_STEPS: u32 = 100;
 
-/// Where `f` is smallest between `limits`, and its value there: first downhill from `start` in steps
-/// that double, then the method of Brent, "Algorithms for Minimization without Derivatives" (1973),
-/// chapter 5. Right if `f` has one minimum. The place is good to about `tolerance` and never leaves
-/// `limits`.
+/// Where `f` is smallest between `limits`, and its value there: first downhill from `start` in
+/// steps that double, then the method of Brent, "Algorithms for Minimization without Derivatives"
+/// (1973), chapter 5. Right if `f` has one minimum. The place is good to about `tolerance` and
+/// never leaves `limits`.
 pub(super) fn minimum(
     f: &mut dyn FnMut(f64) -> f64,
     start: f64,
@@ -91,8 +91,8 @@ fn brent(
 }
 
 /// Where `f`, which is below 0 at `start`, reaches 0 on the way to `limit`: steps from `start` by
-/// `step`, which doubles, then regula falsi in its Illinois form (Dowell and Jarratt, BIT 11, 1971).
-/// None if `f` is below 0 up to `limit`.
+/// `step`, which doubles, then regula falsi in its Illinois form (Dowell and Jarratt, BIT 11,
+/// 1971). None if `f` is below 0 up to `limit`.
 pub(super) fn crossing(
     f: &mut dyn FnMut(f64) -> f64,
     start: f64,

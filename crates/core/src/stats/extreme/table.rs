@@ -1,6 +1,7 @@
-//! Quantiles of A^2 where shape and scale are estimated, as Choulakian and Stephens (Technometrics 43,
-//! 2001) have them for other shapes. Simulated, with 20,000 samples of 500 excesses of each shape
-//! (`examples/tabulate_anderson_darling.rs`): the standard error is 1 % at p = 0.05 and 2 % at 0.01.
+//! Quantiles of A^2 where shape and scale are estimated, as Choulakian and Stephens (Technometrics
+//! 43, 2001) have them for other shapes. Simulated, with 20,000 samples of 500 excesses of each
+//! shape (`examples/tabulate_anderson_darling.rs`): the standard error is 1 % at p = 0.05 and 2 %
+//! at 0.01.
 
 /// The first two shapes; the others follow in the same steps.
 pub(super) const SHAPES: [f64; 2] = [-0.5, -0.4];
