@@ -52,8 +52,6 @@ pub(super) fn run(worker: &Worker<'_>, tree: &str) -> Result<Infallible, LoadErr
 /// Copies a folder, with the times that make compares.
 fn copy(worker: &Worker<'_>, from: &Path, to: &Path) -> Result<(), LoadError> {
     let failed = |error| LoadError::io(from.display(), &error);
-    let room = storage::room(Path::new(".")).map_err(failed)?;
-    let reserve = room::default_reserve(room.total);
     fs::create_dir(to).map_err(failed)?;
     for entry in fs::read_dir(from).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -66,6 +64,9 @@ fn copy(worker: &Worker<'_>, from: &Path, to: &Path) -> Result<(), LoadError> {
             std::os::unix::fs::symlink(link, target).map_err(failed)?;
         } else if kind.is_file() {
             let status = entry.metadata().map_err(failed)?;
+            // Of each file: the copies before it have taken of what was free.
+            let room = storage::room(Path::new(".")).map_err(failed)?;
+            let reserve = room::default_reserve(room.total);
             room::check(room, reserve, status.len()).map_err(LoadError::CannotStart)?;
             fs::copy(&source, &target).map_err(failed)?;
             let times = fs::FileTimes::new().set_modified(status.modified().map_err(failed)?);
