@@ -12,7 +12,7 @@ use punctual_harness::cyclictest::{
     cyclictest_median, last_cpu, lower_bound_of_median, punctual_median,
 };
 use punctual_harness::{
-    Folder, count, has_time, megabytes, need, programs, release, root, text, usage,
+    Folder, alternating, count, has_time, megabytes, need, programs, release, root, text, usage,
 };
 
 /// What callgrind prints a count behind.
@@ -236,20 +236,9 @@ fn median_against_cyclictest() {
     let cpu = last_cpu();
     // One comparison in twenty errs by chance, two in a row one in four hundred.
     let surely_above = || {
-        let mut pairs = Vec::new();
-        for pair in 0..PAIRS {
-            let ours = || punctual_median(&folder, &binary, &cpu, SAMPLES);
-            let theirs = || cyclictest_median(&folder, &cpu, SAMPLES);
-            // Who is first changes: neither profits from a drift of the machine.
-            let (ours, theirs) = if pair % 2 == 0 {
-                let first = ours();
-                (first, theirs())
-            } else {
-                let first = theirs();
-                (ours(), first)
-            };
-            pairs.push((ours, theirs));
-        }
+        let ours = || punctual_median(&folder, &binary, &cpu, SAMPLES);
+        let theirs = || cyclictest_median(&folder, &cpu, SAMPLES);
+        let pairs = alternating(PAIRS, ours, theirs);
         let nanoseconds = |ns: i64| f64::from(i32::try_from(ns).unwrap());
         let ratio = |&(ours, theirs): &(i64, i64)| nanoseconds(ours) / nanoseconds(theirs);
         let mut ratios: Vec<f64> = pairs.iter().map(ratio).collect();

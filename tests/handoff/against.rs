@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use punctual_harness::cyclictest::last_cpu;
-use punctual_harness::{Folder, need, programs, release, root, sources, text};
+use punctual_harness::{Folder, alternating, need, programs, release, root, sources, text};
 
 /// Pairs of runs.
 const PAIRS: usize = 7;
@@ -22,20 +22,9 @@ fn ours(folder: &Folder, binary: &Path, words: &str, samples: &str, field: &str)
     cell[field].as_f64().unwrap_or_else(|| panic!("no {field}: {cell}"))
 }
 
-/// The median of the ratios of pairs, ours to theirs. Who is first changes: neither profits from
-/// a drift of the machine.
+/// The median of the ratios of pairs, ours to theirs.
 fn ratio(what: &str, ours: impl Fn() -> f64, theirs: impl Fn() -> f64) -> f64 {
-    let mut pairs = Vec::new();
-    for pair in 0..PAIRS {
-        let (ours, theirs) = if pair % 2 == 0 {
-            let first = ours();
-            (first, theirs())
-        } else {
-            let first = theirs();
-            (ours(), first)
-        };
-        pairs.push((ours, theirs));
-    }
+    let pairs = alternating(PAIRS, ours, theirs);
     let mut ratios: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
     ratios.sort_by(f64::total_cmp);
     println!("{what}, ours and theirs, ns: {pairs:.0?}; ratio {:.2}", ratios[PAIRS / 2]);

@@ -3,6 +3,7 @@
 //! A test that needs something of the machine says so with [`need!`]: if it is missing the
 //! test fails under `CI` and is skipped, with a printed reason, anywhere else.
 
+mod alternating;
 pub mod cyclictest;
 mod ended;
 mod folder;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use alternating::alternating;
 pub use ended::{Ended, end_of, text, waited};
 pub use folder::{Folder, MARK};
 pub use mounts::{Namespace, Tmpfs};

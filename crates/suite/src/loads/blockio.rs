@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use punctual_core::random::mix;
-use punctual_sys::storage::{self, DIRECT_ALIGNMENT, Synced, drop_cached, open_synced};
+use punctual_sys::storage::{DIRECT_ALIGNMENT, Synced, drop_cached, open_synced};
 
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
@@ -63,10 +63,8 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let fitting = room::by_default(room, reserve, machine) / 4;
     let file = values.known_number("file").unwrap_or(FILE.min(fitting));
     let file = file.max(block).checked_next_multiple_of(block).unwrap_or(u64::MAX);
-    room::check(room, reserve, file).map_err(|short| format!("{}: {short}", parent.display()))?;
     values.set("file", Value::Number(file));
-    values.set("reserve", Value::Number(reserve));
-    Ok(())
+    room::claim(values, &parent, (room, reserve), file)
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
@@ -74,9 +72,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let failed = |error| LoadError::io(folder.display(), &error);
     let values = worker.values();
     let (block, file) = (values.number("size"), values.number("file"));
-    let room = storage::room(Path::new(".")).map_err(failed)?;
-    let short = room::check(room, values.number("reserve"), file);
-    short.map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))?;
+    worker.keep_reserve(file)?;
     let size: usize = values.small("size");
     let mut memory = vec![0x5a; size + DIRECT_ALIGNMENT];
     let start = memory.as_ptr().align_offset(DIRECT_ALIGNMENT);

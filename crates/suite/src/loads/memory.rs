@@ -2,16 +2,14 @@
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::path::Path;
 
 use punctual_sys::memory::thread_faults;
 use punctual_sys::region::{Region, page_size};
-use punctual_sys::storage;
 
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
 use crate::registry::room::{self, RESERVE, size_of_jobs};
-use crate::registry::{Default, Kind, Param, Value, Values};
+use crate::registry::{Default, Kind, Param, Values};
 
 const PRIVATE: usize = 0;
 const SHARED: usize = 1;
@@ -49,20 +47,16 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let parent = machine.resolve_dir(values)?;
     size_of_jobs(values, machine, SIZE)?;
-    let (room, reserve) = room::space(values, &parent)?;
-    room::check(room, reserve, values.number("size"))
-        .map_err(|short| format!("{}: {short}", parent.display()))?;
-    values.set("reserve", Value::Number(reserve));
-    Ok(())
+    let space = room::space(values, &parent)?;
+    let size = values.number("size");
+    room::claim(values, &parent, space, size)
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
     let size = worker.values().small("size");
     let failed = |error| LoadError::io(folder.display(), &error);
-    let room = storage::room(Path::new(".")).map_err(failed)?;
-    let short = room::check(room, worker.values().number("reserve"), size as u64);
-    short.map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))?;
+    worker.keep_reserve(size as u64)?;
     fs::write("mapped", vec![1; size]).map_err(failed)?;
     for _ in 0..worker.values().number("jobs") {
         worker.fork(|worker| {

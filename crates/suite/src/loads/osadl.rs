@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 
 use punctual_core::units::BareNumber;
 use punctual_sys::region::Region;
-use punctual_sys::storage;
 
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
-use crate::registry::{Default, Kind, Param, Value, Values};
+use crate::registry::{Default, Kind, Param, Values};
 
 const NETWORK: usize = 0;
 const DISK: usize = 1;
@@ -82,9 +81,8 @@ const IDLE_NS: u64 = 4_000_000_000;
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let parent = machine.resolve_dir(values)?;
-    let (room, reserve) = room::space(values, &parent)?;
-    room::check(room, reserve, FILE).map_err(|short| format!("{}: {short}", parent.display()))?;
-    values.set("reserve", Value::Number(reserve));
+    let space = room::space(values, &parent)?;
+    room::claim(values, &parent, space, FILE)?;
     let burst = values.number("memory") / 10;
     if burst > machine.memory / 4 {
         return Err(format!(
@@ -98,9 +96,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
     let values = worker.values();
     let failed = |error| LoadError::io(folder.display(), &error);
-    let room = storage::room(std::path::Path::new(".")).map_err(failed)?;
-    let short = room::check(room, values.number("reserve"), FILE);
-    short.map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))?;
+    worker.keep_reserve(FILE)?;
     let (busy, idle) = (values.number("busy"), values.number("idle"));
     let mut network = FixedRate::new(values.number("network") / 8);
     let mut disk = FixedRate::new(values.number("disk"));

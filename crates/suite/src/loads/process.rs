@@ -6,8 +6,8 @@ use std::thread;
 use punctual_sys::process::{Exit, fork_worker, wait};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
-use crate::registry::{Default, Kind, Param, Values};
+use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::{Default, Kind, Param};
 
 /// Enough for a thread that returns at once, and little to fault in.
 const STACK_BYTES: usize = 64 << 10;
@@ -32,13 +32,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["processes", "threads"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
 };
-
-fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    machine.resolve_jobs(values);
-    Ok(())
-}
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let threads = worker.values().number("threads");

@@ -10,8 +10,8 @@ use punctual_sys::futex::{self, Scope};
 use punctual_sys::storm;
 
 use crate::harness::worker::{LoadError, Tally, Worker, end_process};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
-use crate::registry::{Default, Kind, Param, Values};
+use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::{Default, Kind, Param};
 
 const SIGNALS: usize = 0;
 const WAKEUPS: usize = 1;
@@ -35,13 +35,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["signals", "wakeups"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
 };
-
-fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    machine.resolve_jobs(values);
-    Ok(())
-}
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let threads = worker.values().small("threads");

@@ -6,8 +6,8 @@ use punctual_core::random::mix;
 use punctual_sys::wrong;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
-use crate::registry::{Default, Kind, Param, Values};
+use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::{Default, Kind, Param};
 
 const REFUSED: usize = 0;
 /// Calls between two updates of the counter.
@@ -34,13 +34,8 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["refused"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
 };
-
-fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
-    machine.resolve_jobs(values);
-    Ok(())
-}
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let seed = worker.values().number("seed");

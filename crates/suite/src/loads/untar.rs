@@ -5,8 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use punctual_sys::storage;
-
 use crate::harness::worker::{LoadError, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
@@ -58,18 +56,14 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let each = values.number("size").saturating_add(OVERHEAD);
     let fitting = room::by_default(room, reserve, machine) / 4 / each;
     let files = values.known_number("files").unwrap_or(FILES.min(fitting).max(1));
-    room::check(room, reserve, files.saturating_mul(each))
-        .map_err(|short| format!("{}: {short}", parent.display()))?;
     values.set("files", Value::Number(files));
-    values.set("reserve", Value::Number(reserve));
-    Ok(())
+    room::claim(values, &parent, (room, reserve), files.saturating_mul(each))
 }
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
     let values = worker.values();
     let (files, size) = (values.number("files"), values.number("size"));
-    let reserve = values.number("reserve");
     let tree = Path::new("tree");
     let failed = |error: io::Error| LoadError::io(folder.display(), &error);
     // Left by a worker that was killed.
@@ -77,9 +71,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
         fs::remove_dir_all(tree).map_err(failed)?;
     }
     loop {
-        let room = storage::room(Path::new(".")).map_err(failed)?;
-        let short = room::check(room, reserve, files.saturating_mul(size + OVERHEAD));
-        short.map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))?;
+        worker.keep_reserve(files.saturating_mul(size + OVERHEAD))?;
         create(tree, files, size, || worker.add(CREATED, 1)).map_err(failed)?;
         delete(tree, &mut || worker.add(DELETED, 1)).map_err(failed)?;
     }

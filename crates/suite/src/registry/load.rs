@@ -123,6 +123,15 @@ pub fn nothing_to_resolve(_: &mut Values, _: &Machine) -> Result<(), String> {
     Ok(())
 }
 
+/// For loads of which only the number of jobs depends on the machine.
+///
+/// # Errors
+/// None.
+pub fn jobs_to_resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
+    machine.resolve_jobs(values);
+    Ok(())
+}
+
 impl LoadEntry {
     /// A load planned for a later version.
     #[must_use]

@@ -60,6 +60,22 @@ pub fn check(room: Room, reserve: u64, bytes: u64) -> Result<(), String> {
     Err(full(room, reserve))
 }
 
+/// Refuses to use more than what is free in the parent of the scratch folder besides the reserve,
+/// else sets the parameter `reserve`.
+///
+/// # Errors
+/// What is free, and what to do.
+pub fn claim(
+    values: &mut Values,
+    parent: &Path,
+    (room, reserve): (Room, u64),
+    bytes: u64,
+) -> Result<(), String> {
+    check(room, reserve, bytes).map_err(|short| format!("{}: {short}", parent.display()))?;
+    values.set("reserve", Value::Number(reserve));
+    Ok(())
+}
+
 /// That there is not enough space besides the reserve, and what to do.
 #[must_use]
 pub fn full(room: Room, reserve: u64) -> String {
