@@ -258,7 +258,7 @@ mod tests {
     use punctual_core::aim::Aim;
     use punctual_core::stats::Limits;
     use punctual_sys::timer::{AbsoluteSleep, Wait};
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     const PERIOD_NS: u64 = 10_000_000;
 
@@ -267,8 +267,9 @@ mod tests {
         first: u64,
         /// How many have come.
         come: AtomicU64,
-        /// After so many the next wait is this much longer, ns.
+        /// After so many, or more on a busy machine, one wait is this much longer, ns.
         stall: (u64, u64),
+        stalled: AtomicBool,
         stop: Arc<Stop>,
         /// After so many, signals come instead.
         signals: u64,
@@ -277,7 +278,8 @@ mod tests {
     impl Ticker for Stalling {
         fn wait(&self) -> io::Result<Option<u64>> {
             let come = self.come.load(Ordering::Relaxed);
-            let more = if come == self.stall.0 { self.stall.1 } else { 0 };
+            let stalls = come >= self.stall.0 && !self.stalled.swap(true, Ordering::Relaxed);
+            let more = if stalls { self.stall.1 } else { 0 };
             AbsoluteSleep.until(self.first + come * PERIOD_NS + more)?;
             if come >= self.signals {
                 self.stop.set();
@@ -292,8 +294,14 @@ mod tests {
     fn run(stall: (u64, u64), signals: u64, long_ns: u64) -> (crate::recorder::Recording, u64) {
         let stop = Arc::new(Stop::default());
         let first = monotonic_ns() + PERIOD_NS;
-        let timer =
-            Stalling { first, come: AtomicU64::new(0), stall, stop: Arc::clone(&stop), signals };
+        let timer = Stalling {
+            first,
+            come: AtomicU64::new(0),
+            stall,
+            stalled: AtomicBool::new(false),
+            stop: Arc::clone(&stop),
+            signals,
+        };
         let mut listener = Listener {
             ticks: Arc::new(timer),
             period_ns: PERIOD_NS,
