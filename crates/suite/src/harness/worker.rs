@@ -10,10 +10,9 @@ use std::time::Duration;
 use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
-use punctual_sys::storage;
 
 use crate::knobs::open_scratch;
-use crate::registry::{Values, room};
+use crate::registry::Values;
 
 /// The parameters of a part as they took effect.
 pub(super) type Params = BTreeMap<String, String>;
@@ -139,16 +138,6 @@ impl<'a> Worker<'a> {
         entered.map(|()| path).map_err(|error| {
             LoadError::CannotStart(format!("{}: {}", path.display(), error::text(&error)))
         })
-    }
-
-    /// Refuses to use more than what is free in the scratch folder, which was entered, besides the
-    /// parameter `reserve`: others may have filled the disk since the load was asked for.
-    pub fn keep_reserve(&self, bytes: u64) -> Result<(), LoadError> {
-        let folder = self.scratch.unwrap_or(Path::new("."));
-        let room = storage::room(Path::new("."))
-            .map_err(|error| LoadError::io(folder.display(), &error))?;
-        room::check(room, self.values.number("reserve"), bytes)
-            .map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))
     }
 
     /// The arguments that lead this program to [`super::supervisor::supervisor_main`].

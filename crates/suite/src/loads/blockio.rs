@@ -72,7 +72,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let failed = |error| LoadError::io(folder.display(), &error);
     let values = worker.values();
     let (block, file) = (values.number("size"), values.number("file"));
-    worker.keep_reserve(file)?;
+    room::keep(worker, folder, file)?;
     let size: usize = values.small("size");
     let mut memory = vec![0x5a; size + DIRECT_ALIGNMENT];
     let start = memory.as_ptr().align_offset(DIRECT_ALIGNMENT);

@@ -56,7 +56,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
     let size = worker.values().small("size");
     let failed = |error| LoadError::io(folder.display(), &error);
-    worker.keep_reserve(size as u64)?;
+    room::keep(worker, folder, size as u64)?;
     fs::write("mapped", vec![1; size]).map_err(failed)?;
     for _ in 0..worker.values().number("jobs") {
         worker.fork(|worker| {

@@ -96,7 +96,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     let folder = worker.enter_scratch()?;
     let values = worker.values();
     let failed = |error| LoadError::io(folder.display(), &error);
-    worker.keep_reserve(FILE)?;
+    room::keep(worker, folder, FILE)?;
     let (busy, idle) = (values.number("busy"), values.number("idle"));
     let mut network = FixedRate::new(values.number("network") / 8);
     let mut disk = FixedRate::new(values.number("disk"));

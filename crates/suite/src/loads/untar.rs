@@ -71,7 +71,7 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
         fs::remove_dir_all(tree).map_err(failed)?;
     }
     loop {
-        worker.keep_reserve(files.saturating_mul(size + OVERHEAD))?;
+        room::keep(worker, folder, files.saturating_mul(size + OVERHEAD))?;
         create(tree, files, size, || worker.add(CREATED, 1)).map_err(failed)?;
         delete(tree, &mut || worker.add(DELETED, 1)).map_err(failed)?;
     }

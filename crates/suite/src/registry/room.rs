@@ -5,6 +5,8 @@ use std::path::Path;
 use punctual_sys::error;
 use punctual_sys::storage::{self, Room};
 
+use crate::harness::worker::{LoadError, Worker};
+
 use super::load::Machine;
 use super::param::{Default, Kind, Param, Value};
 use super::values::Values;
@@ -74,6 +76,18 @@ pub fn claim(
     check(room, reserve, bytes).map_err(|short| format!("{}: {short}", parent.display()))?;
     values.set("reserve", Value::Number(reserve));
     Ok(())
+}
+
+/// Refuses to use more than what is free in the scratch folder, which was entered, besides the
+/// parameter `reserve`: others may have filled the disk since the load was asked for.
+///
+/// # Errors
+/// What is free, and what to do.
+pub fn keep(worker: &Worker<'_>, folder: &Path, bytes: u64) -> Result<(), LoadError> {
+    let room =
+        storage::room(Path::new(".")).map_err(|error| LoadError::io(folder.display(), &error))?;
+    check(room, worker.values().number("reserve"), bytes)
+        .map_err(|short| LoadError::Failed(format!("{}: {short}", folder.display())))
 }
 
 /// That there is not enough space besides the reserve, and what to do.
