@@ -5,6 +5,9 @@ use std::fmt;
 
 use thiserror::Error;
 
+/// The load whose parameter is a command line: all that follows the colon, whatever is in it.
+pub const COMMAND: &str = "cmd";
+
 /// A name with its parameters, such as `wakeup:timer=posix,interval=500us`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
@@ -42,7 +45,7 @@ impl Named {
             return Err(ParamError::EmptyName(text.to_owned()));
         }
         let mut params = BTreeMap::new();
-        if name == "cmd" {
+        if name == COMMAND {
             params.insert("command".to_owned(), rest.trim().to_owned());
             return Ok(Self { name: name.to_owned(), params });
         }
@@ -63,7 +66,7 @@ impl Named {
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        if self.name == "cmd" {
+        if self.name == COMMAND {
             return write!(f, ":{}", self.params.get("command").map_or("", String::as_str));
         }
         for (i, (key, value)) in self.params.iter().enumerate() {

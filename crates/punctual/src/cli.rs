@@ -274,7 +274,8 @@ fn load() -> Command {
     Command::new("load")
         .about("Run only a load, and print the work it does each second")
         .after_help(
-            "Examples:\n  punctual load paper -D 1m\n  punctual load hackbench:groups=4+flood -D 10\n\n\
+            "Examples:\n  punctual load paper -D 1m\n  punctual load hackbench:groups=4+flood -D 10\n  \
+             punctual load hackbench:nice=5,cgroup=/sys/fs/cgroup/tests --load-cpus 0-1\n\n\
              Exit status: 0; 2 if a load died; 4 if it could not start; 130 if interrupted.",
         )
         .arg(
@@ -283,6 +284,7 @@ fn load() -> Command {
                 .help("The load. + joins loads that run together; parameters follow the name, such as hackbench:groups=4")
                 .required(true),
         )
+        .arg(run::load_cpus())
         .arg(
             Arg::new("duration")
                 .short('D')

@@ -12,6 +12,7 @@ use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::rate::Rate;
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
+use punctual_suite::harness::spec::LoadSpec;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::threads::PER_CPU;
 use punctual_suite::{costs, probes};
@@ -76,6 +77,9 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
         if adjustable {
             let loads = is_given(matches, "load").then(|| loads(matches));
             plan.adjust(matches.get_one("duration").copied(), loads.as_deref());
+            for cell in &mut plan.cells {
+                cell.load = placed(matches, &cell.load)?;
+            }
         }
     } else {
         plan.cells.extend(cells(matches, &probes)?);
@@ -177,7 +181,7 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 /// is an error, not a surprise.
 fn refuse_cell_options(matches: &ArgMatches, plan: &str, adjustable: bool) -> anyhow::Result<()> {
     let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["smp", "loops"]);
-    let of_all: &[&str] = if adjustable { &[] } else { &["load", "duration"] };
+    let of_all: &[&str] = if adjustable { &[] } else { &["load", "load-cpus", "duration"] };
     let mut ids = ids.chain(of_all.iter().copied());
     let Some(id) = ids.find(|id| is_given(matches, id)) else {
         return Ok(());
@@ -200,6 +204,28 @@ fn spelled(id: &str) -> String {
 fn loads(matches: &ArgMatches) -> Vec<String> {
     let list = split_list(matches.get_one::<String>("load").map_or("none", String::as_str));
     list.iter().map(|load| load.trim().to_owned()).collect()
+}
+
+/// The loads of the command line, where they are to run.
+fn placed_loads(matches: &ArgMatches) -> anyhow::Result<Vec<String>> {
+    let loads = loads(matches);
+    if given::<String>(matches, "load-cpus").is_some() && loads.iter().all(|load| load == "none") {
+        bail!("--load-cpus needs a load, such as --load hackbench");
+    }
+    loads.iter().map(|load| placed(matches, load)).collect()
+}
+
+/// A load with the CPUs of `--load-cpus`, if they are given.
+///
+/// # Errors
+/// What is wrong with the load or the CPUs.
+pub fn placed(matches: &ArgMatches, load: &str) -> anyhow::Result<String> {
+    let Some(cpus) = given::<String>(matches, "load-cpus") else {
+        return Ok(load.to_owned());
+    };
+    // On the command line a comma would end the parameter.
+    let cpus = cpus.replace(',', "+");
+    LoadSpec::with(load, "cpus", &cpus).map_err(|error| anyhow!("--load-cpus: {error}"))
 }
 
 fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan>> {
@@ -238,7 +264,7 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
             spelled("loops")
         );
     }
-    let loads = loads(matches);
+    let loads = placed_loads(matches)?;
     let mut cells = Vec::new();
     for (mut named, entry) in probes {
         let taken: Vec<_> = given.iter().filter(|(name, _)| takes(&named, entry, name)).collect();

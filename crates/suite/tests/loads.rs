@@ -6,6 +6,7 @@
 
 mod loads_answers;
 mod loads_kills;
+mod loads_placed;
 mod loads_support;
 
 use std::fs;
@@ -49,6 +50,10 @@ const TESTS: &[Test] = &[
     ("a_part_that_keeps_failing_is_given_up", given_up),
     ("a_drop_ends_everything", dropped),
     ("loads_inherit_nothing_real_time", inheritance),
+    ("every_load_runs_where_it_is_placed", loads_placed::every_load),
+    ("a_load_is_real_time_if_asked", loads_placed::real_time),
+    ("a_load_keeps_to_its_control_group", loads_placed::in_a_control_group),
+    ("loads_keep_all_cpus_busy", loads_placed::all_cpus_busy),
     ("without_privileges", unprivileged),
     ("in_a_container", contained),
 ];

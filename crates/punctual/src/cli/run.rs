@@ -6,6 +6,7 @@ use clap::{Arg, ArgAction, Command, ValueHint};
 use punctual_core::plan::Plan;
 use punctual_core::units::{BareNumber, SECOND_NS, exact_duration};
 use punctual_suite::registry::Param;
+use punctual_suite::registry::placement::PLACE_PARAMS;
 use punctual_suite::{loads, probes};
 
 use super::args::{duration, judgement, positive_seconds};
@@ -100,6 +101,16 @@ pub(super) fn value(name: &'static str, value: &'static str, help: &'static str)
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
+pub(super) fn load_cpus() -> Arg {
+    let words = PLACE_PARAMS.iter().filter(|param| param.name == "cpus");
+    let words = words.flat_map(|param| param.kind.words());
+    let words: Vec<_> = words.map(|word| word.value).collect();
+    Arg::new("load-cpus").long("load-cpus").value_name("CPUS").help(format!(
+        "Where loads run that have no cpus= of their own: a list such as 0-3,8, or {}",
+        words.join(", ")
+    ))
+}
+
 pub(super) fn what() -> Vec<Arg> {
     let plans: Vec<_> = PLANS.iter().map(|plan| plan.name).collect();
     vec![
@@ -119,6 +130,7 @@ pub(super) fn what() -> Vec<Arg> {
             .requires("plan"),
         value("load", "LIST", "Loads: , separates cells, + joins loads that run together")
             .default_value("none"),
+        load_cpus(),
         value("duration", "TIME", "")
             .help(format!(
                 "How long to measure each cell; a bare number is in seconds [default: {}; with \

@@ -15,13 +15,14 @@ use punctual_suite::knobs::Journal;
 use punctual_sys::signal::{Signal, Signals};
 
 use crate::ending::Ending;
-use crate::output;
+use crate::{output, request};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let text = matches.get_one::<String>("load").map_or("", String::as_str);
     let duration_ns = matches.get_one::<u64>("duration").copied().unwrap_or(0);
     let json = matches.get_flag("json");
-    let spec = LoadSpec::parse(text).map_err(|error| anyhow!(error))?;
+    let text = request::placed(matches, text)?;
+    let spec = LoadSpec::parse(&text).map_err(|error| anyhow!(error))?;
     let signals = Signals::block().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
     let mut load = match LoadSet::start(&spec, &mut LoadContext::new(&mut journal)) {

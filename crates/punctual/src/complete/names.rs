@@ -4,6 +4,7 @@ use std::path::Path;
 
 use punctual_core::layout::RUNS;
 use punctual_lab::device::DEVICES;
+use punctual_suite::registry::placement::PLACE_PARAMS;
 use punctual_suite::registry::{Choice, Kind, Param};
 use punctual_suite::{costs, loads, probes};
 
@@ -18,6 +19,10 @@ type Registered = (&'static str, &'static str, Vec<Param>);
 pub fn of(id: &str, word: &str) -> Vec<Candidate> {
     match id {
         "probes" => listed(word, &[','], &measurable()),
+        "load-cpus" => {
+            let param = PLACE_PARAMS.iter().find(|param| param.name == "cpus");
+            param.map(|param| starting(word, words(choices(&param.kind)))).unwrap_or_default()
+        }
         "load" => listed(word, &[',', '+'], &load_entries()),
         "plan" => starting(word, plans::PLANS.iter().map(|plan| (plan.name, plan.summary))),
         "runs" | "continue" => runs(word),
@@ -58,7 +63,7 @@ fn measurable() -> Vec<Registered> {
 }
 
 fn load_entries() -> Vec<Registered> {
-    loads::there().map(|load| (load.name, load.summary, load.params.to_vec())).collect()
+    loads::there().map(|load| (load.name, load.summary, load.all_params())).collect()
 }
 
 fn starting<'a>(word: &str, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Candidate> {

@@ -64,6 +64,7 @@ fn measure(
     }
     let mut files = environment.store.cell(&run.cells[number].dir)?;
     let mut context = LoadContext::new(environment.journal);
+    context.probe = prepared.bound_cpus();
     let mut load = match LoadSet::start(&prepared.load, &mut context) {
         Ok(load) => load,
         Err(error) => return Ok(Err(error.to_string())),

@@ -43,7 +43,12 @@ impl Held {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let marker = format!("{}-{number}", std::process::id());
         let mut refusals = Vec::new();
+        // A process that moves to a group of the user's leaves one of ours.
+        let moves = order.params.contains_key("cgroup");
         for &containment in &context.containments.clone() {
+            if moves && containment == Containment::Cgroup {
+                continue;
+            }
             match Self::start_in(containment, order, counters, context, &marker) {
                 Ok(held) => return Ok(held),
                 Err(reason) => refusals.push(format!("{}: {reason}", containment.name())),
@@ -74,7 +79,6 @@ impl Held {
             variable: (MARKER, marker),
             containment,
             cgroup: cgroup.as_deref(),
-            affinity: context.affinity.as_deref(),
             shared: counters.as_fd(),
         });
         match spawned {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use punctual_sys::affinity::CpuSet;
 use punctual_sys::process::containment::Containment;
 use punctual_sys::storage;
 
@@ -16,10 +17,9 @@ pub struct LoadContext<'a> {
     pub self_args: Vec<String>,
     /// Where scratch folders of loads are made, unless a parameter says otherwise.
     pub scratch_parent: PathBuf,
-    /// CPUs that the loads may run on, as the bit mask of `sched_getaffinity`, lowest CPU
-    /// first. `None`: those of the calling thread. If that thread has been bound since
-    /// punctual was started, pass the original mask.
-    pub affinity: Option<Vec<u64>>,
+    /// CPUs that threads of the probe are bound to; none by default. The loads run on those of the
+    /// calling thread, unless their parameters say otherwise.
+    pub probe: CpuSet,
     /// The containments to try, in order; all of them by default.
     pub containments: Vec<Containment>,
     /// The journal, in which folders are noted before they are made.
@@ -34,7 +34,7 @@ impl<'a> LoadContext<'a> {
             executable: "/proc/self/exe".into(),
             self_args: vec!["__load".to_owned()],
             scratch_parent: default_scratch_parent(),
-            affinity: None,
+            probe: CpuSet::default(),
             containments: Containment::ALL.to_vec(),
             journal,
         }

@@ -17,6 +17,7 @@ use super::status::Status;
 use super::worker::{CONTROL_LINE, DEATHS, GONE_NS, Params, RESTARTS, nanoseconds};
 use crate::knobs::remove_scratch;
 use crate::registry::load::{Form, LoadEntry, Machine};
+use crate::registry::placement::{Placing, leave_out_defaults};
 
 /// Lines of counters of a part. If it has more workers, they share lines.
 const LINES: usize = 129;
@@ -58,7 +59,11 @@ struct Running {
 
 impl Part {
     /// Starts a part. If that fails, the part carries its trouble.
-    pub(super) fn start(spec: &PartSpec, machine: &Machine, context: &mut LoadContext<'_>) -> Self {
+    pub(super) fn start(
+        spec: &PartSpec,
+        (machine, place): (&Machine, &Placing),
+        context: &mut LoadContext<'_>,
+    ) -> Self {
         let mut part = Self {
             entry: spec.entry,
             composite: spec.composite,
@@ -70,7 +75,7 @@ impl Part {
             idle: Duration::ZERO,
             pauses: pauses(spec.entry),
         };
-        if let Err(reason) = part.launch(spec, machine, context) {
+        if let Err(reason) = part.launch(spec, (machine, place), context) {
             part.trouble = Some(reason);
         }
         part
@@ -79,15 +84,17 @@ impl Part {
     fn launch(
         &mut self,
         spec: &PartSpec,
-        machine: &Machine,
+        (machine, place): (&Machine, &Placing),
         context: &mut LoadContext<'_>,
     ) -> Result<(), String> {
         let Form::Part(form) = self.entry.form else {
             return Ok(());
         };
         let mut values = spec.values.clone();
-        (form.resolve)(&mut values, machine)?;
+        let cpus = place.resolve(&mut values)?;
+        (form.resolve)(&mut values, &Machine { cpus, ..machine.clone() })?;
         self.params = values.effective();
+        leave_out_defaults(&mut self.params);
         let counters = SharedCounters::create(LINES).map_err(|error| error::text(&error))?;
         let scratch = match self.params.get("dir") {
             Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),
@@ -97,6 +104,7 @@ impl Part {
             load: self.entry.name.to_owned(),
             params: self.params.clone(),
             scratch: scratch.clone(),
+            in_turn: place.in_turn(&values),
             self_args: context.self_args.clone(),
             containment: String::new(),
             cgroup: None,

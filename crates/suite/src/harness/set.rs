@@ -14,6 +14,7 @@ use super::spec::LoadSpec;
 use crate::procfs::meminfo_bytes;
 use crate::registry::load::Machine;
 use crate::registry::need::unmet;
+use crate::registry::placement::Placing;
 
 /// How long a part may take to show that it works.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -65,14 +66,16 @@ impl LoadSet {
                 return Err(LoadStartError { load: part.entry.name.to_owned(), reason });
             }
         }
+        let refused = |reason| LoadStartError { load: spec.canonical().to_owned(), reason };
+        let place = Placing::beside(context.probe.clone()).map_err(refused)?;
         let machine = Machine {
-            cpus: cpus(context.affinity.as_deref()),
+            cpus: 1,
             memory: available_memory(Path::new("/proc")),
             scratch_parent: context.scratch_parent.clone(),
         };
         let mut parts: Vec<Part> = Vec::new();
         for part in spec.parts() {
-            parts.push(Part::start(part, &machine, context));
+            parts.push(Part::start(part, (&machine, &place), context));
         }
         let settled = until(START_LIMIT, || {
             parts.iter_mut().for_each(Part::poll);
@@ -143,17 +146,6 @@ fn check(spec: &LoadSpec, parts: &[Part]) -> Result<(), LoadStartError> {
         });
     }
     Ok(())
-}
-
-fn cpus(affinity: Option<&[u64]>) -> u64 {
-    match affinity {
-        Some(words) => words.iter().map(|word| u64::from(word.count_ones())).sum(),
-        None => std::thread::available_parallelism()
-            .ok()
-            .and_then(|n| u64::try_from(n.get()).ok())
-            .unwrap_or(1),
-    }
-    .max(1)
 }
 
 /// `MemAvailable`, bytes; 256 MiB if /proc does not tell, to keep loads small.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use punctual_core::params::{Named, ParamError};
+use punctual_core::params::{COMMAND, Named, ParamError};
 
 use crate::loads::{find, there};
 use crate::registry::load::{Form, LoadEntry};
@@ -61,10 +61,13 @@ impl LoadSpec {
             }
             canonical.push(named(element, entry)?.to_string());
             if let Form::Composite(texts) = entry.form {
-                // A composite has no parameters: this refuses any.
-                part(element, entry, None)?;
-                for inner in texts {
-                    parts.push(part(inner, lookup(inner)?, Some(entry.name))?);
+                // What it is given is for each of its parts.
+                let given = named(element, entry)?.params;
+                for text in texts {
+                    let inner = lookup(text)?;
+                    let mut of_part = named(text, inner)?;
+                    of_part.params.extend(given.clone());
+                    parts.push(part(&of_part.to_string(), inner, Some(entry.name))?);
                 }
             } else {
                 parts.push(part(element, entry, None)?);
@@ -77,8 +80,35 @@ impl LoadSpec {
             )));
         }
         // Loads that run together have no order, except that a command takes all that follows.
-        canonical.sort_by_key(|one| (name_of(one) == "cmd", one.clone()));
+        canonical.sort_by_key(|one| (name_of(one) == COMMAND, one.clone()));
         Ok(Self { canonical: canonical.join("+"), parts, planned })
+    }
+
+    /// The text of a load with a parameter for each of its parts that does not have it.
+    ///
+    /// # Errors
+    /// [`SpecError`] as for [`LoadSpec::parse`], or for a part that cannot have it.
+    pub fn with(text: &str, param: &str, value: &str) -> Result<String, SpecError> {
+        let mut elements = Vec::new();
+        for element in split(text) {
+            let entry = lookup(element)?;
+            if matches!(entry.form, Form::Idle) {
+                elements.push(element.to_owned());
+                continue;
+            }
+            if entry.name == COMMAND {
+                return Err(SpecError(format!(
+                    "\"{element}\": {param} cannot be set for a command; let taskset, chrt or nice \
+                     start it"
+                )));
+            }
+            let mut named = named(element, entry)?;
+            named.params.entry(param.to_owned()).or_insert_with(|| value.to_owned());
+            elements.push(named.to_string());
+        }
+        let text = elements.join("+");
+        Self::parse(&text)?;
+        Ok(text)
     }
 
     /// The canonical form of this load: equal loads have equal keys.
@@ -100,18 +130,18 @@ impl LoadSpec {
     }
 }
 
-/// Splits at `+`, but not inside a command.
+/// Splits at `+`, but not inside a command, and not before the digits of a list of CPUs.
 fn split(text: &str) -> Vec<&str> {
     let mut elements = Vec::new();
     let mut rest = text;
     while !rest.trim_start().starts_with("cmd:") {
-        match rest.split_once('+') {
-            Some((element, behind)) => {
-                elements.push(element);
-                rest = behind;
-            }
-            None => break,
-        }
+        let is_list = |behind: &str| behind.starts_with(|c: char| c.is_ascii_digit());
+        let Some((at, _)) = rest.match_indices('+').find(|(at, _)| !is_list(&rest[at + 1..]))
+        else {
+            break;
+        };
+        elements.push(&rest[..at]);
+        rest = &rest[at + 1..];
     }
     elements.push(rest);
     elements
@@ -176,6 +206,32 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_cpus_is_whole_and_that_of_a_composite_is_for_each_part() {
+        let spec = LoadSpec::parse("copy:cpus=0+2-3+paper:cpus=others,nice=5").unwrap();
+        assert_eq!(spec.canonical(), "copy:cpus=0+2-3+paper:cpus=others,nice=5");
+        let placed = |part: &PartSpec| {
+            let values = &part.values;
+            (part.entry.name, values.effective()["cpus"].clone(), values.number("nice"))
+        };
+        let placed: Vec<_> = spec.parts().iter().map(placed).collect();
+        assert_eq!(placed[0], ("copy", "0+2-3".to_owned(), 0));
+        assert!(placed.contains(&("hackbench", "others".to_owned(), 5)), "{placed:?}");
+        assert!(placed[1..].iter().all(|(_, cpus, nice)| cpus == "others" && *nice == 5));
+    }
+
+    #[test]
+    fn a_parameter_is_added_to_each_part_that_does_not_have_it() {
+        let with = |text: &str| LoadSpec::with(text, "cpus", "0+2").map_err(|error| error.0);
+        assert_eq!(with("none").as_deref(), Ok("none"));
+        assert_eq!(
+            with("hackbench:2+paper").as_deref(),
+            Ok("hackbench:cpus=0+2,groups=2+paper:cpus=0+2")
+        );
+        assert_eq!(with("copy:cpus=1").as_deref(), Ok("copy:cpus=1"));
+        assert!(with("copy+cmd:a+b").unwrap_err().contains("let taskset"));
+    }
+
+    #[test]
     fn equal_loads_are_written_alike() {
         let canonical = |text: &str| LoadSpec::parse(text).unwrap().canonical().to_owned();
         assert_eq!(canonical("tree+copy:jobs=1"), "copy+tree");
@@ -195,7 +251,12 @@ mod tests {
             ("", "there is no load \"\". Loads: none"),
             ("copy+", "there is no load \"\""),
             ("flood:speed=1", "flood has no parameter \"speed\"; it has: proto"),
-            ("paper:x=1", "paper has no parameter \"x\"; it has: none"),
+            ("paper:x=1", "paper has no parameter \"x\"; it has: cpus, nice"),
+            ("none:cpus=1", "none has no parameter \"cpus\"; it has: none"),
+            (
+                "copy:cpus=a",
+                "copy: cpus=a: must be a list of CPUs such as 0-3,8, or inherited, all",
+            ),
             ("none+copy", "cannot be joined"),
             ("none+worst", "cannot be joined"),
             ("worst:files", "load \"worst:files\": \"files\" is not of the form key=value"),

@@ -18,11 +18,13 @@ use super::order::{END, PartOrder, TROUBLE, has_worked};
 use super::procs::kill_descendants;
 use super::watcher::{self, CANNOT_WATCH};
 use super::worker::{
-    CANNOT_START, CONTROL_LINE, DEATHS, GONE_NS, RESTARTS, Worker, finish, nanoseconds, report,
+    CANNOT_START, CONTROL_LINE, DEATHS, GONE_NS, LoadError, RESTARTS, Worker, finish, nanoseconds,
+    report,
 };
 use crate::loads::{compile, find};
 use crate::registry::Values;
 use crate::registry::load::{Form, LoadEntry, PartForm};
+use crate::registry::placement::settle;
 
 /// A leader that fails this often in a row, immediately each time, is given up.
 const FAILURES_MAX: u32 = 5;
@@ -170,8 +172,10 @@ impl Supervision {
             thread::set_name(self.entry.name);
             let order = &self.order;
             let scratch = order.scratch.as_deref();
-            let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters);
-            finish((self.part.run)(&worker).map(|never| match never {}))
+            let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters)
+                .binding(&order.in_turn);
+            let settled = settle(&self.values).map_err(LoadError::CannotStart);
+            finish(settled.and_then(|()| (self.part.run)(&worker).map(|never| match never {})))
         })?;
         Ok(Leader { pid, report, started: Instant::now() })
     }

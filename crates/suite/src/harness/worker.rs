@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
@@ -83,6 +84,8 @@ pub struct Worker<'a> {
     scratch: Option<&'a Path>,
     self_args: &'a [String],
     counters: &'a SharedCounters,
+    /// CPUs that workers are bound to, one after the other; none if they are not.
+    in_turn: &'a [u32],
     line: usize,
     lines_given: Cell<usize>,
 }
@@ -113,9 +116,15 @@ impl<'a> Worker<'a> {
             scratch,
             self_args,
             counters,
+            in_turn: &[],
             line: CONTROL_LINE + 1,
             lines_given: Cell::new(CONTROL_LINE + 1),
         }
+    }
+
+    /// Binds the workers that it forks to these CPUs, one after the other.
+    pub(super) fn binding(self, in_turn: &'a [u32]) -> Self {
+        Self { in_turn, ..self }
     }
 
     /// Its parameters as they took effect.
@@ -183,8 +192,13 @@ impl<'a> Worker<'a> {
             lines_given: Cell::new(self.lines_given.get()),
             ..*self
         };
-        process::fork_worker(|| finish(body(&worker)))
-            .map_err(|error| LoadError::io("fork", &error))
+        let cpu = self.in_turn.get(given % self.in_turn.len().max(1)).copied();
+        let bound = || cpu.map_or(Ok(()), |cpu| affinity::set(&CpuSet::of(cpu)));
+        process::fork_worker(|| {
+            let bound = bound().map_err(|error| LoadError::io("sched_setaffinity", &error));
+            finish(bound.and_then(|()| body(&worker)))
+        })
+        .map_err(|error| LoadError::io("fork", &error))
     }
 
     /// Waits until all workers have ended.

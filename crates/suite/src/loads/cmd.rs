@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use punctual_core::params::COMMAND;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::{fd, limits};
 
@@ -26,7 +27,7 @@ const STARTED: Duration = Duration::from_millis(300);
 const PERIOD: Duration = Duration::from_millis(400);
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
-    name: "cmd",
+    name: COMMAND,
     summary: "any command, restarted when it ends",
     help: "cmd:COMMAND runs COMMAND with sh -c in a separate process group, and restarts it once \
            it and everything it left in the background have ended. Everything after the colon is \

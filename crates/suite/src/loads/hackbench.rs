@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use punctual_sys::{fd, limits, sched};
+use punctual_sys::{fd, limits};
 
 use crate::harness::worker::{LoadError, Tally, Worker};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
@@ -61,12 +61,6 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
             default: Default::Value("socket"),
             help: "what the messages go through",
         },
-        Param {
-            name: "nice",
-            kind: Kind::Count { low: 0, high: 19 },
-            default: Default::Value("0"),
-            help: "nice value",
-        },
     ],
     counters: &["messages", "bytes"],
     needs: &[],
@@ -96,10 +90,6 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
         pipes: values.text("ipc") == "pipe",
     };
     let threads = values.text("mode") == "thread";
-    let nice: i32 = values.small("nice");
-    if nice > 0 {
-        sched::set_nice(nice).map_err(|error| LoadError::io("nice", &error))?;
-    }
     limits::raise_open_file_limit().map_err(|error| LoadError::io("file limit", &error))?;
     loop {
         if threads {

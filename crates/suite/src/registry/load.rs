@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 
+use punctual_core::params::COMMAND;
+
 use super::need::Need;
 use super::param::{Default, Kind, Param, Value, any_text};
+use super::placement::PLACE_PARAMS;
 use super::values::Values;
 use crate::harness::worker::{LoadError, Worker};
 
@@ -62,7 +65,7 @@ pub struct PartForm {
 /// What the defaults of parameters depend on.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// CPUs that a load may run on.
+    /// CPUs that a load may run on, where it is placed.
     pub cpus: u64,
     /// Memory that is available without swapping, bytes.
     pub memory: u64,
@@ -163,11 +166,23 @@ impl LoadEntry {
         matches!(self.form, Form::Planned)
     }
 
+    /// Its parameters and those that every load has.
+    #[must_use]
+    pub fn all_params(&self) -> Vec<Param> {
+        let placed = match self.form {
+            // All that follows its colon is the command.
+            _ if self.name == COMMAND => &[],
+            Form::Part(_) | Form::Composite(_) => PLACE_PARAMS,
+            Form::Idle | Form::Planned => &[],
+        };
+        self.params.iter().chain(placed).copied().collect()
+    }
+
     /// Reads its parameters.
     ///
     /// # Errors
     /// A message that names the load, the parameter and what is wrong with it.
     pub fn read(&self, given: &BTreeMap<String, String>) -> Result<Values, String> {
-        Values::read(self.name, self.params, given)
+        Values::read(self.name, &self.all_params(), given)
     }
 }

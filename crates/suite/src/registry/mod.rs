@@ -8,6 +8,7 @@ pub mod near;
 pub mod need;
 mod pace;
 pub mod param;
+pub mod placement;
 pub mod probe;
 pub mod room;
 pub mod size;

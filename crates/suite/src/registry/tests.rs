@@ -27,11 +27,7 @@ fn all() -> Vec<(String, Vec<Param>, Read)> {
         all.push((entry.name.to_owned(), entry.all_params(), Box::new(|given| entry.read(given))));
     }
     for entry in loads::there() {
-        all.push((
-            entry.name.to_owned(),
-            entry.params.to_vec(),
-            Box::new(|given| entry.read(given)),
-        ));
+        all.push((entry.name.to_owned(), entry.all_params(), Box::new(|given| entry.read(given))));
     }
     for entry in COSTS {
         all.push((entry.name.to_owned(), entry.all_params(), Box::new(|given| entry.read(given))));

@@ -132,9 +132,15 @@ impl Values {
     /// An error message about one parameter, worded like those about its range.
     #[must_use]
     pub fn wrong(&self, key: &str, why: &str) -> String {
+        format!("{}: {}", self.of, self.wrong_one(key, why))
+    }
+
+    /// The same where the name of what it is a parameter of is said anyway.
+    #[must_use]
+    pub fn wrong_one(&self, key: &str, why: &str) -> String {
         let one = self.values.iter().find(|one| one.param.name == key);
         let text = one.and_then(Slot::text).unwrap_or_default();
-        format!("{}: {key}={text}: {why}", self.of)
+        format!("{key}={text}: {why}")
     }
 
     /// The parameters that were given and differ from their defaults, in canonical form, so

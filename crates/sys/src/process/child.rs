@@ -42,7 +42,7 @@ pub(super) struct Ends {
 }
 
 /// Everything that the child needs, allocated before the fork.
-pub(super) struct Prepared<'a> {
+pub(super) struct Prepared {
     executable: CString,
     // The pointers below point into these.
     _args: Vec<CString>,
@@ -52,11 +52,10 @@ pub(super) struct Prepared<'a> {
     namespace: bool,
     user_map: Option<(CString, CString)>,
     cgroup: Option<CString>,
-    affinity: Option<&'a [u64]>,
 }
 
-impl<'a> Prepared<'a> {
-    pub(super) fn new(spec: &Spawn<'a>) -> io::Result<Self> {
+impl Prepared {
+    pub(super) fn new(spec: &Spawn<'_>) -> io::Result<Self> {
         let executable = text(spec.executable.as_os_str())?;
         let mut args = vec![executable.clone()];
         for arg in spec.args {
@@ -83,7 +82,6 @@ impl<'a> Prepared<'a> {
             namespace: spec.containment.is_namespace(),
             user_map,
             cgroup,
-            affinity: spec.affinity,
         })
     }
 }
@@ -114,7 +112,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 ///
 /// # Safety
 /// Call it only in the child of a fork. It makes only system calls: no allocation, no lock.
-pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
+pub(super) unsafe fn child(prepared: &Prepared, ends: &Ends) -> ! {
     // SAFETY: promised by the caller; every pointer comes from `prepared`, which the fork has
     // copied.
     unsafe {
@@ -134,7 +132,7 @@ pub(super) unsafe fn child(prepared: &Prepared<'_>, ends: &Ends) -> ! {
             let set = libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             step(DEATH_SIGNAL, ends, check(set));
         }
-        step(SCHEDULING, ends, reset_scheduling(prepared.affinity));
+        step(SCHEDULING, ends, reset_scheduling());
         // Workers have 1000: the OOM killer should prefer them to supervisors, which can
         // restart them.
         let _ = write_file(c"/proc/self/oom_score_adj", c"999");
@@ -184,7 +182,7 @@ unsafe fn write_file(path: &std::ffi::CStr, content: &std::ffi::CStr) -> io::Res
 }
 
 /// Real-time scheduling is not passed on; a nice value above 0 is, as the user wanted it.
-unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> {
+unsafe fn reset_scheduling() -> io::Result<libc::c_int> {
     // SAFETY: plain system calls on valid places of the right sizes.
     unsafe {
         // The raw system call returns 20 - nice, so errors stay below 0.
@@ -204,13 +202,6 @@ unsafe fn reset_scheduling(affinity: Option<&[u64]>) -> io::Result<libc::c_int> 
         }
         // After the policy, because the slack of a real-time thread is always 0.
         libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
-        if let Some(words) = affinity {
-            let size = size_of_val(words);
-            let call = libc::SYS_sched_setaffinity;
-            if libc::syscall(call, 0, size, words.as_ptr()) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
         Ok(0)
     }
 }

@@ -68,8 +68,6 @@ pub struct Spawn<'a> {
     pub containment: Containment,
     /// Folder of the cgroup to join.
     pub cgroup: Option<&'a Path>,
-    /// CPUs it may run on as a bit mask, lowest CPU first; `None`: those of the calling thread.
-    pub affinity: Option<&'a [u64]>,
     /// Memory that the supervisor gets as [`SHARED_FD`].
     pub shared: BorrowedFd<'a>,
 }

@@ -86,7 +86,7 @@ pub(super) fn of_probe(probe: &ProbeEntry) -> Entry {
 }
 
 pub(super) fn of_load(load: &LoadEntry) -> Entry {
-    entry(load.name, load.summary, load.help, load.params, load.needs)
+    entry(load.name, load.summary, load.help, &load.all_params(), load.needs)
 }
 
 pub(super) fn of_cost(cost: &CostEntry) -> Entry {
