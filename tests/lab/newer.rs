@@ -148,6 +148,39 @@ fn the_higher_of_three_threads_run_at_once_on_two_cpus_unless_they_may_not_move(
     }
 }
 
+/// A load reaches a CPU without load balancing if it is asked to, and keeps all CPUs busy.
+#[test]
+fn loads_run_where_they_are_placed_on_isolated_cpus_too() {
+    need!(x86_64());
+    let qemu = newer!("qemu-system-x86_64");
+    let place = Place::of_build();
+    let (alone, everywhere) =
+        ("syscalls,hackbench,paper", "syscalls:cpus=all,hackbench:cpus=all,paper:cpus=all");
+    let line = format!(
+        "lab run --offline -q --no-report --out m --qemu {qemu} --cpus 2 --append isolcpus=1 \
+         --kernel debian:full wakeup:affinity=0 --load none,{alone},{everywhere},syscalls:cpus=1 \
+         -D 1s"
+    );
+    place.run(&line).with(0);
+    let run = run_json(&place.path.join("m/debian-full-0"));
+    validate(&run);
+    let cells = run["cells"].as_array().unwrap();
+    let busy: Vec<_> = cells.iter().map(|cell| cell["cpu_utilisation"].as_f64().unwrap()).collect();
+    println!("busy: {busy:?}");
+    assert!(busy[0] < 0.1, "idle");
+    // The init of the board, and so what it starts, is kept from the second CPU.
+    assert!(busy[1..4].iter().all(|busy| (0.45..0.6).contains(busy)));
+    assert!(busy[4..7].iter().all(|busy| *busy >= 0.95), "the papers' 100 % busy");
+    assert!((0.45..0.6).contains(&busy[7]));
+    assert_eq!(cells[4]["load_work"][0]["params"]["cpus"], "0-1");
+    assert_eq!(cells[7]["load_work"][0]["params"]["cpus"], "1");
+    // What strains the machine is that of the load: hackbench is made of wakeups.
+    let switches = |n: usize| cells[n]["strain"]["switches_per_second"].as_f64().unwrap();
+    let waiting = |n: usize| cells[n]["strain"]["pressure"]["cpu"].as_f64();
+    println!("switches/s {:?}, CPU pressure {:?}", [0, 1, 2].map(switches), [0, 1, 2].map(waiting));
+    assert!(switches(2) > 2.0 * switches(1) && switches(1) >= switches(0));
+}
+
 /// Registers are read only where sections are followed: samples are explained as with an older QEMU.
 #[test]
 fn samples_of_arm64_kernels_are_explained_on_a_newer_qemu_too() {

@@ -166,6 +166,31 @@ pub struct Spell {
     pub late: u64,
 }
 
+/// What a load puts on the machine; `None` for what the kernel does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Strain {
+    /// Interrupts served, of all CPUs.
+    pub interrupts: Option<u64>,
+    /// Context switches, of all CPUs.
+    pub switches: Option<u64>,
+    /// Share of the time in which at least one task waited for a CPU, for memory and for I/O,
+    /// thousandths (`some` of Documentation/accounting/psi.rst).
+    pub pressure: [Option<u32>; 3],
+}
+
+/// The machine in one second of a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct System {
+    /// Seconds since the cell's start.
+    pub second: u64,
+    /// Time that was not idle, thousandths of all CPUs' time.
+    pub busy: u32,
+    /// Time given to others by the hypervisor, part of `busy`.
+    pub steal: u32,
+    /// What came besides.
+    pub strain: Strain,
+}
+
 /// The longest time from a late start to the release of the next late activation that belongs to
 /// the same spell, ns.
 pub const SPELL_GAP_NS: u64 = crate::units::SECOND_NS / 10;

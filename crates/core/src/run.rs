@@ -4,7 +4,7 @@ pub mod limits;
 
 use std::collections::BTreeMap;
 
-use crate::block::{Block, Late, Moments, Outlier, Spell};
+use crate::block::{Block, Late, Moments, Outlier, Spell, System};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{SignedSparse, Sparse};
 use crate::interval::Interval;
@@ -34,8 +34,8 @@ pub struct CellData {
     pub threads: Vec<ThreadData>,
     /// `(second, part of the load, cumulative counters)`.
     pub work: Vec<(u64, u32, Vec<u64>)>,
-    /// `(second, busy, steal)`, thousandths of all CPUs' time.
-    pub system: Vec<(u64, u32, u32)>,
+    /// The machine, second by second.
+    pub system: Vec<System>,
     /// Which actor had a CPU and when, as recorded.
     pub intervals: Vec<Interval>,
     /// Names of the actors, by number.
@@ -164,7 +164,7 @@ impl CellData {
                 }
             }
             Record::Work { second, part, totals } => self.work.push((second, part, totals)),
-            Record::System { second, busy, steal } => self.system.push((second, busy, steal)),
+            Record::System(system) => self.system.push(system),
             Record::Histogram { thread, series, part, counts } => {
                 let Some(series) = self.series(thread, series) else {
                     return;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use punctual_core::block::{Block, Late, Moments, Outlier};
+use punctual_core::block::{Block, Late, Moments, Outlier, Strain, System};
 use punctual_core::format::{Part, Record, encode};
 use punctual_core::histogram::Histogram;
 use punctual_core::interval::{Actor, Interval};
@@ -33,7 +33,16 @@ fn records() -> Vec<Record> {
         Record::Block(Block { thread: 1, series: 2, index: 9, moments, coarse: vec![(-3, 4)] }),
         Record::Late(Late { thread: 1, series: 0, at: 70_000, latency: 20, missed: 3 }),
         Record::Work { second: 4, part: 1, totals: vec![1 << 40] },
-        Record::System { second: 4, busy: 1000, steal: 5 },
+        Record::System(System {
+            second: 4,
+            busy: 1000,
+            steal: 5,
+            strain: Strain {
+                interrupts: Some(300),
+                switches: None,
+                pressure: [Some(0), Some(1000), None],
+            },
+        }),
         Record::Histogram { thread: 0, series: 1, part: Part::Behind, counts: counts.sparse() },
         Record::Outliers { thread: 0, series: 3, samples: vec![Outlier { at: 1, latency: -1 }] },
         Record::Actor(Actor { number: 200, name: "kworker/ü:1".to_owned() }),
@@ -46,7 +55,7 @@ block {'thread': 1, 'series': 2, 'second': 9, 'count': 4, 'missed': 1, 'early': 
 'exceeded': 0, 'max_at': 7, 'min': -300, 'max': 5000} mean 2000
 late [1, 0, 70000, 20, 3]
 work [4, 1, 1, 1099511627776]
-system [4, 1000, 5]
+system [4, 1000, 5, 301, 0, 1, 1001, 0]
 histogram thread 0 series 1 part 2 counts 3 top bin from 299008
 outliers [0, 3, 1, 1, 1]
 actor 200 'kworker/ü:1'

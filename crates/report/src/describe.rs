@@ -1,7 +1,7 @@
 //! What a run recorded besides its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Placement, Thread, What};
+use punctual_core::schema::{Cell, CellStrain, Placement, Pressure, Thread, What};
 use punctual_core::units::{SECOND_NS, human_ns};
 use serde_json::Value;
 
@@ -21,6 +21,7 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
     if let Some(steal) = cell.steal.filter(|steal| *steal > 0.0) {
         parts.push(format!("steal {:.2} %", steal * 100.0));
     }
+    parts.extend(cell.strain.iter().flat_map(strain));
     if let Some(warmup) = cell.latency().and_then(|latency| latency.warmup_max_ns) {
         parts.push(format!("warm-up max {} (excluded)", human_ns(warmup)));
     }
@@ -30,6 +31,23 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
         parts.push(format!("{}={}", words::clean(name), words::clean(value)));
     }
     parts
+}
+
+/// What strained the machine: `pressure: CPU 98 %, memory 0 %, I/O 4 %`, `12 k interrupts/s`.
+#[must_use]
+pub fn strain(strain: &CellStrain) -> Vec<String> {
+    let Pressure { cpu, memory, io } = &strain.pressure;
+    let known = [("CPU", cpu), ("memory", memory), ("I/O", io)].into_iter();
+    let known = known.filter_map(|(name, share)| Some((name, (*share)?)));
+    let shares: Vec<_> =
+        known.map(|(name, share)| format!("{name} {:.0} %", share * 100.0)).collect();
+    let pressure = (!shares.is_empty()).then(|| format!("pressure: {}", shares.join(", ")));
+    let rate = |name, count: Option<f64>| count.map(|count| words::rate(name, count));
+    let rates = [
+        rate("interrupts", strain.interrupts_per_second),
+        rate("context switches", strain.switches_per_second),
+    ];
+    pressure.into_iter().chain(rates.into_iter().flatten()).collect()
 }
 
 /// Which machines took part in a cell of two, and how long their line takes.

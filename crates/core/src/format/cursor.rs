@@ -2,7 +2,7 @@
 
 use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
-use crate::block::{Block, Late, Moments, Outlier, Spell};
+use crate::block::{Block, Late, Moments, Outlier, Spell, Strain, System};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval, MAX_NAME};
 
@@ -29,11 +29,7 @@ impl Cursor<'_> {
                 let totals = (0..length).map(|_| self.number()).collect::<Option<_>>()?;
                 Some(Record::Work { second, part, totals })
             }
-            SYSTEM => Some(Record::System {
-                second: self.second()?,
-                busy: self.number()?,
-                steal: self.number()?,
-            }),
+            SYSTEM => self.system().map(Record::System),
             HISTOGRAM => self.histogram(),
             OUTLIERS => {
                 let (thread, series) = (self.number()?, self.number()?);
@@ -89,6 +85,27 @@ impl Cursor<'_> {
         Some(Block { thread, series, index, moments, coarse })
     }
 
+    fn system(&mut self) -> Option<System> {
+        Some(System {
+            second: self.second()?,
+            busy: self.number()?,
+            steal: self.number()?,
+            strain: self.strain()?,
+        })
+    }
+
+    fn strain(&mut self) -> Option<Strain> {
+        // Version 2.0 has none.
+        if self.bytes.is_empty() {
+            return Some(Strain::default());
+        }
+        Some(Strain {
+            interrupts: self.known()?,
+            switches: self.known()?,
+            pressure: [self.known()?, self.known()?, self.known()?],
+        })
+    }
+
     fn histogram(&mut self) -> Option<Record> {
         let (thread, series) = (self.number()?, self.number()?);
         let part = match self.byte()? {
@@ -110,6 +127,14 @@ impl Cursor<'_> {
             }
         }
         Some(Record::Histogram { thread, series, part, counts })
+    }
+
+    /// A number that may be unknown.
+    fn known<T: TryFrom<u128>>(&mut self) -> Option<Option<T>> {
+        match self.unsigned()? {
+            0 => Some(None),
+            more => T::try_from(more - 1).ok().map(Some),
+        }
     }
 
     fn count(&mut self) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The records and the limits on their numbers.
 
-use crate::block::{Block, Late, Outlier, Spell};
+use crate::block::{Block, Late, Outlier, Spell, System};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval};
 use crate::units::SECOND_NS;
@@ -42,15 +42,8 @@ pub enum Record {
         /// Its counters, in the order of `load_work[].counters`.
         totals: Vec<u64>,
     },
-    /// How the CPUs' time was spent in one second, in thousandths of all CPUs.
-    System {
-        /// Seconds since the cell's start.
-        second: u64,
-        /// Time that was not idle.
-        busy: u32,
-        /// Time given to others by the hypervisor.
-        steal: u32,
-    },
+    /// How the CPUs' time was spent in one second, and what strained the machine.
+    System(System),
     /// A histogram, lossless.
     Histogram {
         /// Number of the thread.

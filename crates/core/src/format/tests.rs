@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use super::record::{MAX_COUNT, MAX_SECOND};
 use super::*;
-use crate::block::{Block, Late, Moments, Outlier, Spell};
+use crate::block::{Block, Late, Moments, Outlier, Spell, Strain, System};
 use crate::histogram::{BINS, Histogram};
 use crate::interval::{Actor, Interval, MAX_NAME};
 use proptest::prelude::*;
@@ -55,8 +55,11 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
             samples: samples.into_iter().map(|(at, latency)| Outlier { at, latency }).collect(),
         }
     });
-    let system = (0..=MAX_SECOND, any::<(u32, u32)>())
-        .prop_map(|(second, (busy, steal))| Record::System { second, busy, steal });
+    let strain = any::<(Option<u64>, Option<u64>, [Option<u32>; 3])>()
+        .prop_map(|(interrupts, switches, pressure)| Strain { interrupts, switches, pressure });
+    let system = (0..=MAX_SECOND, any::<(u32, u32)>(), strain).prop_map(
+        |(second, (busy, steal), strain)| Record::System(System { second, busy, steal, strain }),
+    );
     let interval = any::<(u32, u64, u64, u32)>().prop_map(|(cpu, one, other, actor)| {
         Record::Interval(Interval { cpu, from: one.min(other), to: one.max(other), actor })
     });

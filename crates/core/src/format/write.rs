@@ -2,7 +2,7 @@
 
 use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
 use super::record::{HEAD, MARKER, Record, checksum};
-use crate::block::{Moments, Spell};
+use crate::block::{Moments, Spell, System};
 use crate::interval::{Actor, Interval, MAX_NAME};
 
 /// Appends `record` as one frame to `out`.
@@ -50,11 +50,14 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
                 unsigned(out, *total);
             }
         }
-        Record::System { second, busy, steal } => {
+        Record::System(System { second, busy, steal, strain }) => {
             out.push(SYSTEM);
             unsigned(out, *second);
             unsigned(out, *busy);
             unsigned(out, *steal);
+            known(out, strain.interrupts);
+            known(out, strain.switches);
+            strain.pressure.iter().for_each(|share| known(out, *share));
         }
         Record::Histogram { thread, series, part, counts } => {
             out.push(HISTOGRAM);
@@ -112,6 +115,11 @@ fn moments(out: &mut Vec<u8>, m: &Moments) {
     signed(out, i128::from(m.max));
     signed(out, m.sum);
     unsigned(out, m.sum_sq);
+}
+
+/// A number and one, or 0 if there is none.
+fn known(out: &mut Vec<u8>, value: Option<impl Into<u128>>) {
+    unsigned(out, value.map_or(0, |value| value.into() + 1));
 }
 
 fn unsigned(out: &mut Vec<u8>, value: impl Into<u128>) {

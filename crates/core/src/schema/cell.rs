@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
 use super::latency::{Ideal, Latency, Response};
+use super::strain::CellStrain;
 use super::thread::Thread;
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
@@ -57,6 +58,9 @@ pub struct Cell {
     /// Share of all CPUs' time that the hypervisor gave to others, 0 to 1.
     #[serde(default)]
     pub steal: Option<f64>,
+    /// What strained the machine meanwhile.
+    #[serde(default)]
+    pub strain: Option<CellStrain>,
     /// Clocks at the start of the measurement.
     #[serde(default)]
     pub started: Option<TimeBase>,
@@ -99,6 +103,7 @@ impl Cell {
             cpu_utilisation: None,
             cpu_own: None,
             steal: None,
+            strain: None,
             started: None,
             ended: None,
             conditions: Vec::new(),

@@ -6,8 +6,10 @@ use anyhow::{Context, anyhow};
 use clap::ArgMatches;
 use punctual_core::schema::{LoadWork, Outcome};
 use punctual_core::units::SECOND_NS;
+use punctual_report::describe;
 use punctual_report::text::{Paint, Style, push_parts, push_wrapped};
 use punctual_report::words;
+use punctual_suite::facts::{CpuTimes, FactsRoot, StrainReader, Ticks, Totals};
 use punctual_suite::harness::context::{LoadContext, PartSample};
 use punctual_suite::harness::set::LoadSet;
 use punctual_suite::harness::spec::LoadSpec;
@@ -66,6 +68,7 @@ fn watch(
     let start = Instant::now();
     let elapsed = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut before = load.sample();
+    let mut machine = Machine::new();
     let mut seconds = 0_u64;
     while elapsed() < duration_ns {
         let due = (seconds + 1).saturating_mul(SECOND_NS).min(duration_ns);
@@ -79,19 +82,56 @@ fn watch(
         seconds += 1;
         let now = load.sample();
         if !quiet {
-            output::print(&line(seconds, &before, &now, output::width()))?;
+            output::print(&line(seconds, &before, &now, &machine.since(), output::width()))?;
         }
         before = now;
     }
     Ok(false)
 }
 
+/// What the machine went through in a second.
+struct Machine {
+    times: Option<CpuTimes>,
+    ticks: Option<Ticks>,
+    strain: StrainReader,
+    totals: (Totals, Instant),
+}
+
+impl Machine {
+    fn new() -> Self {
+        let times = CpuTimes::open(&FactsRoot::live()).ok();
+        let ticks = times.as_ref().and_then(|times| times.read().ok());
+        let mut strain = StrainReader::open(&FactsRoot::live());
+        let totals = (strain.read(), Instant::now());
+        Self { times, ticks, strain, totals }
+    }
+
+    /// Since the last call, in words.
+    fn since(&mut self) -> Vec<String> {
+        let ticks = self.times.as_ref().and_then(|times| times.read().ok());
+        let share = self.ticks.zip(ticks).and_then(|(before, now)| before.until(&now));
+        self.ticks = ticks;
+        let now = (self.strain.read(), Instant::now());
+        let (before, at) = std::mem::replace(&mut self.totals, now);
+        let strain = before.on_average(&self.totals.0, self.totals.1.duration_since(at));
+        let busy = share.map(|share| format!("CPUs busy {:.0} %", f64::from(share.busy) / 10.0));
+        busy.into_iter().chain(strain.iter().flat_map(describe::strain)).collect()
+    }
+}
+
 /// What each part did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
-fn line(second: u64, before: &[PartSample], now: &[PartSample], width: usize) -> String {
-    let parts = now.iter().zip(before).map(|(now, before)| (part(before, now), Style::Plain));
+fn line(
+    second: u64,
+    before: &[PartSample],
+    now: &[PartSample],
+    machine: &[String],
+    width: usize,
+) -> String {
+    let parts = now.iter().zip(before).map(|(now, before)| part(before, now));
     let first = format!("{second:4} s  ");
     let mut out = String::new();
-    let parts: Vec<_> = parts.collect();
+    let parts: Vec<_> =
+        parts.chain(machine.iter().cloned()).map(|part| (part, Style::Plain)).collect();
     push_parts(&mut out, &parts, (&first, Style::Plain), 8, width, Paint::new(false));
     out
 }

@@ -1,5 +1,6 @@
 //! The work of the loads in every second, and the use of the CPUs.
 
+use punctual_core::block::System;
 use punctual_core::run::CellData;
 use punctual_core::schema::{Cell, Origin};
 
@@ -23,9 +24,19 @@ pub(super) fn block(number: usize, cell: &Cell, origin: Origin, data: &CellData)
         }
         before[part].clone_from(totals);
     }
-    for (second, busy, steal) in &data.system {
-        rows.push(row(*second, "CPUs", "busy_permille", u64::from(*busy)));
-        rows.push(row(*second, "CPUs", "steal_permille", u64::from(*steal)));
+    for System { second, busy, steal, strain } in &data.system {
+        let [cpu, memory, io] = strain.pressure.map(|share| share.map(u64::from));
+        let found = [
+            ("CPUs", "busy_permille", Some(u64::from(*busy))),
+            ("CPUs", "steal_permille", Some(u64::from(*steal))),
+            ("CPUs", "interrupts", strain.interrupts),
+            ("CPUs", "context_switches", strain.switches),
+            ("pressure", "cpu_permille", cpu),
+            ("pressure", "memory_permille", memory),
+            ("pressure", "io_permille", io),
+        ];
+        let known = found.into_iter().filter_map(|(of, name, count)| Some((of, name, count?)));
+        rows.extend(known.map(|(of, name, count)| row(*second, of, name, count)));
     }
     let columns = ["second", "load", "counter", "count"];
     (!rows.is_empty()).then(|| Block {

@@ -234,6 +234,11 @@ pub fn cell(spec: &CellSpec, number: usize, deadline: Option<u64>) -> (Cell, Cel
         load_work: work(spec, &mut data),
         cpu_utilisation: Some(if spec.load == "none" { 0.012 } else { 0.973 }),
         steal: Some(0.0),
+        strain: Some(CellStrain {
+            interrupts_per_second: Some(1_234.0),
+            switches_per_second: Some(45_678.9),
+            pressure: Pressure { cpu: Some(0.973), memory: Some(0.0), io: None },
+        }),
         verdict,
         ..Cell::new(key, dir, plan.load, plan.duration_ns, What::Latency(latency))
     };

@@ -109,6 +109,7 @@ fn measure(
     let mut main_thread = MainThread::new(environment, cell, body.times());
     let ended = main_thread.until_the_end(&mut *body, &mut load, &mut files);
     let shares = main_thread.whole();
+    let strain = main_thread.whole_strain();
     let own_cpus = main_thread.own_cpus();
     if let Some(mask) = inherited {
         let _ = affinity::set(&mask);
@@ -117,6 +118,7 @@ fn measure(
     cell.load_work = load.stop();
     let shares = shares.filter(|_| !cell.is_simulated());
     cell.cpu_utilisation = shares.map(|share| f64::from(share.busy) / 1e3);
+    cell.strain = strain.filter(|_| !cell.is_simulated());
     cell.cpu_own = own_cpus.map(|own| (own / cpus).min(1.0));
     cell.steal = shares.map(|share| f64::from(share.steal) / 1e3);
     let broken = body.is_broken();

@@ -8,7 +8,7 @@ use punctual_sys::signal::{Signal, Signals, die_by_default};
 use super::api::{Observer, Progress};
 use super::privileges::Privileges;
 use super::run_dir::{RunDir, SyncPolicy};
-use crate::facts::{CpuTimes, Interrupts, Ticks};
+use crate::facts::{CpuTimes, Interrupts, StrainReader, Ticks};
 use crate::knobs::Journal;
 
 /// State shared by the cells of a run.
@@ -22,6 +22,7 @@ pub(super) struct Environment<'a> {
     /// Why no cell may be measured: a privilege that the user requires is refused.
     pub(super) refused: Option<String>,
     pub(super) cpu_times: Option<CpuTimes>,
+    pub(super) strain: StrainReader,
     pub(super) threshold_ns: i64,
     pub(super) phase_ns: u64,
     pub(super) dither: Option<&'a Dither>,

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use punctual_core::block::{Strain, System};
 use punctual_core::format::Record;
-use punctual_core::schema::Cell;
+use punctual_core::schema::{Cell, CellStrain};
 use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
@@ -16,7 +17,7 @@ use super::api::Progress;
 use super::body::{Body, Times};
 use super::environment::Environment;
 use super::run_dir::CellFiles;
-use crate::facts::{FactsRoot, Share, Ticks, Watch};
+use crate::facts::{FactsRoot, Share, Ticks, Totals, Watch};
 use crate::harness::context::PartSample;
 use crate::harness::set::LoadSet;
 
@@ -38,6 +39,9 @@ pub(super) struct MainThread<'e, 'o> {
     told: Option<u64>,
     first: Option<Ticks>,
     last: Option<Ticks>,
+    /// What had come before the measurement and before this second, and when that was, ns.
+    strain_first: Option<(Totals, u64)>,
+    strain_last: Option<(Totals, u64)>,
     /// CPU time of this process when the measurement began, and the instant, ns.
     own_first: Option<(Duration, u64)>,
     /// Counters of each part of the load when the measurement began.
@@ -82,6 +86,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
             told: None,
             first: None,
             last: None,
+            strain_first: None,
+            strain_last: None,
             own_first: None,
             done_before: Vec::new(),
             watch: None,
@@ -102,6 +108,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
+        self.strain_first = Some(self.strained());
+        self.strain_last = self.strain_first;
         self.own_first = own_cpu_time().ok().map(|used| (used, monotonic_ns()));
         let mut quiet = 0;
         while !body.ended() && !self.is_stuck(body) {
@@ -231,7 +239,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
                 files.push(&Record::Work { second: ended, part, totals });
             }
             if let Some(share) = self.share() {
-                files.push(&Record::System { second: ended, busy: share.busy, steal: share.steal });
+                let strain = self.strain();
+                let Share { busy, steal } = share;
+                files.push(&Record::System(System { second: ended, busy, steal, strain }));
             }
         }
         if fresh {
@@ -257,6 +267,21 @@ impl<'e, 'o> MainThread<'e, 'o> {
         share
     }
 
+    fn strained(&mut self) -> (Totals, u64) {
+        (self.environment.strain.read(), monotonic_ns())
+    }
+
+    fn strain(&mut self) -> Strain {
+        let now = self.strained();
+        self.strain_last.replace(now).map_or_else(Strain::default, |last| between(last, now))
+    }
+
+    /// What strained the machine since the measurement began.
+    pub(super) fn whole_strain(&mut self) -> Option<CellStrain> {
+        let (first, now) = (self.strain_first?, self.strained());
+        first.0.on_average(&now.0, Duration::from_nanos(now.1.saturating_sub(first.1)))
+    }
+
     pub(super) fn whole(&self) -> Option<Share> {
         self.first?.until(&self.environment.cpu_times()?)
     }
@@ -268,6 +293,10 @@ impl<'e, 'o> MainThread<'e, 'o> {
         let used = own_cpu_time().ok()?.saturating_sub(used);
         (elapsed > Duration::ZERO).then(|| used.as_secs_f64() / elapsed.as_secs_f64())
     }
+}
+
+fn between((first, from): (Totals, u64), (last, to): (Totals, u64)) -> Strain {
+    first.until(&last, Duration::from_nanos(to.saturating_sub(from)))
 }
 
 /// The counters of every part of the load.

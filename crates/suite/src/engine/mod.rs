@@ -45,7 +45,7 @@ use prepared::Prepared;
 use privileges::Privileges;
 use threads::Reach;
 
-use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts};
+use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts, StrainReader};
 use crate::knobs::{DmaLatency, Journal};
 
 /// Longer delays are useless, and sums of instants stay far below 2^64 ns.
@@ -151,6 +151,7 @@ pub fn run(
         refused: privileges.of(options.require_rt),
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
+        strain: StrainReader::open(&FactsRoot::live()),
         threshold_ns: limit(options.threshold_ns),
         phase_ns: options.phase_ns,
         dither: options.dither.as_ref(),

@@ -3,9 +3,7 @@
 use punctual_core::block::Outlier;
 use punctual_core::params::Named;
 use punctual_core::plan::{CellPlan, Plan, Subject};
-use punctual_core::schema::{
-    Cell, CellState, Cost, Counter, Latency, Quantity, Series, Stats, Verdict, What,
-};
+use punctual_core::schema::{Cell, Cost, Counter, Latency, Quantity, Series, Stats, What};
 use punctual_sys::affinity::CpuSet;
 
 use super::thread::STACK_BYTES;
@@ -179,24 +177,8 @@ impl Prepared {
                 ..Cost::default()
             }),
         };
-        Cell {
-            key: self.plan.key(),
-            dir: self.plan.dir(number),
-            state: CellState::Pending,
-            reason: None,
-            load: self.plan.load.clone(),
-            duration_ns: self.plan.duration_ns,
-            what,
-            counters: Vec::new(),
-            load_work: Vec::new(),
-            cpu_utilisation: None,
-            cpu_own: None,
-            steal: None,
-            started: None,
-            ended: None,
-            conditions: Vec::new(),
-            verdict: Verdict::default(),
-        }
+        let plan = &self.plan;
+        Cell::new(plan.key(), plan.dir(number), plan.load.clone(), plan.duration_ns, what)
     }
 }
 

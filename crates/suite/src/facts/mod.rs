@@ -18,6 +18,7 @@ pub mod root;
 pub mod scheduler;
 pub mod snapshot;
 pub mod state;
+pub mod strain;
 pub mod virtualisation;
 
 use std::io::Read as _;
@@ -32,6 +33,7 @@ pub use interrupts::Interrupts;
 pub use root::{FactsRoot, Native};
 pub use snapshot::Facts;
 pub use state::Activity;
+pub use strain::{StrainReader, Totals};
 
 /// This program and how it was started. `sha256` is that of its executable, or empty if not known.
 #[must_use]

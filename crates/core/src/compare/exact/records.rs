@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::{Block, Late, coarse_range};
+use crate::block::{Block, Late, System, coarse_range};
 use crate::format::{Part, Reader, Record};
 use crate::histogram::{bin_high, bin_low};
 use crate::units::grouped;
@@ -52,7 +52,7 @@ fn place(record: &Record) -> String {
             format!("thread {thread}{}, late sample", series(of))
         }
         Record::Work { second, part, .. } => format!("second {second}, part {part} of the load"),
-        Record::System { second, .. } => format!("second {second}, CPUs' time"),
+        Record::System(System { second, .. }) => format!("second {second}, CPUs' time"),
         Record::Histogram { thread, series: of, part, .. } => {
             let part = match part {
                 Part::Positive => "histogram",
@@ -68,6 +68,24 @@ fn place(record: &Record) -> String {
         Record::Actor(actor) => format!("actor {}", actor.number),
         Record::Spell(spell) => format!("thread {}, spell of lateness", spell.thread),
     }
+}
+
+fn systems(a: &System, b: &System) -> Option<String> {
+    let share = |share: u32| format!("{share}/1000");
+    let part = |part: Option<u32>| part.map_or_else(|| "unknown".to_owned(), share);
+    let count = |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), grouped);
+    let (of_a, of_b) = (&a.strain, &b.strain);
+    let pressure = |n: usize| (part(of_a.pressure[n]), part(of_b.pressure[n]));
+    let [cpu, memory, io] = [0, 1, 2].map(pressure);
+    first_unlike(&[
+        ("busy", share(a.busy), share(b.busy)),
+        ("steal", share(a.steal), share(b.steal)),
+        ("interrupts", count(of_a.interrupts), count(of_b.interrupts)),
+        ("context switches", count(of_a.switches), count(of_b.switches)),
+        ("CPU pressure", cpu.0, cpu.1),
+        ("memory pressure", memory.0, memory.1),
+        ("I/O pressure", io.0, io.1),
+    ])
 }
 
 /// Two records that differ.
@@ -86,13 +104,7 @@ fn between(a: &Record, b: &Record) -> String {
         (Record::Work { totals: a, .. }, Record::Work { totals: b, .. }) => {
             list("counter", a, b, |total| grouped(*total))
         }
-        (
-            Record::System { busy: a, steal: steal_a, .. },
-            Record::System { busy: b, steal: steal_b, .. },
-        ) => first_unlike(&[
-            ("busy", format!("{a}/1000"), format!("{b}/1000")),
-            ("steal", format!("{steal_a}/1000"), format!("{steal_b}/1000")),
-        ]),
+        (Record::System(a), Record::System(b)) => systems(a, b),
         (Record::Histogram { counts: a, .. }, Record::Histogram { counts: b, .. }) => {
             let range = |bin| (signed(bin_low(bin)), signed(bin_high(bin)));
             bins(a.iter().map(|(bin, n)| (range(bin), n)), b.iter().map(|(bin, n)| (range(bin), n)))

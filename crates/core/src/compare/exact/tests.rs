@@ -1,6 +1,6 @@
 use super::*;
 use crate::aim::Aim;
-use crate::block::{Block, Late, Moments, Outlier};
+use crate::block::{Block, Late, Moments, Outlier, Strain, System};
 use crate::compare::tests::{cell, run};
 use crate::dither::Dither;
 use crate::format::{Part, Record, encode};
@@ -129,7 +129,12 @@ fn the_first_difference_is_said_in_the_words_of_its_record() {
 fn every_kind_of_record_is_told_apart() {
     let late = |latency| Record::Late(Late { thread: 0, series: 0, at: 5, latency, missed: 1 });
     let work = |total| Record::Work { second: 3, part: 1, totals: vec![7, total] };
-    let system = |steal| Record::System { second: 3, busy: 100, steal };
+    let system =
+        |steal| Record::System(System { second: 3, busy: 100, steal, ..System::default() });
+    let switching = |switches| {
+        let strain = Strain { switches, ..Strain::default() };
+        Record::System(System { second: 3, strain, ..System::default() })
+    };
     let worst = |samples: &[i64]| Record::Outliers {
         thread: 0,
         series: 0,
@@ -145,6 +150,11 @@ fn every_kind_of_record_is_told_apart() {
         (late(1_200), late(1_201), "thread 0, late sample: latency 1,200 ns against 1,201 ns"),
         (work(10), work(1_011), "second 3, part 1 of the load: counter 1: 10 against 1,011"),
         (system(0), system(4), "second 3, CPUs' time: steal 0/1000 against 4/1000"),
+        (
+            switching(None),
+            switching(Some(1_200)),
+            "second 3, CPUs' time: context switches unknown against 1,200",
+        ),
         (
             worst(&[9_000]),
             worst(&[9_000, -20]),
