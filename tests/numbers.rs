@@ -310,3 +310,45 @@ fn the_bound_of_a_median_has_its_rank() {
         assert!((lower_bound_of_median(&values) - rank).abs() < 1e-9, "{n}");
     }
 }
+
+/// Seconds for the messages of 300 loops of two groups: that of rt-tests is timed by itself, ours
+/// goes on round after round.
+#[test]
+fn hackbench_against_that_of_rt_tests() {
+    const PAIRS: usize = 12;
+    const LOOPS: &str = "300";
+    const MESSAGES: f64 = 2.0 * 20.0 * 20.0 * 300.0;
+    need!(root());
+    need!(programs(&["hackbench"]));
+    let binary = need!(release());
+    let folder = Folder::new("hackbench");
+    for (ipc, of_theirs) in [("socket", &[][..]), ("pipe", &["-p"])] {
+        let ours = || {
+            let load = format!("hackbench:groups=2,loops={LOOPS},ipc={ipc}");
+            let ended = folder.run(&binary, &["load", &load, "-D", "1s", "--json"]);
+            let work: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+            MESSAGES / work[0]["counters"][0]["per_second"].as_f64().unwrap()
+        };
+        let theirs = || {
+            let words = [&["-g", "2", "-l", LOOPS, "-s", "100"], of_theirs].concat();
+            let said = text(&folder.run("hackbench", &words).stdout);
+            let time = said.lines().find_map(|line| line.strip_prefix("Time: "));
+            time.unwrap_or_else(|| panic!("{said}")).trim().parse::<f64>().unwrap()
+        };
+        let surely_outside = || {
+            let pairs = alternating(PAIRS, ours, theirs);
+            let mut ratios: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
+            ratios.sort_by(f64::total_cmp);
+            let inverse: Vec<f64> = ratios.iter().rev().map(|ratio| 1.0 / ratio).collect();
+            let middle = f64::midpoint(ratios[(PAIRS - 1) / 2], ratios[PAIRS / 2]);
+            let least = lower_bound_of_median(&ratios);
+            let most = 1.0 / lower_bound_of_median(&inverse);
+            println!("{ipc}: ours and theirs, s: {pairs:.3?}");
+            println!(
+                "{ipc}: ratio {middle:.3}, {least:.3} to {most:.3}, each with 95 % confidence"
+            );
+            least > 1.1 || most < 0.9
+        };
+        assert!(!(surely_outside() && surely_outside()), "{ipc}: twice");
+    }
+}

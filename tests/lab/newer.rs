@@ -169,9 +169,12 @@ fn loads_run_where_they_are_placed_on_isolated_cpus_too() {
     println!("busy: {busy:?}");
     assert!(busy[0] < 0.1, "idle");
     // The init of the board, and so what it starts, is kept from the second CPU.
-    assert!(busy[1..4].iter().all(|busy| (0.45..0.6).contains(busy)));
-    assert!(busy[4..7].iter().all(|busy| *busy >= 0.95), "the papers' 100 % busy");
-    assert!((0.45..0.6).contains(&busy[7]));
+    assert!(busy[1..4].iter().all(|busy| (0.4..0.6).contains(busy)));
+    assert!(busy[4] >= 0.95 && busy[6] >= 0.95, "the papers' 100 % busy");
+    // Two groups are idle while the tasks of a round end and are created anew.
+    assert!(busy[5] > 0.75);
+    // The other CPU has the probe and what starts the load.
+    assert!((0.4..0.75).contains(&busy[7]));
     assert_eq!(cells[4]["load_work"][0]["params"]["cpus"], "0-1");
     assert_eq!(cells[7]["load_work"][0]["params"]["cpus"], "1");
     // What strains the machine is that of the load: hackbench is made of wakeups.
