@@ -6,6 +6,7 @@
 
 mod loads_answers;
 mod loads_kills;
+mod loads_memory;
 mod loads_placed;
 mod loads_support;
 
@@ -40,6 +41,9 @@ const TESTS: &[Test] = &[
     ("osadl_holds_its_rates", loads_answers::osadl),
     ("console_lines_are_in_the_log", loads_answers::console),
     ("syscalls_are_all_refused_and_repeat", loads_answers::syscalls),
+    ("signals_are_as_many_as_strace_sees", loads_memory::signals),
+    ("cache_walks_all_of_its_working_set", loads_memory::cache),
+    ("membw_copies_as_fast_as_memcpy", loads_memory::membw),
     ("a_load_that_cannot_start_says_why", refusals),
     ("a_full_disk_is_named", full_disk),
     ("nothing_outlives_a_kill_of_punctual", kill_of_punctual),
