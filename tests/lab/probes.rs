@@ -1,8 +1,11 @@
 //! Known answers of probes: a disturbance of known size is what they measure.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
-use crate::boards::x86_64;
+use crate::boards::{aarch64, x86_64};
 use crate::modules::{Module, module};
 use punctual_harness::schema::validate;
 use punctual_harness::{Ended, Place, count, need, run_json};
@@ -201,6 +204,39 @@ fn devices_of_boards_are_fed_and_pulsed() {
         assert_eq!(count(pulsed, "samples"), 1_000);
         assert!(count(pulsed, "max_ns") < 200_000, "{pulsed}");
     }
+}
+
+/// QEMU itself tells of each change of an output of the board's GPIO chip. Line 3 is that of the power
+/// button, which has a driver here.
+#[test]
+fn a_gpio_line_is_high_for_each_pulse_and_low_at_the_end() {
+    need!(aarch64());
+    let place = Place::of_build();
+    let (told, qemu) = (place.path.join("told"), place.path.join("qemu"));
+    let telling = "#!/bin/sh\nexec qemu-system-aarch64 \"$@\" -trace pl061_set_output -D ./told\n";
+    fs::write(&qemu, telling.replace("./told", told.to_str().unwrap())).unwrap();
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).unwrap();
+    let probes = "pulse:output=/dev/gpiochip0,line=4 pulse:output=/dev/gpiochip0,line=3 \
+                  pulse:output=/dev/gpiochip0,line=8";
+    let board = "--board aarch64 --qemu ./qemu --device gpio --module gpio_keys";
+    measure(&place, "debian:rt", &format!("{board} {probes} -D 1s --no-warmup")).with(4);
+    let [pulsed, busy, absent] = &cells(&place, "p/debian-rt-0")[..] else { panic!("three cells") };
+    println!("pulses {} to {} ns late", count(pulsed, "min_ns"), count(pulsed, "max_ns"));
+    assert_eq!(count(pulsed, "samples"), 1_000);
+    assert!(count(pulsed, "max_ns") < 200_000, "{pulsed}");
+    for (cell, says) in [(busy, "line 3 is in use by \"GPIO Key Poweroff\""), (absent, "no line 8")]
+    {
+        assert_eq!(cell["state"], "skipped");
+        let reason = cell["reason"].as_str().unwrap();
+        assert!(reason.contains("/dev/gpiochip0: ") && reason.contains(says), "{reason}");
+    }
+    let told = fs::read_to_string(told).unwrap();
+    let change = |line| str::split_once(line, " setting output ")?.1.split_once(" to ");
+    let changes: Vec<(&str, &str)> = told.lines().filter_map(change).collect();
+    // It begins with all of them low.
+    let (reset, changes) = changes.split_at(8);
+    assert!(reset.iter().all(|(_, level)| *level == "0"), "{reset:?}");
+    assert_eq!(changes, [("4", "1"), ("4", "0")].repeat(1_000), "{told}");
 }
 
 /// Each of a thousand pulses is late by another step of 200 ns, from 200 us to 399.8 us. Guests keep
