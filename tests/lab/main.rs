@@ -27,5 +27,6 @@ mod start;
 mod stopped;
 mod timers;
 mod traced;
+mod tracing;
 mod trouble;
 mod warm;
