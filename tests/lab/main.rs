@@ -2,6 +2,7 @@
 //! SPECIFICATION.md promises of them. One after the other: they measure, two guests at a time.
 
 mod aim;
+mod binding;
 mod boards;
 mod check;
 mod coverage;
