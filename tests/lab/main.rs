@@ -2,6 +2,7 @@
 //! SPECIFICATION.md promises of them. One after the other: they measure, two guests at a time.
 
 mod aim;
+mod binding;
 mod boards;
 mod check;
 mod coverage;
@@ -12,6 +13,7 @@ mod exact;
 mod explain;
 mod history;
 mod interrupts;
+mod killed;
 mod known;
 mod legs;
 mod models;
@@ -20,10 +22,12 @@ mod names;
 mod newer;
 mod probes;
 mod sections;
+mod shell;
 mod small;
 mod start;
 mod stopped;
 mod timers;
 mod traced;
+mod tracing;
 mod trouble;
 mod warm;

@@ -2,12 +2,16 @@
 //! is disturbed, and the instance goes however a run ends.
 
 use std::os::unix::process::ExitStatusExt;
+use std::sync::Mutex;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use punctual_harness::{Ended, Place, end_of, need, refused, root, run_json};
 
 const TRACING: &str = "/sys/kernel/tracing";
+
+/// All tests see the instances of all: those that count them come one after the other.
+static COUNTED: Mutex<()> = Mutex::new(());
 
 /// Runs a script where punctual runs.
 fn shell(place: &Place, script: &str) -> Ended {
@@ -30,8 +34,17 @@ fn traced(place: &Place, others: &str) -> bool {
 /// The instances of punctual processes.
 fn instances(place: &Place) -> Vec<String> {
     let list = shell(place, &format!("ls {TRACING}/instances"));
-    let names = list.stdout.lines().filter(|name| name.starts_with("punctual-"));
-    names.map(str::to_owned).collect()
+    let is_of_process = |name: &&str| {
+        let number = name.strip_prefix("punctual-").and_then(|name| name.split('-').next());
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    list.stdout.lines().filter(is_of_process).map(str::to_owned).collect()
+}
+
+/// A moment within the first second of a run, other in each test, round and probe.
+fn moment(round: u32) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_micros();
+    Duration::from_millis(u64::from((now + 617_000 * round) % 1_000_000 / 1_000))
 }
 
 /// All that somebody may have set in an instance.
@@ -44,6 +57,7 @@ fn settings(place: &Place, instance: &str) -> String {
 #[test]
 fn an_instance_goes_however_a_run_ends_and_no_other_is_touched() {
     need!(root());
+    let _turn = COUNTED.lock();
     let place = Place::apart();
     let others = format!("test-{}", std::process::id());
     if !traced(&place, &others) {
@@ -93,6 +107,41 @@ fn an_instance_goes_however_a_run_ends_and_no_other_is_touched() {
             assert!(notes.iter().any(|note| ids.iter().any(|id| note["id"] == *id)), "{cell}");
         }
     }
+    assert_eq!(all.map(|instance| settings(&place, &instance)), found);
+    shell(&place, &format!("rmdir {TRACING}/instances/{others}")).with(0);
+}
+
+/// Before, while and after a run makes its instance and turns on what it traces.
+#[test]
+fn an_instance_goes_at_whatever_moment_its_run_is_killed() {
+    need!(root());
+    let _turn = COUNTED.lock();
+    let place = Place::apart();
+    let others = format!("test-killed-{}", std::process::id());
+    if !traced(&place, &others) {
+        return refused("no tracefs to be had");
+    }
+    let all = [TRACING.to_owned(), format!("{TRACING}/instances/{others}")];
+    let found = all.clone().map(|instance| settings(&place, &instance));
+    let mut left = 0;
+    for round in 0..12 {
+        let probe = ["noise", "timer-irq", "cpumap:trace=on"][round as usize % 3];
+        let out = format!("r{round}");
+        let line = ["run", probe, "-D", "1m", "--no-warmup", "--no-report", "-q", "--out", &out];
+        let mut run = place.command(&line).spawn().unwrap();
+        // Some measure for sure.
+        let at = moment(round) + Duration::from_secs(if round < 3 { 2 } else { 0 });
+        sleep(at);
+        shell(&place, &format!("kill -KILL {}", run.id())).with(0);
+        assert_eq!(run.wait().unwrap().signal(), Some(9), "{probe} at {at:?}");
+        let own = format!("punctual-{}-0", run.id());
+        let is_left = instances(&place).contains(&own);
+        println!("{probe} killed at {at:?}: {}", if is_left { &own } else { "no instance" });
+        left += u32::from(is_left);
+        place.run("restore").with(0);
+        assert!(!instances(&place).contains(&own), "{probe} at {at:?}");
+    }
+    assert!(left >= 3, "{left} instances were left to be removed");
     assert_eq!(all.map(|instance| settings(&place, &instance)), found);
     shell(&place, &format!("rmdir {TRACING}/instances/{others}")).with(0);
 }

@@ -43,6 +43,8 @@ pub enum Chosen {
     Typical,
     /// One of the latest.
     Worst,
+    /// It was asked for by its time.
+    At,
 }
 
 /// One sample.

@@ -68,6 +68,16 @@ pub static DEVICES: &[Device] = &[
         not_exact: None,
     },
     Device {
+        name: "gpio",
+        summary: "a GPIO chip of eight lines, of which line 3 is a button; part of every such board",
+        boards: &[Arch::Aarch64],
+        options: &[],
+        modules: &[],
+        writes: &[],
+        file: "/dev/gpiochip0",
+        not_exact: None,
+    },
+    Device {
         name: "sound",
         summary: "a dummy sound card (snd-dummy) in the guest",
         boards: BOTH,

@@ -99,6 +99,8 @@ pub struct Recorder {
     total: Moments,
     /// Late samples that the ring had no room for.
     refused: Refused,
+    /// Whether its series is the primary one of its thread.
+    is_primary: bool,
 }
 
 /// The results of a thread's recorder.
@@ -147,7 +149,8 @@ impl Recorder {
     /// ten minutes, that of any other one minute.
     #[must_use]
     pub fn of_series(number: u32, limits: Limits) -> Self {
-        Self::with_blocks(limits, if number == 0 { RING_BLOCKS } else { RING_BLOCKS_ASIDE })
+        let blocks = if number == 0 { RING_BLOCKS } else { RING_BLOCKS_ASIDE };
+        Self { is_primary: number == 0, ..Self::with_blocks(limits, blocks) }
     }
 
     /// A recorder whose ring lasts `blocks` seconds. Allocates all memory that recording
@@ -174,6 +177,7 @@ impl Recorder {
             above_left_out: 0,
             total: Moments::EMPTY,
             refused: Refused::default(),
+            is_primary: true,
         }
     }
 
@@ -246,8 +250,10 @@ impl Recorder {
         if value.wrapping_sub(self.usual_from) < self.usual_width {
             self.count_above(value);
             self.block.sum += i128::from(value);
-        } else {
+        } else if self.is_primary {
             self.notable(now, latency);
+        } else {
+            self.note(now, latency);
         }
         if missed > 0 {
             self.late(now, latency.unsigned_abs(), missed);
@@ -298,8 +304,14 @@ impl Recorder {
     }
 
     /// Handles a sample that may change more than counts: a few per second, and every early one.
+    /// Of the primary series this is where they are seen from outside, one after the other.
     #[inline(never)]
     fn notable(&mut self, now: u64, latency: i64) {
+        self.note(now, latency);
+    }
+
+    #[inline(never)]
+    fn note(&mut self, now: u64, latency: i64) {
         if latency >= 0 {
             self.count_above(latency.unsigned_abs());
         } else {

@@ -23,6 +23,7 @@ pub mod fd;
 pub mod file;
 pub mod folder;
 pub mod futex;
+pub mod gpio;
 mod ioctl;
 pub mod limits;
 pub mod memory;

@@ -41,7 +41,7 @@ use punctual_core::sections::CellSections;
 
 pub use aim::{Target, Targets};
 pub use legs::{LegWatches, RepeatLegs, legs};
-pub use wanted::{Wanted, wanted};
+pub use wanted::{Selection, Wanted, wanted};
 
 use crate::arch::Arch;
 use crate::board::BoardSpec;

@@ -1,5 +1,7 @@
 //! Which samples of a run are explained.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, bail, ensure};
 use punctual_core::block::Outlier;
 use punctual_core::explanation::Chosen;
@@ -8,6 +10,23 @@ use punctual_core::schema::{Cell, CellState};
 
 use super::sample::Recorded;
 
+/// Probes whose samples can be explained: latencies of threads that a timer wakes.
+const EXPLAINED: [&str; 3] = ["wakeup", "pulse", "timer-irq"];
+
+/// Which samples of a cell are to be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// The typical one, and the latest ones.
+    Latest {
+        /// How many, at most.
+        most: usize,
+        /// Only later ones, ns.
+        above_ns: Option<u64>,
+    },
+    /// Those that read the clock at these times, ns since the start of the cell, or next after.
+    At(Vec<u64>),
+}
+
 /// A sample to explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
@@ -15,21 +34,16 @@ pub struct Wanted {
     pub cell: usize,
     /// How many recorders had begun, that of its thread included.
     pub(super) begin: u64,
-    /// Its number among the samples of its thread, from 1.
+    /// Its number among the primary samples of its thread, from 1.
     pub(super) ordinal: u64,
     pub(super) recorded: Recorded,
 }
 
-/// The typical sample and the `worst` latest ones of each cell, or of one, or all above a limit, ns.
+/// The selected samples of each cell, or of one.
 ///
 /// # Errors
 /// No cell can be explained, and why.
-pub fn wanted(
-    run: &LoadedRun,
-    cell: Option<&str>,
-    worst: usize,
-    above_ns: Option<u64>,
-) -> Result<Vec<Wanted>> {
+pub fn wanted(run: &LoadedRun, cell: Option<&str>, selection: &Selection) -> Result<Vec<Wanted>> {
     let mut all = Vec::new();
     let mut begin = 0;
     let mut refused = Vec::new();
@@ -38,7 +52,7 @@ pub fn wanted(
         if cell.is_some_and(|key| key != of.key) {
             continue;
         }
-        match of_cell(run, number, begin, worst, above_ns) {
+        match of_cell(run, number, begin, selection) {
             Ok(found) => all.extend(found),
             Err(error) => refused.push(format!("{}: {error}", of.key)),
         }
@@ -93,25 +107,33 @@ fn latency_ns(sample: &Outlier) -> u64 {
     sample.latency.max(0).unsigned_abs()
 }
 
-/// The thread of a cell, all samples of which are known.
+/// The thread of a cell of `wakeup`, all samples of which are known.
+///
+/// # Errors
+/// It is no such cell, and why.
 pub(super) fn kept(run: &LoadedRun, number: usize) -> Result<&ThreadData> {
+    kept_of(run, number, &["wakeup"])
+}
+
+/// The thread of a cell of one of these probes, all samples of which are known.
+fn kept_of<'r>(run: &'r LoadedRun, number: usize, probes: &[&str]) -> Result<&'r ThreadData> {
     let cell = &run.run.cells[number];
-    let latency = cell.latency().filter(|latency| latency.probe == "wakeup");
+    let latency = cell.latency().filter(|latency| probes.contains(&latency.probe.as_str()));
+    // The threads of another tracer are the kernel's.
+    let latency = latency.filter(|of| of.params.get("tracer").is_none_or(|one| one == "events"));
     let latency = match latency {
         Some(latency) if cell.state == CellState::Complete => latency,
         Some(_) => bail!("it was not measured to its end"),
-        None => bail!("only the probe wakeup can be explained"),
+        None => bail!(
+            "only the probes wakeup, pulse and timer-irq (with its own threads) can be explained"
+        ),
     };
     ensure!(latency.threads.len() == 1, "it has several threads, and only one can be explained");
     let Some(thread) = run.cells.get(number).and_then(|data| data.threads.first()) else {
         bail!("its samples are missing");
     };
-    let kept = thread.primary().outliers.len();
-    ensure!(
-        latency.stats.samples == kept as u64,
-        "not all of its samples are kept: {kept} of {}",
-        latency.stats.samples
-    );
+    let (samples, kept) = (latency.stats.samples, thread.primary().outliers.len());
+    ensure!(samples == kept as u64, "not all of its samples are kept: {kept} of {samples}");
     Ok(thread)
 }
 
@@ -119,10 +141,9 @@ fn of_cell(
     run: &LoadedRun,
     number: usize,
     begin: u64,
-    worst: usize,
-    above_ns: Option<u64>,
+    selection: &Selection,
 ) -> Result<Vec<Wanted>> {
-    let thread = kept(run, number)?;
+    let thread = kept_of(run, number, &EXPLAINED)?;
     let samples = &thread.primary().outliers;
     // If releases are dithered, those that a sample missed are put down one by one.
     let missed = |sample: &Outlier| {
@@ -140,15 +161,55 @@ fn of_cell(
             missed: missed(&samples[place]),
         },
     };
+    let places = match selection {
+        Selection::Latest { most, above_ns } => latest(samples, *most, *above_ns),
+        Selection::At(times) => at(samples, times),
+    };
+    Ok(places.into_iter().map(|(chosen, place)| wanted(chosen, place)).collect())
+}
+
+/// The places of the typical sample and of the `most` latest ones, the latest first.
+fn latest(samples: &[Outlier], most: usize, above_ns: Option<u64>) -> Vec<(Chosen, usize)> {
     let mut by_latency: Vec<usize> = (0..samples.len()).collect();
     by_latency.sort_by_key(|place| samples[*place].latency);
     let typical = by_latency.get(samples.len().saturating_sub(1) / 2).copied();
     let limit = above_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
     let is_above = |place: &&usize| limit.is_none_or(|limit| samples[**place].latency > limit);
-    let latest = by_latency.iter().rev().filter(is_above).take(worst);
-    Ok(typical
-        .map(|place| wanted(Chosen::Typical, place))
-        .into_iter()
-        .chain(latest.map(|place| wanted(Chosen::Worst, *place)))
-        .collect())
+    let latest = by_latency.iter().rev().filter(is_above).take(most);
+    let typical = typical.map(|place| (Chosen::Typical, place)).into_iter();
+    typical.chain(latest.map(|place| (Chosen::Worst, *place))).collect()
+}
+
+/// The places of the samples taken at these times or next after, in their order, each once.
+fn at(samples: &[Outlier], times: &[u64]) -> Vec<(Chosen, usize)> {
+    let place = |at: &u64| samples.partition_point(|sample| sample.at < *at);
+    let places: BTreeSet<usize> = times.iter().map(place).collect();
+    let there = places.into_iter().filter(|place| *place < samples.len());
+    there.map(|place| (Chosen::At, place)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Outlier> {
+        let all = [(1_000, 7), (2_000, 9), (3_000, 5), (4_000, 8)];
+        all.map(|(at, latency)| Outlier { at, latency }).into()
+    }
+
+    #[test]
+    fn the_median_and_the_latest_come_with_the_latest_first() {
+        let (samples, worst) = (samples(), Chosen::Worst);
+        assert_eq!(latest(&samples, 2, None), [(Chosen::Typical, 0), (worst, 1), (worst, 3)]);
+        assert_eq!(latest(&samples, 9, Some(8)), [(Chosen::Typical, 0), (worst, 1)]);
+        assert_eq!(latest(&[], 3, None), []);
+    }
+
+    #[test]
+    fn a_time_stands_for_the_sample_taken_then_or_next_after() {
+        let at = |times: &[u64]| super::at(&samples(), times);
+        assert_eq!(at(&[3_000, 1_500, 1_001, 2_000]), [(Chosen::At, 1), (Chosen::At, 2)]);
+        assert_eq!(at(&[0, 4_000, 4_001]), [(Chosen::At, 0), (Chosen::At, 3)]);
+        assert_eq!(at(&[4_001]), []);
+    }
 }

@@ -252,6 +252,17 @@ fn explain() -> Command {
                 .value_parser(duration(BareNumber::Refused)),
         )
         .arg(
+            value(
+                "at",
+                "TIME,...",
+                "Samples taken so long after the start of their cell, or next after that (e.g. \
+                 47.4ms)",
+            )
+            .value_parser(duration(BareNumber::Refused))
+            .value_delimiter(',')
+            .conflicts_with_all(["worst", "above"]),
+        )
+        .arg(
             value("against", "RUN", "Put the samples of another run beside those of this one")
                 .value_hint(ValueHint::DirPath),
         )

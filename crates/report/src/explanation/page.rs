@@ -59,7 +59,7 @@ fn said(cell: &ExplainedCell, rank: usize, model: Model) -> Markup {
     };
     match sample.chosen {
         Chosen::Typical => sentence,
-        Chosen::Worst => html! { div class="verdict" { (sentence) } },
+        Chosen::Worst | Chosen::At => html! { div class="verdict" { (sentence) } },
     }
 }
 

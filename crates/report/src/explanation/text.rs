@@ -75,7 +75,7 @@ fn causes(out: &mut String, cell: &ExplainedCell, model: Model, width: usize, pa
         let name = format!("  {:<11}", rank_name(cell, number));
         let style = match sample.chosen {
             Chosen::Typical => Style::Plain,
-            Chosen::Worst => Style::Strong,
+            Chosen::Worst | Chosen::At => Style::Strong,
         };
         push_styled(out, &cause.sentence, style, (&name, INDENT, width), paint);
         if let Some(remedy) = cause.remedy.filter(|remedy| said != Some(*remedy)) {

@@ -28,7 +28,7 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
-/// What a sample of a cell is called: `typical`, `worst`, `2nd worst`.
+/// What a sample of a cell is called: `typical`, `worst`, `2nd worst`, `chosen`.
 pub(crate) fn rank_name(cell: &ExplainedCell, number: usize) -> &'static str {
     const RANKS: [&str; 9] = [
         "worst",
@@ -43,6 +43,7 @@ pub(crate) fn rank_name(cell: &ExplainedCell, number: usize) -> &'static str {
     ];
     match cell.samples.get(number).map(|sample| sample.chosen) {
         Some(Chosen::Typical) => "typical",
+        Some(Chosen::At) => "chosen",
         _ => {
             let worse = cell.samples.iter().take(number);
             let before = worse.filter(|sample| sample.chosen == Chosen::Worst).count();

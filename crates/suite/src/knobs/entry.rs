@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use punctual_sys::gpio::OutputLine;
 use punctual_sys::rtc::Rtc;
 use punctual_sys::token::Semaphores;
 use punctual_sys::{error, process};
@@ -70,6 +71,15 @@ pub(super) enum Entry {
         /// The driver that it was bound to.
         driver: String,
     },
+    /// A line of a GPIO chip that was made an output.
+    Line {
+        /// The chip, such as `/dev/gpiochip0`.
+        path: PathBuf,
+        /// The line's number.
+        line: u32,
+        /// Whether it was an input.
+        input: bool,
+    },
     /// System V semaphores.
     Semaphores {
         /// Their key.
@@ -122,6 +132,10 @@ impl Entry {
                     || setting_in_force(&path.join(OVERRIDE)).is_ok_and(|text| text == *driver);
                 Ok(is_left.then(|| format!("take {} from the driver {driver}", path.display())))
             }
+            Self::Line { path, line, input } => {
+                let then = if *input { " and make it an input" } else { "" };
+                Ok(Some(format!("set line {line} of {} low{then}", path.display())))
+            }
             Self::Semaphores { .. } => Ok(None),
         }
     }
@@ -138,6 +152,7 @@ impl Entry {
             Self::Setting { path, old } => write_setting(path, old),
             Self::Driver { path, driver } => unbind(path, driver),
             Self::Rate { path, old } => Rtc::open(path).and_then(|rtc| rtc.set_rate(*old)),
+            Self::Line { path, line, input } => OutputLine::take(path, *line, *input).map(drop),
             Self::Semaphores { key } => Semaphores::of_key(*key).map_or(Ok(()), Semaphores::remove),
         };
         done.map_err(|error| {
@@ -159,7 +174,8 @@ impl Entry {
             | Self::Instance { path }
             | Self::Setting { path, .. }
             | Self::Rate { path, .. }
-            | Self::Driver { path, .. } => path,
+            | Self::Driver { path, .. }
+            | Self::Line { path, .. } => path,
             Self::Semaphores { .. } => Path::new(""),
         }
     }
@@ -326,5 +342,16 @@ mod tests {
             assert_eq!(setting_in_force(&path).unwrap(), "0-3");
         }
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_line_is_set_low_and_one_that_cannot_be_says_why() {
+        let of = |path: &str, input| Entry::Line { path: path.into(), line: 4, input };
+        let owner = Owner::this().unwrap();
+        assert!(matches!(of("/dev/no-such-gpiochip", true).undo(&owner), Ok(None)));
+        let Ok(Some(action)) = of("/dev/null", true).pending(&owner) else { panic!() };
+        assert_eq!(action, "set line 4 of /dev/null low and make it an input");
+        let Err(Refusal::Hindered(why)) = of("/dev/null", false).undo(&owner) else { panic!() };
+        assert!(why.starts_with("cannot set line 4 of /dev/null low: it does not answer"), "{why}");
     }
 }

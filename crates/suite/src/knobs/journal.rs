@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use punctual_sys::error;
+use punctual_sys::gpio::{self, OutputLine};
 use punctual_sys::rtc::Rtc;
 use punctual_sys::token::{Semaphores, system_v};
 
@@ -182,6 +183,20 @@ impl Journal {
         self.add(Entry::Driver { path: path.clone(), driver: driver.to_owned() })?;
         let what = format!("cannot bind to {driver}:");
         entry::bind(&path, driver).map_err(|error| explained(&error, &what, &path))
+    }
+
+    /// Takes a line of a GPIO chip as an output. Undoing sets it low, and makes it an input if it
+    /// was one.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or those of [`OutputLine::take`].
+    pub fn output_line(&mut self, chip: &Path, line: u32) -> io::Result<OutputLine> {
+        let (input, path) = (gpio::is_input(chip, line)?, canonical(chip)?);
+        self.add(Entry::Line { path: path.clone(), line, input })?;
+        OutputLine::take(&path, line, input).inspect_err(|_| {
+            // It is another's: not to be touched.
+            self.entries.pop();
+        })
     }
 
     /// Makes `count` System V semaphores at 0. Undoing removes them.

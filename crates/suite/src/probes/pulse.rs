@@ -1,15 +1,13 @@
 //! `pulse`: how late the edges of a square wave are (as the parallel port on an oscilloscope).
 
 use std::io;
-use std::path::PathBuf;
 
 use punctual_core::schema::{Ideal, Role, Unit};
 use punctual_core::units::BareNumber;
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::error::text;
-use punctual_sys::parport::DataPins;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
+use self::output::{NONE, Output};
 use super::serve::Serve;
 use crate::recorder::Recorder;
 use crate::registry::probe::{
@@ -19,6 +17,8 @@ use crate::registry::probe::{
 use crate::registry::{Choice, Default, Kind, Param, Values};
 use crate::schedule::Schedule;
 
+mod output;
+
 const HOUR_NS: u64 = 3_600_000_000_000;
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
@@ -27,9 +27,9 @@ pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     help: "Each thread raises an output at every release and lowers it width=TIME after the release, \
 whenever it was raised. It waits for each on CLOCK_MONOTONIC, sets the output, reads the clock, and \
 records now - the ideal instant: of the rising edge (latency) and of the falling one (fall). With \
-output=/dev/parport0 the output is the eight data pins of a parallel port, for an oscilloscope, and \
-the clock is read when the request that sets them (PPWDATA) has returned; with output=none there is \
-nothing to set. The report draws both edges as an oscilloscope in infinite persistence does. With \
+output=/dev/parport0 the output is the eight data pins of a parallel port, with \
+output=/dev/gpiochip0,line=N a line of a GPIO chip (gpioinfo lists them), for an oscilloscope, and the \
+clock is read when the request that sets it has returned; with output=none there is nothing to set. The report draws both edges as an oscilloscope in infinite persistence does. With \
 jitter=TIME both edges of pulse k, from 0, are made late on purpose, by (1000 + 617 k mod 1000) / 2000 \
 of TIME, to see whether the figures show it. Follows Arthur, Emde, Mc Guire (OSADL), who had a pulse \
 on a parallel port before an oscilloscope.",
@@ -47,7 +47,17 @@ on a parallel port before an oscilloscope.",
                 &Kind::Text { value: "DEVICE", check: is_device },
             ),
             default: Default::Value(NONE),
-            help: "parallel port whose data pins are set, such as /dev/parport0",
+            help: "what is set: the data pins of a parallel port, such as /dev/parport0, or a line \
+                   of a GPIO chip, such as /dev/gpiochip0",
+        },
+        Param {
+            name: "line",
+            kind: Kind::Or(
+                &[Choice::of(NONE, "the output is no GPIO chip")],
+                &Kind::Count { low: 0, high: u32::MAX as u64 },
+            ),
+            default: Default::Value(NONE),
+            help: "which line of the GPIO chip, from 0",
         },
         Param {
             name: "jitter",
@@ -81,8 +91,6 @@ on a parallel port before an oscilloscope.",
     state: State::There(open),
 };
 
-const NONE: &str = "none";
-
 fn is_device(text: &str) -> Result<(), String> {
     if text.starts_with('/') { Ok(()) } else { Err("must be a device in /dev".to_owned()) }
 }
@@ -92,19 +100,15 @@ fn check(values: &Values) -> Result<(), String> {
     if values.number("width").saturating_add(late) >= values.number("interval") {
         return Err(values.wrong("width", "needs an interval longer than width and jitter"));
     }
-    if values.word("output").is_none() && values.known_number("threads") != Some(1) {
-        return Err(values.wrong("output", "one port has one thread"));
-    }
-    Ok(())
+    output::check(values)
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "sessions can fail to open; this one does not")]
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
     Ok(Box::new(Pulses {
         interval_ns: stage.interval_ns,
         width_ns: values.number("width"),
         jitter: Jitter { ns: values.number("jitter"), interval_ns: stage.interval_ns },
-        device: values.word("output").is_none().then(|| values.text("output").into()),
+        output: Output::open(values, stage.journal)?,
         break_ns: stage.break_ns,
     }))
 }
@@ -113,14 +117,15 @@ struct Pulses {
     interval_ns: u64,
     width_ns: u64,
     jitter: Jitter,
-    device: Option<PathBuf>,
+    /// Of the only thread if it is one that is set.
+    output: Output,
     break_ns: i64,
 }
 
 impl Session for Pulses {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { interval_ns, width_ns, jitter, ref device, break_ns } = *self;
-        let output = Output { device: device.clone(), pins: None };
+        let Self { interval_ns, width_ns, jitter, break_ns, .. } = *self;
+        let output = std::mem::replace(&mut self.output, Output::Nothing);
         Ok(Box::new(Generator { interval_ns, width_ns, jitter, output, break_ns }))
     }
 
@@ -149,22 +154,6 @@ impl Jitter {
     }
 }
 
-/// What an edge is seen on.
-struct Output {
-    device: Option<PathBuf>,
-    pins: Option<DataPins>,
-}
-
-impl Output {
-    #[inline(always)]
-    fn set(&self, pins: u8) -> io::Result<()> {
-        self.pins.as_ref().map_or(Ok(()), |port| port.set(pins))
-    }
-}
-
-const HIGH: u8 = 0xff;
-const LOW: u8 = 0;
-
 struct Generator {
     interval_ns: u64,
     width_ns: u64,
@@ -175,17 +164,6 @@ struct Generator {
 
 impl ProbeThread for Generator {
     fn prepare(&mut self) -> io::Result<()> {
-        let Some(device) = &self.output.device else { return Ok(()) };
-        let claimed = DataPins::claim(device).and_then(|pins| pins.set(LOW).map(|()| pins));
-        let pins = claimed.map_err(|error| {
-            let what = match error.kind() {
-                io::ErrorKind::NotFound => "; it takes a parallel port and the module ppdev",
-                io::ErrorKind::PermissionDenied => "; it takes root or the group lp",
-                _ => "; another driver may have the port: rmmod lp",
-            };
-            io::Error::other(format!("{}: {}{what}", device.display(), text(&error)))
-        })?;
-        self.output.pins = Some(pins);
         Ok(())
     }
 
@@ -197,15 +175,15 @@ impl ProbeThread for Generator {
         let schedule = Schedule::new(first, self.interval_ns, window.end);
         let serve = Serve::new(schedule, rises, window.samples, stop, self.break_ns);
         let mut lowered = Ok(());
-        let mut rise = Edge { pins: HIGH, output, jitter, first };
+        let mut rise = Edge { high: true, output, jitter, first };
         serve.run(&mut rise, |release, _| {
             let due = release + self.width_ns;
-            let mut fall = Edge { pins: LOW, output, jitter, first: first + self.width_ns };
+            let mut fall = Edge { high: false, output, jitter, first: first + self.width_ns };
             // A signal that ends the cell ends the pulse as well, but not its wait: it is short.
             loop {
                 match fall.until(due) {
                     Ok(Waited::Interrupted) if !stop.is_set() => {}
-                    Ok(Waited::Interrupted) => break lowered = output.set(LOW),
+                    Ok(Waited::Interrupted) => break lowered = output.set(false),
                     Ok(Waited::Released) => {
                         let now = monotonic_ns();
                         break falls.record(now, now.wrapping_sub(due).cast_signed(), 0);
@@ -223,7 +201,7 @@ impl ProbeThread for Generator {
 
 /// An edge as a wait: it has come when the output is set.
 struct Edge<'a> {
-    pins: u8,
+    high: bool,
     output: &'a Output,
     jitter: Jitter,
     /// The ideal instant of the first one, CLOCK_MONOTONIC, ns.
@@ -240,7 +218,7 @@ impl Wait for Edge<'_> {
             let late = due + self.jitter.of(due - self.first);
             while monotonic_ns() < late {}
         }
-        self.output.set(self.pins)?;
+        self.output.set(self.high)?;
         Ok(Waited::Released)
     }
 }
@@ -263,10 +241,9 @@ mod tests {
 
     fn run(jitter: Jitter, pulses: u64) -> [Recording; 2] {
         let interval_ns = jitter.interval_ns;
-        let output = Output { device: None, pins: None };
+        let output = Output::Nothing;
         let mut thread =
             Generator { interval_ns, width_ns: MS, jitter, output, break_ns: i64::MAX };
-        thread.prepare().unwrap();
         let first = monotonic_ns() + MS;
         let window =
             Window { first, end: first + pulses * interval_ns, samples: u64::MAX, aim: Aim::NONE };
@@ -314,20 +291,13 @@ mod tests {
             &[("width", "600us"), ("jitter", "400us")],
             &[("output", "/dev/parport0"), ("threads", "2")],
             &[("output", "parport0")],
+            &[("output", "/dev/gpiochip0")],
+            &[("line", "4")],
+            &[("output", "/dev/gpiochip0"), ("line", "4"), ("threads", "2")],
         ] {
             let error = read(wrong).unwrap_err();
             assert!(error.contains("needs") || error.contains("one ") || error.contains("/dev"));
         }
-    }
-
-    #[test]
-    fn a_port_that_is_not_there_is_the_reason() {
-        let device = Some("/dev/no-such-parport".into());
-        let output = Output { device, pins: None };
-        let jitter = Jitter { ns: 0, interval_ns: MS };
-        let mut thread =
-            Generator { interval_ns: MS, width_ns: 1, jitter, output, break_ns: i64::MAX };
-        let error = thread.prepare().unwrap_err().to_string();
-        assert!(error.contains("/dev/no-such-parport") && error.contains("ppdev"), "{error}");
+        read(&[("output", "/dev/gpiochip0"), ("line", "4")]).unwrap();
     }
 }

@@ -61,6 +61,9 @@ impl Ring {
         })?;
         write(&instance, "tracing_on", "0")?;
         write(&instance, "trace_clock", "mono")?;
+        // Before 6.7 the first size that is set in any instance leaves the machine's own ring, whose
+        // size nobody has set, at 7 KiB for good. Names of events, even none, give it its size first.
+        write(&instance, "set_event", "\n")?;
         write(&instance, "buffer_size_kb", &kib.to_string())?;
         if let Some((name, cpus)) = tracer {
             write(&instance, "tracing_cpumask", &mask(cpus))?;

@@ -8,7 +8,7 @@ use punctual_core::explanation::{Explained, ExplainedCell, Explanation};
 use punctual_core::release::version_key;
 use punctual_core::run::LoadedRun;
 use punctual_lab::experiment::make_folder;
-use punctual_lab::microscope::{self, Repeat, Wanted};
+use punctual_lab::microscope::{self, Repeat, Selection, Wanted};
 use punctual_report::{explanation, words};
 use punctual_sys::signal::Signals;
 
@@ -65,11 +65,16 @@ impl Subject {
     fn of(dir: &Path, matches: &ArgMatches) -> anyhow::Result<Self> {
         let run = store::load(dir)?;
         let cell = matches.get_one::<String>("cell").map(String::as_str);
-        let worst = matches.get_one::<u32>("worst").copied().unwrap_or(3);
-        let above = matches.get_one::<u64>("above").copied();
+        let selection = match matches.get_many("at") {
+            Some(times) => Selection::At(times.copied().collect()),
+            None => Selection::Latest {
+                most: usize::try_from(matches.get_one::<u32>("worst").copied().unwrap_or(3))?,
+                above_ns: matches.get_one::<u64>("above").copied(),
+            },
+        };
         // What can be repeated at all is said first.
         let again = again(&run.run, dir, matches)?;
-        let wanted = microscope::wanted(&run, cell, usize::try_from(worst)?, above)?;
+        let wanted = microscope::wanted(&run, cell, &selection)?;
         ensure!(!wanted.is_empty(), "there is no sample to explain");
         Ok(Self { dir: dir.to_owned(), run, wanted, again })
     }
