@@ -136,14 +136,7 @@ impl Part {
 
     /// Its name and counters, before anything is counted.
     pub(super) fn described(&self) -> LoadWork {
-        let counter =
-            |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
-        LoadWork {
-            load: self.entry.name.to_owned(),
-            params: self.params.clone(),
-            counters: self.entry.counters.iter().map(counter).collect(),
-            ..LoadWork::default()
-        }
+        description(self.entry, &self.params)
     }
 
     /// Why it does not run, if it does not.
@@ -295,6 +288,7 @@ impl Part {
         let counters = self.entry.counters.iter().zip(counts).zip(&self.base.counts);
         LoadWork {
             load: self.entry.name.to_owned(),
+            phase: None,
             params: std::mem::take(&mut self.params),
             counters: counters.map(work).collect(),
             idle_seconds: (self.idle + Duration::from_millis(500)).as_secs(),
@@ -327,6 +321,17 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         let _ = self.end();
+    }
+}
+
+/// A part and its counters, before anything is counted.
+pub(super) fn description(entry: &LoadEntry, params: &Params) -> LoadWork {
+    let counter = |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
+    LoadWork {
+        load: entry.name.to_owned(),
+        params: params.clone(),
+        counters: entry.counters.iter().map(counter).collect(),
+        ..LoadWork::default()
     }
 }
 
