@@ -33,6 +33,9 @@ const SURVIVAL: Duration = Duration::from_secs(2);
 /// of their parent ends.
 const SETSID: &str = "cmd:setsid sleep 1000 & setsid sh -c 'while :; do :; done' & sleep 0.5";
 
+/// A load that is killed while it works, while it changes and while nothing runs.
+const CHANGES: &str = "hackbench:groups=1 for 2s then copy+untar for 2s then none for 2s";
+
 /// Loads of runs that are killed: every one that this machine can run, and one whose
 /// processes escape. Those with a folder leave it for `punctual restore`.
 fn loads() -> Vec<String> {
@@ -44,7 +47,7 @@ fn loads() -> Vec<String> {
         "console" => registry::load("console"),
         name => name.to_owned(),
     });
-    called.collect()
+    called.chain([CHANGES.to_owned()]).collect()
 }
 
 /// Kills of `make test`; `make faults` sets `KILLS`.
@@ -310,6 +313,11 @@ fn assert_reads_back(victim: &Victim<'_>, last: &Last, met: &mut Met, what: &str
         return;
     }
     each_release_is_counted_once(cell);
+    if let Some(phases) = cell["phases"].as_array() {
+        let each = phases.iter().chain([&cell["changes"]]);
+        let samples: u64 = each.map(|phase| count(phase, "samples")).sum();
+        assert_eq!(samples, count(cell, "samples"), "{what}: {cell}");
+    }
     // A block is closed by the first sample after it; what this one missed is in its own block.
     let late = cell["max_ns"].as_i64().unwrap().unsigned_abs() / INTERVAL_NS + MISSED_BY_THE_NEXT;
     let scheduled = count(cell, "scheduled");

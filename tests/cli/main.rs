@@ -13,6 +13,7 @@ mod export;
 mod golden;
 mod live;
 mod not_worse;
+mod phases;
 mod planned;
 mod signals;
 mod simulated;

@@ -20,6 +20,7 @@ mod models;
 mod modules;
 mod names;
 mod newer;
+mod phases;
 mod probes;
 mod sections;
 mod shell;

@@ -28,6 +28,12 @@ pub struct Moments {
     pub sum_sq: u128,
 }
 
+impl Default for Moments {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 impl Moments {
     /// No samples.
     pub const EMPTY: Self = Self {
@@ -135,6 +141,18 @@ pub struct Block {
     pub moments: Moments,
     /// Coarse histogram: bins in ascending order with their counts.
     pub coarse: Vec<(CoarseBin, u32)>,
+}
+
+impl Block {
+    /// How many samples may be above `limit`, ns: a coarse bin that contains it counts as a whole.
+    #[must_use]
+    pub fn above(&self, limit: i64) -> u64 {
+        if self.moments.max <= limit {
+            return 0;
+        }
+        let above = self.coarse.iter().filter(|(bin, _)| coarse_range(*bin).1 > limit);
+        above.map(|(_, count)| u64::from(*count)).sum()
+    }
 }
 
 /// A sample so late that further releases were missed.

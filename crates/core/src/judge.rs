@@ -1,12 +1,12 @@
 //! Judges a recorded run by another rule than that of its plan.
 
-use crate::block::{Block, coarse_range};
 use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, Run, Thread};
 use crate::stats::{
-    BySecond, Limits, behind_of, exceedances, note_drift, spells_of_seconds, tell_episodes,
+    BySecond, Limits, behind_of, exceedances, late_again, note_drift, spells_of_seconds,
+    tell_episodes,
 };
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
 
@@ -19,6 +19,7 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
     for (cell, data) in loaded.run.cells.iter_mut().zip(&loaded.cells) {
         if !same_deadline {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));
+            late_again(cell, data, plan.deadline_ns);
             // Other seconds are late.
             note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
         } else if cell.latency().is_some_and(|latency| latency.episodes.is_none()) {
@@ -97,17 +98,9 @@ fn exceeding(
     let mut moments = recorded.moments();
     moments.exceeded = match &recorded.histogram {
         Some(histogram) => histogram.at_most_above(deadline),
-        None => recorded.blocks.iter().map(|block| coarse_above(block, deadline)).sum(),
+        None => recorded.blocks.iter().map(|block| block.above(deadline)).sum(),
     }
     .max(1);
     let missed = behind_of(recorded, interval_ns);
     exceedances(&moments, missed.as_deref(), deadline_ns)
-}
-
-fn coarse_above(block: &Block, deadline: i64) -> u64 {
-    if block.moments.max <= deadline {
-        return 0;
-    }
-    let above = block.coarse.iter().filter(|(bin, _)| coarse_range(*bin).1 > deadline);
-    above.map(|(_, count)| u64::from(*count)).sum()
 }

@@ -25,6 +25,7 @@ pub mod key;
 pub mod layout;
 pub mod legs;
 pub mod params;
+pub mod phases;
 pub mod plan;
 pub mod preemption;
 pub mod random;

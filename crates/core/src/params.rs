@@ -5,6 +5,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::phases::element_end;
+
 /// The load whose parameter is a command line: all that follows the colon, whatever is in it.
 pub const COMMAND: &str = "cmd";
 
@@ -78,14 +80,14 @@ impl fmt::Display for Named {
 
 /// Splits a list of cells at `,` but not inside the parameters of a name:
 /// `none,hackbench:groups=4,loops=20+flood` has two elements. A comma belongs to the
-/// parameters if `key=value` follows it; everything after `cmd:` is one command.
+/// parameters if `key=value` follows it; everything after `cmd:` is one command, which ends with
+/// its phase if it is in a schedule ([`crate::phases`]).
 #[must_use]
 pub fn split_list(text: &str) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();
     let mut rest = text;
     loop {
-        let end =
-            if starts_command(rest) { rest.len() } else { rest.find(',').unwrap_or(rest.len()) };
+        let end = element_end(rest);
         let (part, behind) = rest.split_at(end);
         match list.last_mut() {
             Some(last) if last.contains(':') && is_key_value(part) => {
@@ -99,10 +101,6 @@ pub fn split_list(text: &str) -> Vec<String> {
             None => return list,
         }
     }
-}
-
-fn starts_command(text: &str) -> bool {
-    text.starts_with("cmd:") || text.split(',').next().is_some_and(|part| part.contains("+cmd:"))
 }
 
 fn is_key_value(part: &str) -> bool {

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::key;
 use crate::params::{Named, ParamError};
+use crate::phases::PhaseError;
 use crate::preemption::Model;
 use crate::rate::{Rate, RateError};
 use crate::units::{BareNumber, SECOND_NS, UnitError, exact_duration, parse_duration_ns};
@@ -136,6 +137,9 @@ pub enum PlanError {
     /// A probe's or load's text is wrong.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// The schedule of a load is wrong.
+    #[error(transparent)]
+    Phase(#[from] PhaseError),
     /// A value is out of its range.
     #[error("{key} = {value}: {range}")]
     Range {
@@ -395,6 +399,7 @@ impl Plan {
             if cell.samples == Some(0) {
                 return range("samples", "0".to_owned(), "must be above zero");
             }
+            phased::check(cell)?;
         }
         Ok(())
     }
@@ -427,8 +432,9 @@ fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
     let none = ["none".to_owned()];
     let mut cells = Vec::new();
     for cell in &file.cell {
-        let duration = cell.duration.as_deref().unwrap_or(default_duration);
-        let duration_ns = duration_ns("duration", duration, BareNumber::Seconds)?;
+        let given = cell.duration.as_deref();
+        let duration_ns =
+            duration_ns("duration", given.unwrap_or(default_duration), BareNumber::Seconds)?;
         let (text, subject): (_, fn(String) -> Subject) = match (&cell.probe, &cell.cost) {
             (Some(probe), None) => (probe, Subject::Probe),
             (None, Some(cost)) => (cost, Subject::Cost),
@@ -444,7 +450,7 @@ fn cells(file: &PlanFile) -> Result<Vec<CellPlan>, PlanError> {
             subject: subject(named.name.clone()),
             params: named.params.clone(),
             load: load.clone(),
-            duration_ns,
+            duration_ns: phased::duration_ns(load, given.map(|_| duration_ns), duration_ns),
             samples: cell.samples,
             available: cell.place.is_some(),
         }));
@@ -479,6 +485,8 @@ impl CellPlan {
         format!("{number:02}-{name}")
     }
 }
+
+pub mod phased;
 
 #[cfg(test)]
 mod tests;

@@ -12,8 +12,8 @@ use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use crate::stats::{
-    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_drift, spells_on_disk,
-    tell_episodes,
+    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_drift, phases_by_blocks,
+    spells_on_disk, tell_episodes,
 };
 use crate::verdict::{Rule, judge_cell, judge_threads};
 
@@ -68,6 +68,7 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
     let last = blocks.map(|block| block.index).max();
     let until = last.map_or(0, |last| last.saturating_add(1).saturating_mul(BLOCK_NS));
     cell.duration_ns = until.min(cell.duration_ns);
+    phases_by_blocks(cell, data, &limits);
     if rule.deadline_ns.is_some() {
         let spells = (0..).zip(&data.threads).map(|(thread, data)| spells_on_disk(data, thread));
         tell_episodes(cell, spells.collect(), false);
@@ -113,8 +114,11 @@ fn rebuild_work(cell: &mut Cell, data: &CellData, damage: &mut Vec<String>) {
     for (second, part, totals) in &data.work {
         let end = (*second, &totals[..]);
         ends.entry(*part)
-            .and_modify(|ends| ends.last = Some(end))
-            .or_insert(Ends { first: end, last: None });
+            .and_modify(|ends| {
+                ends.last = Some(end);
+                ends.records += 1;
+            })
+            .or_insert(Ends { first: end, last: None, records: 1 });
     }
     let parts = std::mem::take(&mut cell.load_work);
     let rebuilt = (0..).zip(parts).filter_map(|(number, part)| part_work(part, ends.get(&number)?));
@@ -126,12 +130,15 @@ struct Ends<'a> {
     first: (u64, &'a [u64]),
     /// `None` if there is only one.
     last: Option<(u64, &'a [u64])>,
+    records: u64,
 }
 
 fn part_work(mut part: LoadWork, ends: &Ends<'_>) -> Option<LoadWork> {
     let (from_second, from) = ends.first;
     let (to_second, to) = ends.last?;
-    let seconds = to_second.saturating_sub(from_second).max(1);
+    // A phase that repeats has gaps between its records.
+    let gaps = part.phase.map(|_| ends.records.saturating_sub(1));
+    let seconds = gaps.unwrap_or(to_second.saturating_sub(from_second)).max(1);
     for ((counter, from), to) in part.counters.iter_mut().zip(from).zip(to) {
         counter.total = to.saturating_sub(*from);
         #[allow(clippy::cast_precision_loss, reason = "a rate needs no 16th digit")]

@@ -38,6 +38,8 @@ pub struct CellData {
     pub system: Vec<System>,
     /// Which actor had a CPU and when, as recorded.
     pub intervals: Vec<Interval>,
+    /// `(phase, from, to)`: when the load of a phase was at work, ns after the cell's start.
+    pub phases: Vec<(u32, u64, u64)>,
     /// Names of the actors, by number.
     pub actors: BTreeMap<u32, String>,
     /// Unreadable stretches of the cell's files, and records of threads and series that no
@@ -180,6 +182,7 @@ impl CellData {
                     series.outliers = samples;
                 }
             }
+            Record::Phase { phase, from, to } => self.phases.push((phase, from, to)),
             Record::Interval(interval) => self.intervals.push(interval),
             Record::Actor(actor) => {
                 self.actors.insert(actor.number, actor.name);

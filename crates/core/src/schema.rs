@@ -10,6 +10,7 @@ mod cell;
 mod cost;
 mod episodes;
 mod latency;
+mod phase;
 mod run;
 mod stats;
 mod strain;
@@ -24,6 +25,7 @@ pub use cell::{Cell, CellState, Counter, DRIFT, NOT_AT_REST, NOT_IDLE, TRACER, T
 pub use cost::{Better, Cost, CostEnd};
 pub use episodes::Episodes;
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};
+pub use phase::{AtWork, LoadPhase, PhaseAt, PhaseFound, PhaseSeconds};
 pub use run::{Continuation, Origin, Run, RunState, Tool};
 pub use stats::{Corrected, Stats};
 pub use strain::{CellStrain, Pressure};

@@ -18,6 +18,7 @@ mod episodes;
 pub mod extreme;
 mod median;
 mod pauses;
+mod phases;
 mod quantile;
 mod rank_sum;
 mod shifts;
@@ -44,6 +45,7 @@ pub use episodes::{
 };
 pub use median::Median;
 pub use pauses::{Pace, Pauses};
+pub use phases::{InPhase, late_again, phases_by_blocks, tell_phases};
 pub use quantile::{Distribution, Quantile};
 pub use rank_sum::{least_p, rank_sum_cdf, replicates_needed};
 pub use shifts::{SPREADS_MAY_DIFFER, ShiftTest, Shifts, hodges_lehmann};

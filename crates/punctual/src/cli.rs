@@ -281,7 +281,10 @@ fn load() -> Command {
         .arg(
             Arg::new("load")
                 .value_name("LOAD")
-                .help("The load. + joins loads that run together; parameters follow the name, such as hackbench:groups=4")
+                .help(
+                    "The load. + joins loads that run together; parameters follow the name, such \
+                     as hackbench:groups=4; \"none for 5s then paper for 10s\" changes it",
+                )
                 .required(true),
         )
         .arg(run::load_cpus())
@@ -290,8 +293,10 @@ fn load() -> Command {
                 .short('D')
                 .long("duration")
                 .value_name("TIME")
-                .help("How long to run; a bare number is in seconds")
-                .default_value("10s")
+                .help(
+                    "How long to run; a bare number is in seconds [default: 10s, or the phases of \
+                     the load once]",
+                )
                 .value_parser(args::positive_seconds),
         )
         .arg(json("Print only the work, as JSON, at the end"))

@@ -8,11 +8,11 @@ use clap::parser::ValueSource;
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
 use punctual_core::params::{Named, split_list};
-use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::plan::{CellPlan, Plan, Subject, phased};
 use punctual_core::rate::Rate;
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, SyncPolicy};
-use punctual_suite::harness::spec::LoadSpec;
+use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::threads::PER_CPU;
 use punctual_suite::{costs, probes};
@@ -225,7 +225,7 @@ pub fn placed(matches: &ArgMatches, load: &str) -> anyhow::Result<String> {
     };
     // On the command line a comma would end the parameter.
     let cpus = cpus.replace(',', "+");
-    LoadSpec::with(load, "cpus", &cpus).map_err(|error| anyhow!("--load-cpus: {error}"))
+    PhasedSpec::with(load, "cpus", &cpus).map_err(|error| anyhow!("--load-cpus: {error}"))
 }
 
 fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan>> {
@@ -271,17 +271,15 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
         for (name, text) in taken {
             named.params.entry((*name).to_owned()).or_insert_with(|| text.clone());
         }
-        let duration_ns = match matches.get_one::<u64>("duration") {
-            Some(duration) => *duration,
-            None => samples
-                .and_then(|samples| engine::long_enough_ns(&named, samples))
-                .map_or(DEFAULT_DURATION_NS, |ns| ns.max(DEFAULT_DURATION_NS)),
-        };
+        let given = matches.get_one::<u64>("duration").copied();
+        let usual = samples
+            .and_then(|samples| engine::long_enough_ns(&named, samples))
+            .map_or(DEFAULT_DURATION_NS, |ns| ns.max(DEFAULT_DURATION_NS));
         cells.extend(loads.iter().map(|load| CellPlan {
             subject: subject(&named.name),
             params: named.params.clone(),
             load: load.clone(),
-            duration_ns,
+            duration_ns: phased::duration_ns(load, given, usual),
             samples: samples.filter(|_| !is_cost(&named.name)),
             available: false,
         }));
@@ -352,6 +350,25 @@ mod tests {
                 "clock:margin=20% @ flood+hackbench:groups=4,loops=20 @ 5s",
             ]
         );
+    }
+
+    #[test]
+    fn a_load_that_changes_on_a_schedule_is_one_cell_as_long_as_the_schedule() {
+        let load = "none,none for 5s then tree+hackbench:groups=4,loops=20 for 10s";
+        let keys = |more: &[&str]| -> anyhow::Result<Vec<String>> {
+            let words = [&["punctual", "run", "wakeup", "--load", load], more].concat();
+            let words: Vec<_> = words.into_iter().map(std::ffi::OsString::from).collect();
+            let plan = plan(cli::read(&words)?.subcommand().unwrap().1, &HERE)?;
+            Ok(plan.cells.iter().map(CellPlan::key).collect())
+        };
+        let phased = "none for 5s then hackbench:groups=4,loops=20+tree for 10s";
+        let of = |plain: &str, length: &str| {
+            ["wakeup @ none @ ".to_owned() + plain, format!("wakeup @ {phased} @ {length}")]
+        };
+        assert_eq!(keys(&[]).unwrap(), of("10s", "15s"));
+        assert_eq!(keys(&["-D", "1m"]).unwrap(), of("1min", "1min"));
+        let said = keys(&["-D", "14s"]).unwrap_err().to_string();
+        assert!(said.contains("takes 15s; measure for that long"), "{said}");
     }
 
     #[test]

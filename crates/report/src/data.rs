@@ -123,6 +123,7 @@ pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
     const NOTHING: &CellData = &CellData {
         threads: Vec::new(),
         work: Vec::new(),
+        phases: Vec::new(),
         system: Vec::new(),
         intervals: Vec::new(),
         actors: BTreeMap::new(),

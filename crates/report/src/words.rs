@@ -7,6 +7,7 @@ mod names;
 mod notes;
 mod numbers;
 mod outcomes;
+mod phases;
 
 pub use clean::ascii;
 pub use costs::{
@@ -31,4 +32,5 @@ pub use outcomes::{
     SIMULATED, SIMULATED_IN_PART, cell_outcome, compared_outcome, labels, outcome, outcomes,
     run_outcome, simulated, simulated_kernel, simulated_run, thread_outcome,
 };
+pub use phases::{PhaseRow, part_name, phase_rows, schedule_note};
 pub use punctual_core::text::{clean, clean_lines};

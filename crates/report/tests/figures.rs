@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::phased::phased;
 use common::{MS, check_texts, latency, made_up, one, primaries, with_ideal, with_parts};
 use punctual_core::interval::Interval;
 use punctual_core::preemption::Model;
@@ -66,6 +67,8 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ),
         ("a map of a day", vec![for_a_day(common::mapped(20, 3))]),
         ("a map", vec![common::mapped(2, 3)]),
+        ("phases", vec![phased(&[("none", 5), ("hackbench", 5), ("paper", 5)], 15, Some(MS))]),
+        ("many phases", vec![phased(&[("none", 2), (LOADS[0], 2), ("copy", 3)], 600, None)]),
         ("a large map", vec![common::mapped(40, 12), common::mapped(3, 8)]),
     ]
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use punctual_core::plan::{CellPlan, Subject};
-use punctual_core::schema::{Ideal, Run};
+use punctual_core::schema::{AtWork, Ideal, LoadPhase, PhaseFound, Run};
 use serde_json::{Value, json};
 
 /// What is not of a cell, as a run has it.
@@ -24,6 +24,17 @@ fn example() -> Value {
         cell(Subject::Cost("lat.syscall".to_owned())),
     ];
     run.cells.push(common::skipped());
+    let cell = &mut run.cells[0];
+    let stats = cell.latency().unwrap().stats.clone();
+    let found = PhaseFound { seconds: 1, stats, max_at_ns: Some(5), late: None };
+    let phase = LoadPhase {
+        load: "copy".to_owned(),
+        for_ns: 2_000_000_000,
+        at_work: vec![AtWork { from_ns: 1, to_ns: 2_000_000_000 }],
+        found: found.clone(),
+    };
+    (cell.phases, cell.changes) = (vec![phase.clone(), phase], Some(found));
+    cell.load_work[0].phase = Some(1);
     serde_json::to_value(run).unwrap()
 }
 
@@ -91,6 +102,11 @@ fn the_schema_refuses_what_is_no_cell_of_its_kind() {
         (latency, "helpers/0/name", json!("")),
         (latency, "counters/0/tells", json!("bad")),
         (latency, "primary/noun", json!(null)),
+        (latency, "phases/0/for_ns", json!(1_999_999_999)),
+        (latency, "phases/1/at_work/0/to_ns", json!(null)),
+        (latency, "phases/1/max_ns", json!("20 us")),
+        (latency, "changes/seconds", json!(-1)),
+        (latency, "load_work/0/phase", json!("first")),
         (cost, "kind", json!("latency")),
         (cost, "unit", json!("ns/op")),
         (cost, "better", json!("bigger")),

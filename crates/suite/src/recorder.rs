@@ -15,9 +15,13 @@ use punctual_ring::{
     BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE, RING_SPELLS, SpellRing,
 };
 
+pub mod phases;
 mod spells;
+mod worst;
 
+use phases::{ByPhase, PhaseClock, PhasesRecorded};
 use spells::Spells;
+use worst::Worst;
 
 /// How many of the worst samples a thread keeps, with their times.
 pub const WORST: usize = 64;
@@ -101,6 +105,8 @@ pub struct Recorder {
     refused: Refused,
     /// Whether its series is the primary one of its thread.
     is_primary: bool,
+    /// Samples by the phase of the load.
+    phases: Option<Box<ByPhase>>,
 }
 
 /// The results of a thread's recorder.
@@ -120,6 +126,8 @@ pub struct Recording {
     pub spell: Option<Spell>,
     /// How many spells had to go on because the ring had no room for them.
     pub spells_joined: u64,
+    /// Samples by the phase of the load; `None` if it does not change.
+    pub phases: Option<PhasesRecorded>,
 }
 
 /// The same for those who read this program's file.
@@ -153,6 +161,17 @@ impl Recorder {
         Self { is_primary: number == 0, ..Self::with_blocks(limits, blocks) }
     }
 
+    /// [`Recorder::of_series`], by the phases of the load if it is the primary series and there
+    /// are any.
+    #[must_use]
+    pub fn of_phases(number: u32, limits: Limits, clock: Option<&Arc<PhaseClock>>) -> Self {
+        let recorder = Self::of_series(number, limits);
+        match clock.filter(|_| number == 0) {
+            Some(clock) => recorder.by_phase(Arc::clone(clock)),
+            None => recorder,
+        }
+    }
+
     /// A recorder whose ring lasts `blocks` seconds. Allocates all memory that recording
     /// needs; [`state_bytes_with`] tells how much.
     #[must_use]
@@ -178,7 +197,15 @@ impl Recorder {
             total: Moments::EMPTY,
             refused: Refused::default(),
             is_primary: true,
+            phases: None,
         }
+    }
+
+    /// Counts samples by the phases of the load too, each in a histogram of its own, which is
+    /// allocated here.
+    #[must_use]
+    pub fn by_phase(self, clock: Arc<PhaseClock>) -> Self {
+        Self { phases: Some(Box::new(ByPhase::new(clock))), ..self }
     }
 
     /// The collector's side.
@@ -205,6 +232,9 @@ impl Recorder {
     pub fn begin(&mut self, epoch: u64) -> Option<i64> {
         let warmup_max = (self.block.count > 0).then_some(self.block.max);
         self.histogram.clear();
+        if let Some(phases) = &mut self.phases {
+            phases.begin(&mut self.histogram);
+        }
         self.coarse = Coarse::EMPTY;
         self.block = Moments::EMPTY;
         self.usual_width = 0;
@@ -362,10 +392,15 @@ impl Recorder {
     fn next_block(&mut self, now: u64) {
         let elapsed = now.saturating_sub(self.epoch) / BLOCK_NS;
         if self.block.count == 0 || self.publish() {
+            if let Some(phases) = &mut self.phases {
+                phases.next(&self.block, elapsed, &mut self.histogram);
+            }
             self.total.merge(&self.block);
             self.block = Moments::EMPTY;
             self.usual_width = 0;
             self.block_start = self.epoch + elapsed * BLOCK_NS;
+        } else if let Some(phases) = &mut self.phases {
+            phases.goes_on(elapsed);
         }
         self.block_end = self.epoch.saturating_add((elapsed + 1).saturating_mul(BLOCK_NS));
     }
@@ -422,6 +457,8 @@ impl Recorder {
             self.shared.blocks.close(self.written, index, &self.block, &mut self.coarse);
             self.total.merge(&self.block);
         }
+        let phases = self.phases.take();
+        let phases = phases.map(|phases| phases.finish(&self.block, &mut self.histogram));
         let mut outliers = self.worst.kept;
         outliers
             .retain(|worst| worst.latency <= self.limits.threshold || !self.above.contains(worst));
@@ -435,59 +472,8 @@ impl Recorder {
             refused: self.refused,
             spell: self.spells.open,
             spells_joined: self.spells.joined,
+            phases,
         }
-    }
-}
-
-/// The worst samples; once there are [`WORST`], a heap with the smallest first.
-#[derive(Debug)]
-struct Worst {
-    kept: Vec<Outlier>,
-    /// The smallest of them; only larger samples are inserted.
-    floor: i64,
-}
-
-impl Worst {
-    fn new() -> Self {
-        Self { kept: Vec::with_capacity(WORST), floor: i64::MIN }
-    }
-
-    fn clear(&mut self) {
-        self.kept.clear();
-        self.floor = i64::MIN;
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn insert(&mut self, at: u64, latency: i64) {
-        let sample = Outlier { at, latency };
-        if self.kept.len() < WORST {
-            self.kept.push(sample);
-            if self.kept.len() < WORST {
-                return;
-            }
-            // In ascending order it is already a heap.
-            self.kept.sort_unstable_by_key(|kept| kept.latency);
-        } else {
-            self.replace_least(sample);
-        }
-        self.floor = self.kept[0].latency;
-    }
-
-    /// Replaces the smallest sample and sifts the new one down to its place.
-    fn replace_least(&mut self, sample: Outlier) {
-        let mut place = 0;
-        while let Some(mut below) = (2 * place + 1 < WORST).then_some(2 * place + 1) {
-            if below + 1 < WORST && self.kept[below + 1].latency < self.kept[below].latency {
-                below += 1;
-            }
-            if sample.latency <= self.kept[below].latency {
-                break;
-            }
-            self.kept[place] = self.kept[below];
-            place = below;
-        }
-        self.kept[place] = sample;
     }
 }
 

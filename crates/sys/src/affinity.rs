@@ -52,6 +52,12 @@ impl CpuSet {
         self.words[cpu / WORD] |= 1 << (cpu % WORD);
     }
 
+    /// Its words, the lowest CPU first, as the system calls take them.
+    #[must_use]
+    pub fn words(&self) -> &[libc::c_ulong] {
+        &self.words
+    }
+
     /// Whether `cpu` is in the set.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {

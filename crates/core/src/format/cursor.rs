@@ -1,6 +1,8 @@
 //! Decodes the payload of a frame.
 
-use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
+use super::record::kind::{
+    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, SYSTEM, WORK,
+};
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
 use crate::block::{Block, Late, Moments, Outlier, Spell, Strain, System};
 use crate::histogram::Sparse;
@@ -57,6 +59,11 @@ impl Cursor<'_> {
                 let to = from.checked_add(self.number()?)?;
                 let late = self.count().filter(|late| *late > 0)?;
                 Some(Record::Spell(Spell { thread, from, to, late }))
+            }
+            PHASE => {
+                let (phase, from) = (self.number()?, self.number::<u64>()?);
+                let to = from.checked_add(self.number()?)?;
+                Some(Record::Phase { phase, from, to })
             }
             _ => None,
         }

@@ -70,6 +70,15 @@ pub enum Record {
     Actor(Actor),
     /// A spell of lateness.
     Spell(Spell),
+    /// The load of a phase is at work.
+    Phase {
+        /// Number of the phase.
+        phase: u32,
+        /// Since when, ns after the cell's start.
+        from: u64,
+        /// Until when at the latest, ns after the cell's start.
+        to: u64,
+    },
 }
 
 /// First byte of a payload.
@@ -83,6 +92,7 @@ pub(super) mod kind {
     pub const INTERVAL: u8 = 7;
     pub const ACTOR: u8 = 8;
     pub const SPELL: u8 = 9;
+    pub const PHASE: u8 = 10;
 }
 
 /// The checksum of a frame, over its length and its payload.

@@ -60,6 +60,11 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
     let system = (0..=MAX_SECOND, any::<(u32, u32)>(), strain).prop_map(
         |(second, (busy, steal), strain)| Record::System(System { second, busy, steal, strain }),
     );
+    let phase = any::<(u32, u64, u64)>().prop_map(|(phase, one, other)| Record::Phase {
+        phase,
+        from: one.min(other),
+        to: one.max(other),
+    });
     let interval = any::<(u32, u64, u64, u32)>().prop_map(|(cpu, one, other, actor)| {
         Record::Interval(Interval { cpu, from: one.min(other), to: one.max(other), actor })
     });
@@ -69,7 +74,7 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
         (any::<(u32, u64, u64)>(), 1..=MAX_COUNT).prop_map(|((thread, one, other), late)| {
             Record::Spell(Spell { thread, from: one.min(other), to: one.max(other), late })
         });
-    prop_oneof![block, histogram, late, work, outliers, system, interval, actor, spell]
+    prop_oneof![block, histogram, late, work, outliers, system, phase, interval, actor, spell]
 }
 
 #[test]
@@ -128,7 +133,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 #[test]
 fn kinds_of_later_versions_are_passed_over() {
     let late = Record::Late(Late { thread: 0, series: 0, at: 0, latency: 0, missed: 0 });
-    let mut bytes = frame(&[10, 1, 2, 3]);
+    let mut bytes = frame(&[11, 1, 2, 3]);
     bytes.extend(frame(&[0]));
     encode(&late, &mut bytes);
     let mut reader = Reader::new(&bytes);

@@ -1,6 +1,8 @@
 //! Records to bytes.
 
-use super::record::kind::{ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, SPELL, SYSTEM, WORK};
+use super::record::kind::{
+    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, SYSTEM, WORK,
+};
 use super::record::{HEAD, MARKER, Record, checksum};
 use crate::block::{Moments, Spell, System};
 use crate::interval::{Actor, Interval, MAX_NAME};
@@ -103,6 +105,12 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
             unsigned(out, *from);
             unsigned(out, to.saturating_sub(*from));
             unsigned(out, *late);
+        }
+        Record::Phase { phase, from, to } => {
+            out.push(PHASE);
+            unsigned(out, *phase);
+            unsigned(out, *from);
+            unsigned(out, to.saturating_sub(*from));
         }
     }
 }

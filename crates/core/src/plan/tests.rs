@@ -47,6 +47,33 @@ fn wrong_values_are_named() {
     assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
 }
 
+#[test]
+fn a_cell_is_as_long_as_the_schedule_of_its_load() {
+    let schedule = "none for 5s then paper for 10s";
+    let read = |load: &str, rest: &str| {
+        let text = format!(
+            "name = \"x\"\nduration = \"7s\"\n[[cell]]\nload = [\"none\", {load:?}]\n{rest}"
+        );
+        Plan::from_toml(&text)
+    };
+    let seconds = |plan: Plan| -> Vec<u64> {
+        plan.cells.iter().map(|cell| cell.duration_ns / SECOND_NS).collect()
+    };
+    assert_eq!(seconds(read(schedule, "probe = \"wakeup\"").unwrap()), [7, 15]);
+    let repeated = read(schedule, "probe = \"wakeup\"\nduration = \"40s\"").unwrap();
+    assert_eq!(repeated.cells[1].key(), "wakeup @ none for 5s then paper for 10s @ 40s");
+    assert_eq!(repeated.cells[1].dir(1), "01-wakeup_none-for-5s-then-paper-for-10s_40s");
+    for (load, rest, expected) in [
+        (schedule, "probe = \"wakeup\"\nduration = \"14s\"", "duration = 14s: the schedule"),
+        (schedule, "cost = \"syscall\"", "a cost is measured under one load"),
+        ("none for 5s then paper", "probe = \"wakeup\"", "load \"paper\" has no duration"),
+        ("none for 2s then paper for 2s", "probe = \"wakeup\"\nduration = \"6h\"", "at most 10000"),
+    ] {
+        let said = read(load, rest).unwrap_err().to_string();
+        assert!(said.contains(expected), "{load}: {said}");
+    }
+}
+
 const VARIED: &str = r#"
     name = "varied"
     kernels = ["none", "rt"]

@@ -4,6 +4,7 @@
 use super::CellData;
 use crate::block::Late;
 use crate::histogram::bin_of;
+use crate::phases::MAX_PHASES;
 use crate::plan::MAX_CELLS;
 use crate::schema::{Cell, Run};
 use crate::units::grouped;
@@ -60,6 +61,10 @@ pub fn exceeded(run: &Run) -> Option<String> {
         .or_else(|| {
             let most = MAX_SERIES as usize;
             run.cells.iter().find_map(|cell| above("series", series_of(cell), most))
+        })
+        .or_else(|| {
+            let phases = |cell: &Cell| above("phases of a load", cell.phases.len(), MAX_PHASES);
+            run.cells.iter().find_map(phases)
         })
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cost::Cost;
 use super::latency::{Ideal, Latency, Response};
+use super::phase::{LoadPhase, PhaseFound};
 use super::strain::CellStrain;
 use super::thread::Thread;
 use super::time::TimeBase;
@@ -49,6 +50,12 @@ pub struct Cell {
     pub counters: Vec<Counter>,
     /// The work of each part of the load. Names of counters are written when the cell starts.
     pub load_work: Vec<LoadWork>,
+    /// The phases of a load that changes on a schedule; none of any other load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<LoadPhase>,
+    /// What was found in the seconds in which the load changed from one phase to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<PhaseFound>,
     /// Share of all CPUs' time that was not idle over the cell, 0 to 1.
     #[serde(default)]
     pub cpu_utilisation: Option<f64>,
@@ -100,6 +107,8 @@ impl Cell {
             what,
             counters: Vec::new(),
             load_work: Vec::new(),
+            phases: Vec::new(),
+            changes: None,
             cpu_utilisation: None,
             cpu_own: None,
             steal: None,

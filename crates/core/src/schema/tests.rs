@@ -81,6 +81,30 @@ fn latencies_have_the_primary_series_where_programs_look_for_it() {
 }
 
 #[test]
+fn phases_are_written_of_a_load_that_changes_only() {
+    let (mut cell, json) = written(What::Latency(latency()));
+    assert!(json.get("phases").is_none() && json.get("changes").is_none());
+    assert!(json["load_work"][0].get("phase").is_none());
+    let found = PhaseFound { seconds: 4, stats: stats(40), late: Some(2), ..PhaseFound::default() };
+    let at_work = vec![AtWork { from_ns: 7, to_ns: 9 }];
+    cell.phases =
+        vec![LoadPhase { load: "copy".to_owned(), for_ns: 5, at_work, found: found.clone() }];
+    (cell.changes, cell.load_work[0].phase) = (Some(found), Some(0));
+    let json = serde_json::to_value(&cell).unwrap();
+    let phase = &json["phases"][0];
+    assert_eq!((&phase["load"], &phase["at_work"][0]["from_ns"]), (&json!("copy"), &json!(7)));
+    for found in [phase, &json["changes"]] {
+        assert_eq!(
+            (&found["max_ns"], &found["seconds"], &found["late"]),
+            (&40.into(), &4.into(), &2.into())
+        );
+        assert_eq!(found["corrected"]["p50_ns"], 9);
+    }
+    assert_eq!(json["load_work"][0]["phase"], 0);
+    assert_eq!(serde_json::from_value::<Cell>(json).unwrap(), cell);
+}
+
+#[test]
 fn costs_have_no_latencies() {
     let cost = Cost {
         metric: "lat.syscall".to_owned(),

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct LoadWork {
     /// Name of the load, such as `hackbench`.
     pub load: String,
+    /// Number of its phase, from 0, if the load changes on a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<u32>,
     /// Every parameter as it took effect.
     #[serde(default)]
     pub params: BTreeMap<String, String>,

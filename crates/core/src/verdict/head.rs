@@ -4,7 +4,7 @@
 use super::rule::Rule;
 use super::sentences;
 use crate::key;
-use crate::schema::{Cell, Outcome, Verdict};
+use crate::schema::{Cell, Outcome, PhaseAt, Verdict};
 use crate::units::human_ns;
 
 /// The first sentence on a cell: its largest latency, with CPU and time. None without samples.
@@ -93,7 +93,18 @@ fn place(cell: &Cell) -> Vec<String> {
     let among = (!thread.placement.affinity.is_empty())
         .then(|| format!("CPU {} (any)", thread.placement.affinity));
     let at = thread.max_at_ns.map(sentences::at);
-    cpu.or(among).into_iter().chain(at).collect()
+    let phase = thread.max_at_ns.and_then(|at| phase(cell, at));
+    cpu.or(among).into_iter().chain(at).chain(phase).collect()
+}
+
+/// The phase of the load in which an instant was, if it changes.
+fn phase(cell: &Cell, at_ns: u64) -> Option<String> {
+    Some(match cell.phase_at(at_ns)? {
+        PhaseAt::Phase(number, phase) => {
+            format!("in phase {number}, {}", key::load_name(&phase.load))
+        }
+        PhaseAt::Change => "while the load changed".to_owned(),
+    })
 }
 
 /// The probe with its parameters.

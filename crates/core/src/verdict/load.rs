@@ -1,7 +1,7 @@
 //! Whether the load of a cell held: what was measured under a load that died or idled says
 //! nothing about that load.
 
-use crate::schema::{Cell, LoadWork};
+use crate::schema::{Cell, LoadPhase, LoadWork};
 use crate::units::{SECOND_NS, grouped, stretch};
 
 /// A load may be gone for so long between two runs of it, ns.
@@ -11,8 +11,11 @@ const IDLE_PARTS: u64 = 100;
 
 /// What speaks against each part of the load, one sentence per part.
 pub(super) fn did_not_hold(cell: &Cell) -> impl Iterator<Item = String> {
-    let measured_ns = cell.window_ns();
-    cell.load_work.iter().filter_map(move |part| sentence(part, measured_ns))
+    let window_ns = cell.window_ns();
+    cell.load_work.iter().filter_map(move |part| {
+        let phase = part.phase.and_then(|number| cell.phases.get(usize::try_from(number).ok()?));
+        sentence(part, phase.map_or(window_ns, LoadPhase::worked_ns))
+    })
 }
 
 fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {
@@ -39,13 +42,16 @@ fn sentence(part: &LoadWork, measured_ns: u64) -> Option<String> {
         _ => format!("{} and {last}", others.join(", ")),
     };
     let why = part.trouble.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-    Some(format!("the load did not hold: {} {faults}{why}", part.load))
+    let phase = part
+        .phase
+        .map_or_else(String::new, |number| format!(" in phase {}", u64::from(number) + 1));
+    Some(format!("the load did not hold: {} {faults}{phase}{why}", part.load))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Latency, TimeBase, What};
+    use crate::schema::{AtWork, Latency, TimeBase, What};
 
     fn cell(part: LoadWork) -> Cell {
         let what = What::Latency(Latency::default());
@@ -100,6 +106,19 @@ mod tests {
         ] {
             assert_eq!(said(part), [format!("the load did not hold: {expected}")]);
         }
+    }
+
+    #[test]
+    fn a_part_of_a_phase_is_weighed_against_the_time_it_was_to_work() {
+        let idle = LoadWork { idle_ns: 400_000_000, phase: Some(1), ..LoadWork::default() };
+        let mut cell = cell(LoadWork { load: "copy".into(), ..idle });
+        assert_eq!(did_not_hold(&cell).count(), 0, "of a minute");
+        let at_work = vec![AtWork { from_ns: 31 * SECOND_NS, to_ns: 40 * SECOND_NS }];
+        cell.phases = vec![LoadPhase::default(), LoadPhase { at_work, ..LoadPhase::default() }];
+        assert_eq!(
+            did_not_hold(&cell).collect::<Vec<_>>(),
+            ["the load did not hold: copy did no work in 400.000 ms of 9.0 s in phase 2"]
+        );
     }
 
     #[test]

@@ -93,6 +93,10 @@ pub fn command() -> Command {
         .args(output())
 }
 
+const LOADS: &str = "\
+Loads: , separates cells, + joins loads that run together; \"none for 5s then paper for 10s\" changes \
+the load of one cell, and again from the start until its --duration is over";
+
 pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
@@ -128,13 +132,13 @@ pub(super) fn what() -> Vec<Arg> {
             .value_hint(ValueHint::FilePath),
         value("variant", "NAME", "A variant of the plan, with other durations; `punctual list PLAN` names them")
             .requires("plan"),
-        value("load", "LIST", "Loads: , separates cells, + joins loads that run together")
+        value("load", "LIST", LOADS)
             .default_value("none"),
         load_cpus(),
         value("duration", "TIME", "")
             .help(format!(
                 "How long to measure each cell; a bare number is in seconds [default: {}; with \
-                 -l, long enough for its samples]",
+                 -l, long enough for its samples; the phases of a load once]",
                 exact_duration(DEFAULT_DURATION_NS)
             ))
             .short('D')

@@ -2,41 +2,48 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::ArgMatches;
 use punctual_core::schema::{LoadWork, Outcome};
-use punctual_core::units::SECOND_NS;
+use punctual_core::units::{SECOND_NS, exact_duration};
 use punctual_report::describe;
 use punctual_report::text::{Paint, Style, push_parts, push_wrapped};
 use punctual_report::words;
 use punctual_suite::facts::{CpuTimes, FactsRoot, StrainReader, Ticks, Totals};
 use punctual_suite::harness::context::{LoadContext, PartSample};
-use punctual_suite::harness::set::LoadSet;
-use punctual_suite::harness::spec::LoadSpec;
+use punctual_suite::harness::phased::PhasedSpec;
+use punctual_suite::harness::phases::PhasedLoad;
 use punctual_suite::knobs::Journal;
 use punctual_sys::signal::{Signal, Signals};
 
 use crate::ending::Ending;
 use crate::{output, request};
 
+/// How often a load that starts is looked at, ns.
+const POLL_NS: u64 = 5_000_000;
+
+/// How long a load runs that does not change, ns.
+const DEFAULT_DURATION_NS: u64 = 10 * SECOND_NS;
+
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let text = matches.get_one::<String>("load").map_or("", String::as_str);
-    let duration_ns = matches.get_one::<u64>("duration").copied().unwrap_or(0);
     let json = matches.get_flag("json");
     let text = request::placed(matches, text)?;
-    let spec = LoadSpec::parse(&text).map_err(|error| anyhow!(error))?;
+    let spec = PhasedSpec::parse(&text).map_err(|error| anyhow!(error))?;
+    let duration_ns = duration_ns(matches.get_one::<u64>("duration").copied(), &spec)?;
     let signals = Signals::block().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
-    let mut load = match LoadSet::start(&spec, &mut LoadContext::new(&mut journal)) {
+    let started = PhasedLoad::start(&spec, duration_ns, &mut LoadContext::new(&mut journal));
+    let mut load = match started {
         Ok(load) => load,
         Err(error) => {
             output::complain(&format!("SKIPPED: load {error}"));
             return Ok(Ending::Judged(Outcome::Skipped));
         }
     };
-    load.mark_start();
-    let interrupted = watch(&mut load, &signals, duration_ns, json)?;
-    let work = load.stop();
+    let mut watch = Watch::begin(&mut load, duration_ns, json, spec.changes());
+    let interrupted = watch.until_the_end(&mut load, &signals, &mut journal)?;
+    let (work, _) = load.stop(watch.elapsed());
     if json {
         output::print_json(&work)?;
     } else {
@@ -50,6 +57,18 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(ending(interrupted, &work))
 }
 
+fn duration_ns(given: Option<u64>, spec: &PhasedSpec) -> anyhow::Result<u64> {
+    let (once, text) = (spec.length_ns(), exact_duration);
+    match (given, once) {
+        (Some(given), Some(once)) if given < once => bail!(
+            "--duration {}: the schedule takes {}; run it for that long, or leave --duration out",
+            text(given),
+            text(once)
+        ),
+        _ => Ok(given.or(once).unwrap_or(DEFAULT_DURATION_NS)),
+    }
+}
+
 fn ending(interrupted: bool, work: &[LoadWork]) -> Ending {
     if interrupted {
         return Ending::Interrupted;
@@ -58,35 +77,74 @@ fn ending(interrupted: bool, work: &[LoadWork]) -> Ending {
     if troubled { Ending::Failed } else { Ending::Done }
 }
 
-/// Polls the load every second until its time is over; returns whether a signal ended it.
-fn watch(
-    load: &mut LoadSet,
-    signals: &Signals,
+/// A load that runs alone.
+struct Watch {
+    start: Instant,
     duration_ns: u64,
     quiet: bool,
-) -> anyhow::Result<bool> {
-    let start = Instant::now();
-    let elapsed = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    let mut before = load.sample();
-    let mut machine = Machine::new();
-    let mut seconds = 0_u64;
-    while elapsed() < duration_ns {
-        let due = (seconds + 1).saturating_mul(SECOND_NS).min(duration_ns);
-        match signals.wait(due.saturating_sub(elapsed())) {
-            None | Some(Signal::User1) => {}
-            Some(_) => return Ok(true),
-        }
-        if elapsed() < (seconds + 1).saturating_mul(SECOND_NS) {
-            continue;
-        }
-        seconds += 1;
-        let now = load.sample();
-        if !quiet {
-            output::print(&line(seconds, &before, &now, &machine.since(), output::width()))?;
-        }
-        before = now;
+    changes: bool,
+    seconds: u64,
+    before: Vec<(u32, PartSample)>,
+    machine: Machine,
+}
+
+impl Watch {
+    fn begin(load: &mut PhasedLoad, duration_ns: u64, quiet: bool, changes: bool) -> Self {
+        let start = Instant::now();
+        load.begin();
+        let before = load.sample();
+        let machine = Machine::new();
+        Self { start, duration_ns, quiet, changes, seconds: 0, before, machine }
     }
-    Ok(false)
+
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Polls the load every second until its time is over; returns whether a signal ended it.
+    fn until_the_end(
+        &mut self,
+        load: &mut PhasedLoad,
+        signals: &Signals,
+        journal: &mut Journal,
+    ) -> anyhow::Result<bool> {
+        while self.elapsed() < self.duration_ns {
+            let second = (self.seconds + 1).saturating_mul(SECOND_NS);
+            let due = second.min(self.duration_ns).min(load.due_ns().max(self.elapsed() + POLL_NS));
+            match signals.wait(due.saturating_sub(self.elapsed())) {
+                None | Some(Signal::User1) => {}
+                Some(_) => return Ok(true),
+            }
+            if self.elapsed() >= second {
+                self.seconds += 1;
+                self.tell(load)?;
+            }
+            self.change(load, journal);
+        }
+        Ok(false)
+    }
+
+    fn tell(&mut self, load: &mut PhasedLoad) -> anyhow::Result<()> {
+        let now = load.sample();
+        let machine = self.machine.since();
+        let between = self.changes && now.is_empty();
+        if !self.quiet && !between {
+            output::print(&line(self.seconds, &self.before, &now, &machine, output::width()))?;
+        }
+        self.before = now;
+        Ok(())
+    }
+
+    fn change(&mut self, load: &mut PhasedLoad, journal: &mut Journal) {
+        if self.elapsed() < load.due_ns() || self.elapsed() >= self.duration_ns {
+            return;
+        }
+        let start = self.start;
+        let elapsed = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if load.step(&elapsed, journal).is_some() {
+            self.before = load.sample();
+        }
+    }
 }
 
 /// What the machine went through in a second.
@@ -122,12 +180,16 @@ impl Machine {
 /// What each part did in one second: `3 s  hackbench 41.2 k messages/s · flood stopped: …`.
 fn line(
     second: u64,
-    before: &[PartSample],
-    now: &[PartSample],
+    before: &[(u32, PartSample)],
+    now: &[(u32, PartSample)],
     machine: &[String],
     width: usize,
 ) -> String {
-    let parts = now.iter().zip(before).map(|(now, before)| part(before, now));
+    let known = now.iter().filter_map(|(number, now)| {
+        let before = before.iter().find(|(part, _)| part == number);
+        before.map(|(_, before)| (before, now))
+    });
+    let parts = known.map(|(before, now)| part(before, now));
     let first = format!("{second:4} s  ");
     let mut out = String::new();
     let parts: Vec<_> =

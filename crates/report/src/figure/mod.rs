@@ -5,6 +5,7 @@
 
 mod actors;
 pub(crate) mod aimed;
+mod bands;
 mod bars;
 mod breakdown;
 mod ccdf;

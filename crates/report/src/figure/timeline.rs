@@ -15,7 +15,7 @@ use super::scale::Scale;
 use super::sheet::Figure;
 use super::theme::Colour;
 use super::typeface::{self, LARGEST};
-use super::{name, work};
+use super::{bands, name, work};
 use crate::data::{others, primaries};
 use crate::describe::worst_samples;
 use crate::subject::Subject;
@@ -59,7 +59,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     if primaries(data).all(|series| series.blocks.is_empty()) || is_too_short(cell, data) {
         return None;
     }
-    let frame = Frame::standard(220.0, &Lines::default());
+    let frame = bands::below(Frame::standard(220.0, &Lines::default()), cell);
     let axis = range.axis(frame.bottom, frame.top);
     let columns = TimeColumns::of(primaries(data), seconds(cell), COLUMNS);
     let length = columns.seconds * columns.list.len() as u64;
@@ -77,6 +77,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     if let Some(note) = &subject.note {
         frame.note(&mut drawing, note, quantity);
     }
+    bands::bands(&mut drawing, cell, &frame, &time);
     let Frame { left, right, top, .. } = frame;
     let levels = columns.pixels(&axis, top, frame.bottom, ROWS, columns.most());
     let width = columns.list.len();
@@ -102,6 +103,7 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
     let deadline = deadline.map(|ns| (ns, late));
     let height = legend(&mut drawing, columns.most(), deadline, below.bottom + BELOW);
     let height = named(&mut drawing, &parts, height);
+    let height = bands::named(&mut drawing, cell, &time, height);
     let max = max.map_or_else(|| "none".to_owned(), human_ns);
     Some(Figure {
         name: name::of_cell("timeline", subject),

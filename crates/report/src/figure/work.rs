@@ -38,13 +38,15 @@ pub fn strips(
     // A second after the end of the axis is damage; it would add a column.
     let within = data.work.iter().filter(|(second, _, _)| (*second as f64) < time.high());
     for (second, part, totals) in within {
-        let total = totals.first().copied().unwrap_or(0);
+        // A phase without a load counts nothing.
+        let Some(total) = totals.first().copied() else { continue };
         parts.entry(*part).or_default().push((*second, total));
     }
     let mut top = above;
     for (part, mut totals) in parts.into_iter().take(PARTS) {
         totals.extend(rest(cell, part, &totals));
-        strip(to, &label(cell, part), &rates(&totals, seconds), top, time, seconds);
+        let columns = by_turn(cell, part, totals, seconds);
+        strip(to, &label(cell, part), &columns, top, time, seconds);
         top += LABEL + STRIP;
     }
     top
@@ -53,15 +55,45 @@ pub fn strips(
 /// What a part of the load did after its last record: it is recorded once a second, so the last
 /// second is not. None if the cell was cut short: nobody knows.
 fn rest(cell: &Cell, part: u32, totals: &[(u64, u64)]) -> Option<(u64, u64)> {
-    let last = cell.duration_ns.div_ceil(SECOND_NS).checked_sub(1)?;
+    let end = match cell.load_work.get(part as usize)?.phase {
+        None => cell.duration_ns,
+        Some(phase) => cell.phases.get(usize::try_from(phase).ok()?)?.at_work.last()?.to_ns,
+    };
+    let last = end.div_ceil(SECOND_NS).checked_sub(1)?;
     let (second, before) = totals.last()?;
     let total = cell.load_work.get(part as usize)?.counters.first()?.total;
     (*second < last && total >= *before).then_some((last, total))
 }
 
+/// Work per second in every column. A part of a phase has none between its turns.
+fn by_turn(cell: &Cell, part: u32, totals: Vec<(u64, u64)>, seconds: u64) -> BTreeMap<u64, Rate> {
+    let work = cell.load_work.get(part as usize);
+    let phase = work.and_then(|work| cell.phases.get(usize::try_from(work.phase?).ok()?));
+    let Some(phase) = phase else { return rates(None, &totals, seconds) };
+    let mut columns: BTreeMap<u64, Rate> = BTreeMap::new();
+    let mut before = None;
+    let mut left = &totals[..];
+    for turn in &phase.at_work {
+        let end = left.partition_point(|(second, _)| *second < turn.to_ns.div_ceil(SECOND_NS));
+        let (own, rest) = left.split_at(end);
+        left = rest;
+        let first = turn.from_ns / SECOND_NS;
+        // As if it had been looked at just before.
+        let base = before.map(|total| (first.saturating_sub(1), total)).filter(|_| first > 0);
+        for (number, rate) in rates(base, own, seconds) {
+            let column = columns.entry(number).or_default();
+            column.sum += rate.sum;
+            column.seconds += rate.seconds;
+            column.hole |= rate.hole;
+        }
+        before = own.last().map(|(_, total)| *total).or(before);
+    }
+    columns
+}
+
 fn label(cell: &Cell, part: u32) -> String {
     let work = cell.load_work.get(part as usize);
-    let name = work.map_or_else(|| format!("load {part}"), |w| words::clean(&w.load).into_owned());
+    let name = work.map_or_else(|| format!("load {part}"), words::part_name);
     match work.and_then(|w| w.counters.first()) {
         Some(counter) => format!("{name}: {}/s", words::clean(&counter.name)),
         None => format!("{name}: work/s"),
@@ -77,10 +109,14 @@ struct Rate {
 }
 
 /// Work per second in every column, from cumulative totals. A gap between two
-/// records spreads the work evenly over it. A restarted counter begins anew.
-fn rates(totals: &[(u64, u64)], seconds: u64) -> BTreeMap<u64, Rate> {
+/// records spreads the work evenly over it. A restarted counter begins anew. `before` is an
+/// earlier record, if there was one.
+fn rates(
+    mut before: Option<(u64, u64)>,
+    totals: &[(u64, u64)],
+    seconds: u64,
+) -> BTreeMap<u64, Rate> {
     let mut columns: BTreeMap<u64, Rate> = BTreeMap::new();
-    let mut before: Option<(u64, u64)> = None;
     for (second, total) in totals {
         let gap = before.map_or(1, |(s, _)| second.saturating_sub(s)).max(1);
         let done = before.map_or(*total, |(_, t)| total.checked_sub(t).unwrap_or(*total));
@@ -164,7 +200,7 @@ mod tests {
     fn a_second_without_work_is_a_hole_in_any_column() {
         let totals: Vec<_> =
             (0..100).map(|s| (s, if s < 50 { s * 10 } else { s * 10 - 10 })).collect();
-        let columns = rates(&totals, 10);
+        let columns = rates(None, &totals, 10);
         assert_eq!(columns.len(), 10);
         let holes: Vec<_> = columns.iter().filter(|(_, r)| r.hole).map(|(c, _)| *c).collect();
         // Nothing was done in second 0 (the counter starts at 0) nor in second 50.
@@ -183,11 +219,11 @@ mod tests {
 
     #[test]
     fn a_gap_spreads_its_work_and_a_restart_does_not_underflow() {
-        let columns = rates(&[(0, 10), (4, 50), (5, 3)], 1);
+        let columns = rates(None, &[(0, 10), (4, 50), (5, 3)], 1);
         assert_eq!(columns[&2].sum, 10.0);
         assert_eq!(columns[&5].sum, 3.0);
         // A gap of a century takes no longer than its columns, which it covers whole.
-        let columns = rates(&[(0, 0), (4_000_000_000, 1_000)], 1_000_000_000);
+        let columns = rates(None, &[(0, 0), (4_000_000_000, 1_000)], 1_000_000_000);
         let seconds: Vec<_> = columns.values().map(|rate| rate.seconds).collect();
         assert_eq!(seconds, [1e9, 1e9, 1e9, 1e9, 1.0]);
     }

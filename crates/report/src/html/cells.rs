@@ -6,6 +6,7 @@ use punctual_core::schema::{Cell, Helper, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
 use super::parts::{class, heads, mean, mean_of, ns, number, of};
+use super::phases::by_phase;
 use super::series::quantiles;
 use crate::describe::{circumstances, placed, policy, worst_samples};
 use crate::{data, words};
@@ -63,6 +64,7 @@ fn body(cell: &Cell, data: &CellData) -> Markup {
         }
         @if let Some(latency) = cell.latency().filter(|latency| latency.stats.samples > 0) {
             (quantiles(latency))
+            (by_phase(cell))
             (threads(latency))
             @if !latency.helpers.is_empty() { (helpers(&latency.helpers)) }
         }

@@ -12,6 +12,7 @@ mod legs;
 mod opening;
 mod papers;
 mod parts;
+mod phases;
 mod series;
 mod spread;
 mod summary;

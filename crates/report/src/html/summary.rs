@@ -6,7 +6,7 @@ use punctual_core::schema::{Cell, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
 use super::parts::{broken, class, is_late, maximum, mean_of, number, of};
-use crate::words;
+use crate::words::{self, PhaseRow};
 
 /// Which columns the table has: one in which every row has nothing to say is left out.
 struct Shown {
@@ -107,6 +107,7 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Sho
         }
         @if words::absence(cell).is_none() {
             @for series in &latency.series { (series_row(series, columns)) }
+            @for row in words::phase_rows(cell) { (phase_row(cell, &row, columns)) }
             @if threads.len() > 1 { @for thread in threads {
                 (thread_row(thread, late(&thread.stats), columns))
             } }
@@ -126,6 +127,20 @@ fn series_row(series: &Series, columns: &Shown) -> Markup {
             @if columns.run { td {} }
             td { "all" }
             (numbers(&series.stats, series.unit, false, columns))
+        }
+    }
+}
+
+/// A phase of the load, or the changes between them.
+fn phase_row(cell: &Cell, row: &PhaseRow<'_>, columns: &Shown) -> Markup {
+    let stats = &row.found.stats;
+    html! {
+        tr class="thread" {
+            th scope="row" { (row.name) " · " (broken(&row.load)) }
+            td {}
+            @if columns.run { td {} }
+            td { @if let [one] = cell.threads() { (broken(&words::cpu_name(one))) } @else { "all" } }
+            (numbers(stats, Unit::Ns, stats.max.is_some_and(|max| is_late(cell, max)), columns))
         }
     }
 }

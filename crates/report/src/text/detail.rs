@@ -4,6 +4,7 @@ use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Helper, Latency, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 
+use super::phases::by_phase;
 use super::style::{Paint, Style, of_outcome};
 use super::summary::summary;
 use super::table::{Align, Table};
@@ -43,6 +44,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
     push_wrapped(&mut out, &circumstances(cell).join(" · "), "  ", 2, width);
     if let Some(latency) = cell.latency() {
         out.push_str(&quantiles(latency).render_whole(1, width, paint));
+        out.push_str(&by_phase(cell, width, paint));
         out.push_str(&threads(latency).render_whole(3, width, paint));
         if !latency.helpers.is_empty() {
             out.push_str(&helpers(latency).render(width, paint));

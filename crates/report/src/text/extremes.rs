@@ -20,6 +20,13 @@ pub fn extremes(loaded: &LoadedRun, width: usize) -> String {
         if cell.samples() == 0 {
             continue;
         }
+        if !cell.phases.is_empty() {
+            let text = "no extrapolation: its load changes on a schedule; measure each load in a \
+                        cell of its own";
+            push_wrapped(&mut out, &words::key_name(&cell.key), "  ", 2, width);
+            push_wrapped(&mut out, text, "    ", 4, width);
+            continue;
+        }
         let answers = extreme::from_cell(data, 0);
         let several = answers.len() > 1;
         for (number, answer) in answers.iter().enumerate() {

@@ -6,6 +6,7 @@ mod detail;
 mod extremes;
 mod legs;
 mod margin;
+mod phases;
 mod pooled;
 mod spread;
 mod style;

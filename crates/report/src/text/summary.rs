@@ -98,6 +98,11 @@ fn push_cell(table: &mut Table, cell: &Cell, latency: &Latency) {
         let cells = lead(&format!("  {name}"), "", &whole);
         table.named_row(numbers(cells, &series.stats, series.unit), name);
     }
+    for row in words::phase_rows(cell) {
+        let full = format!("{}: {}", row.name, row.load);
+        let cells = lead(&format!("  {}", row.name), &row.load, &whole);
+        table.named_row(numbers(cells, &row.found.stats, Unit::Ns), full);
+    }
     if latency.threads.len() > 1 {
         for thread in &latency.threads {
             let (name, cpu) = (format!("  thread {}", thread.thread), words::cpu_name(thread));

@@ -8,6 +8,7 @@ use punctual_core::units::{grouped, human_ns};
 
 use super::clean;
 use super::numbers::rate;
+use super::phases::part_name;
 
 /// How to read the tables of replicates.
 pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
@@ -185,7 +186,7 @@ pub fn containment(name: &str) -> String {
 pub fn work(part: &LoadWork) -> String {
     let rates: Vec<_> =
         part.counters.iter().map(|counter| rate(&counter.name, counter.per_second)).collect();
-    let mut text = format!("{} {}", clean(&part.load), rates.join(", "));
+    let mut text = format!("{} {}", part_name(part), rates.join(", "));
     if part.idle_seconds > 0 {
         text.push_str(&format!(", idle for {} s", grouped(part.idle_seconds)));
     }

@@ -13,6 +13,7 @@ pub mod explained;
 mod kinds;
 mod legged;
 mod outputs;
+pub mod phased;
 mod runs;
 pub mod sectioned;
 

@@ -8,6 +8,7 @@ use punctual_core::schema::Cell;
 
 use super::api::ThreadProgress;
 use super::run_dir::CellFiles;
+use crate::harness::phases::Began;
 use crate::knobs::Journal;
 
 /// When a body measures. Instants are CLOCK_MONOTONIC, ns.
@@ -47,6 +48,9 @@ pub(super) trait Body {
     fn wake_late(&self) -> bool {
         false
     }
+
+    /// Called when the load of a phase is at work.
+    fn load_works(&mut self, _began: &Began) {}
 
     /// Called when the measurement begins: only what is found after this counts.
     fn begin(&mut self) {}

@@ -19,8 +19,12 @@ use super::prepared::{Measures, Prepared};
 use super::team::NotStarted;
 use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
-use crate::harness::set::LoadSet;
+use crate::harness::phases::PhasedLoad;
 use crate::registry::need::unmet;
+
+/// What is said of the schedule of a load in simulated time.
+const RESTED: &str = "simulated time runs ahead of every load: the phases are those of the \
+schedule, and their loads were not run";
 
 /// Measures one cell and puts what it found into `run.cells[number]`.
 ///
@@ -65,7 +69,14 @@ fn measure(
     let mut files = environment.store.cell(&run.cells[number].dir)?;
     let mut context = LoadContext::new(environment.journal);
     context.probe = prepared.bound_cpus();
-    let mut load = match LoadSet::start(&prepared.load, &mut context) {
+    let duration_ns = prepared.plan.duration_ns;
+    let rests = prepared.is_simulated() && prepared.load.changes();
+    let started = if rests {
+        Ok(PhasedLoad::resting(&prepared.load, duration_ns))
+    } else {
+        PhasedLoad::start(&prepared.load, duration_ns, &mut context)
+    };
+    let mut load = match started {
         Ok(load) => load,
         Err(error) => return Ok(Err(error.to_string())),
     };
@@ -115,7 +126,12 @@ fn measure(
         let _ = affinity::set(&mask);
     }
     cell.ended = Some(super::time_base());
-    cell.load_work = load.stop();
+    let phases;
+    (cell.load_work, phases) = load.stop(ended.at_ns);
+    // What the plan said stays if nothing was measured.
+    if !phases.is_empty() {
+        cell.phases = phases;
+    }
     let shares = shares.filter(|_| !cell.is_simulated());
     cell.cpu_utilisation = shares.map(|share| f64::from(share.busy) / 1e3);
     cell.strain = strain.filter(|_| !cell.is_simulated());
@@ -137,6 +153,9 @@ fn measure(
         note(cell, "not-undone", left);
     }
     note_load(cell);
+    if rests {
+        note(cell, "load-rested", RESTED.to_owned());
+    }
     if !cell.is_simulated() {
         note_others(cell);
         // One that started meanwhile; the run's conditions name one that was there before.
@@ -174,6 +193,7 @@ fn body<'a>(
                 by_chance: environment.rule.by_chance(),
                 refused: environment.privileges.real_time.as_ref(),
                 nudge,
+                load: &prepared.load,
             };
             let mut interrupted = || {
                 match environment.signals.wait(0) {

@@ -7,6 +7,7 @@ use punctual_core::block::{Moments, Spell};
 use punctual_core::format::Record;
 use punctual_core::stats::{Behind, BySecond, Limits};
 
+use super::by_phase::{BehindByPhase, PhaseLog};
 use super::run_dir::CellFiles;
 use crate::recorder::Shared;
 
@@ -22,6 +23,8 @@ pub(super) struct Track {
     late_taken: u64,
     /// Releases that late samples missed.
     pub(super) behind: Behind,
+    /// The same by phase of the load.
+    pub(super) behind_by_phase: BehindByPhase,
     /// All blocks so far.
     pub(super) moments: Moments,
     /// The last block.
@@ -43,6 +46,7 @@ impl Track {
             words_taken: 0,
             late_taken: 0,
             behind: Behind::default(),
+            behind_by_phase: BehindByPhase::default(),
             moments: Moments::EMPTY,
             last: Moments::EMPTY,
             spells_taken: 0,
@@ -51,7 +55,17 @@ impl Track {
         }
     }
 
-    fn drain(&mut self, files: &mut CellFiles, course: &mut BySecond) -> bool {
+    /// The second after the last block.
+    pub(super) fn seconds(&self) -> u64 {
+        self.seconds
+    }
+
+    fn drain(
+        &mut self,
+        files: &mut CellFiles,
+        course: &mut BySecond,
+        phases: Option<&PhaseLog>,
+    ) -> bool {
         let mut blocks = Vec::new();
         while let Some(block) = self.shared.blocks.take(&mut self.words_taken, self.thread) {
             blocks.push(block);
@@ -62,6 +76,10 @@ impl Track {
         while let Some(late) = self.shared.late.take(self.late_taken, self.thread) {
             self.late_taken += 1;
             self.behind.add(late.latency, late.missed, &self.limits);
+            if let Some(log) = phases.filter(|_| self.series == 0) {
+                let late = (late.at, (late.latency, late.missed));
+                self.behind_by_phase.add(log, late.0, late.1, &self.limits);
+            }
             files.push(&Record::Late(punctual_core::block::Late { series: self.series, ..late }));
             any = true;
         }
@@ -91,6 +109,8 @@ pub(super) struct Collector {
     pub(super) tracks: Vec<Track>,
     /// The primary series of all threads.
     pub(super) course: BySecond,
+    /// When loads were at work, if the load changes.
+    pub(super) phases: Option<PhaseLog>,
 }
 
 impl Collector {
@@ -98,7 +118,7 @@ impl Collector {
     pub(super) fn drain(&mut self, files: &mut CellFiles) -> bool {
         let mut any = false;
         for track in &mut self.tracks {
-            any |= track.drain(files, &mut self.course);
+            any |= track.drain(files, &mut self.course, self.phases.as_ref());
         }
         any
     }

@@ -12,12 +12,14 @@ use punctual_core::plan::Plan;
 use punctual_core::run::CellData;
 use punctual_core::schema::Cell;
 use punctual_core::stats::Limits;
+use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::CpuSet;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Nudge;
 
 use super::api::ThreadProgress;
 use super::body::{Body, Times};
+use super::by_phase::PhaseLog;
 use super::collector::{Collector, Track};
 use super::outcome::{self, Left};
 use super::prepared::ProbeCell;
@@ -26,8 +28,11 @@ use super::team::{NotStarted, Rings, Team, scheduling};
 use super::thread::{Duty, Go};
 use super::threads::ThreadPlan;
 use crate::facts::FactsRoot;
+use crate::harness::phased::PhasedSpec;
+use crate::harness::phases::Began;
 use crate::knobs::{Journal, Trace};
 use crate::recorder::Recorder;
+use crate::recorder::phases::PhaseClock;
 use crate::registry::probe::{By, Companion, Drained, Intervals, Session, Stage, State, Stop};
 
 /// The most bytes of the cell's blocks that are read for a thread that does not end: 13 hours of
@@ -48,6 +53,8 @@ pub(super) struct LatencyBody<'a> {
     intervals: Intervals,
     actors_named: usize,
     go: Go,
+    /// When which phase of the load is due, if it changes.
+    clock: Option<Arc<PhaseClock>>,
     times: Times,
     begun: bool,
     /// Limits of the primary series.
@@ -74,6 +81,7 @@ pub(super) struct Start<'a> {
     /// Why real-time scheduling is refused, if it is.
     pub(super) refused: Option<&'a String>,
     pub(super) nudge: Nudge,
+    pub(super) load: &'a PhasedSpec,
 }
 
 impl<'a> LatencyBody<'a> {
@@ -105,12 +113,13 @@ impl<'a> LatencyBody<'a> {
             root: &root,
         };
         let mut session = open(&probe.values, &mut stage)?;
+        let clock = start.phase_clock(probe.is_simulated());
         let mut duties = Vec::new();
         for plan in &probe.threads.threads {
             let limits = probe.limits_of(By::Thread, start.limits);
             let thread = session.thread(plan.number)?;
             let plan = ThreadPlan { below: session.below(plan.number), ..plan.clone() };
-            duties.push((plan, Duty::Probe(thread, limits)));
+            duties.push((plan, Duty::Probe(thread, limits, clock.clone())));
         }
         let mut helpers = Vec::new();
         for Companion { of, below, cpu, name, helper } in session.helpers() {
@@ -139,10 +148,14 @@ impl<'a> LatencyBody<'a> {
         let by_session = probe.limits_of(By::Session, start.limits);
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {
-                by_session.iter().map(|(of, limits)| Recorder::of_series(*of, *limits)).collect()
+                let track = |(of, limits): &(u32, Limits)| {
+                    Recorder::of_phases(*of, *limits, clock.as_ref())
+                };
+                by_session.iter().map(track).collect()
             })
             .collect();
-        let collector = probe.collector(&rings, &tracks, start.limits);
+        let mut collector = probe.collector(&rings, &tracks, start.limits);
+        collector.phases = clock.as_ref().map(|clock| PhaseLog::new(clock.phases()));
         let go = start.go(probe.is_simulated(), count);
         // Simulated time has no warm-up, and runs ahead of the clock.
         team.stop.begin_at(if probe.is_simulated() { 0 } else { go.epoch });
@@ -171,6 +184,7 @@ impl<'a> LatencyBody<'a> {
             intervals,
             actors_named,
             go,
+            clock,
             times,
             begun: false,
             limits: start.limits,
@@ -208,6 +222,18 @@ impl<'a> LatencyBody<'a> {
 }
 
 impl Start<'_> {
+    fn phase_clock(&self, simulated: bool) -> Option<Arc<PhaseClock>> {
+        if !self.load.changes() {
+            return None;
+        }
+        let seconds = self.load.phases().iter().map(|phase| phase.for_ns / SECOND_NS);
+        let clock = PhaseClock::new(seconds);
+        if simulated {
+            clock.always_works();
+        }
+        Some(Arc::new(clock))
+    }
+
     /// The start, warm-up and end of the cell, set when all `threads` wait at the gate and all
     /// that the main thread needs is there: from then on they have [`arrival_ns`]. They have
     /// 10 ms between warm-up and measurement to clear their recorders.
@@ -281,6 +307,15 @@ impl Body for LatencyBody<'_> {
 
     fn wake_late(&self) -> bool {
         self.team.wake_late()
+    }
+
+    fn load_works(&mut self, began: &Began) {
+        if let Some(clock) = self.clock.as_ref().filter(|_| !self.times.simulated) {
+            clock.works(began.turn, began.at_work.from_ns.div_ceil(SECOND_NS));
+        }
+        if let Some(log) = &mut self.collector.phases {
+            log.works(began);
+        }
     }
 
     fn begin(&mut self) {

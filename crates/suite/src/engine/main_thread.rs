@@ -15,11 +15,11 @@ use punctual_sys::signal::Signal;
 
 use super::api::Progress;
 use super::body::{Body, Times};
+use super::by_phase;
 use super::environment::Environment;
 use super::run_dir::CellFiles;
 use crate::facts::{FactsRoot, Share, Ticks, Totals, Watch};
-use crate::harness::context::PartSample;
-use crate::harness::set::LoadSet;
+use crate::harness::phases::PhasedLoad;
 
 /// How a cell ended.
 #[derive(Default)]
@@ -27,6 +27,8 @@ pub(super) struct Ended {
     pub(super) interrupted: bool,
     /// The error that ended it early, if there was one.
     pub(super) failed: Option<String>,
+    /// When, ns after the start of the measurement.
+    pub(super) at_ns: u64,
 }
 
 /// The main thread while a body measures.
@@ -44,8 +46,6 @@ pub(super) struct MainThread<'e, 'o> {
     strain_last: Option<(Totals, u64)>,
     /// CPU time of this process when the measurement began, and the instant, ns.
     own_first: Option<(Duration, u64)>,
-    /// Counters of each part of the load when the measurement began.
-    done_before: Vec<Vec<u64>>,
     /// What happens to the machine meanwhile; simulated time has none.
     watch: Option<Watch>,
 }
@@ -63,6 +63,9 @@ const WAKE_AGAIN_NS: u64 = 10_000_000;
 /// How long threads may take to end after they were told to, ns. One that takes longer is
 /// stuck, and is left alone with what its blocks say.
 const STUCK_NS: u64 = 10 * SECOND_NS;
+
+/// How often a load that starts is looked at, ns.
+const STARTED_NS: u64 = 5_000_000;
 
 /// Seconds without anything new before the watchdog ends the cell.
 fn patience(pause_ns: u64) -> u64 {
@@ -89,7 +92,6 @@ impl<'e, 'o> MainThread<'e, 'o> {
             strain_first: None,
             strain_last: None,
             own_first: None,
-            done_before: Vec::new(),
             watch: None,
         }
     }
@@ -97,14 +99,13 @@ impl<'e, 'o> MainThread<'e, 'o> {
     pub(super) fn until_the_end(
         &mut self,
         body: &mut dyn Body,
-        load: &mut LoadSet,
+        load: &mut PhasedLoad,
         files: &mut CellFiles,
     ) -> Ended {
         let mut ended = Ended::default();
         self.warm_up(body, load, &mut ended);
         body.begin();
-        self.done_before = totals(load);
-        load.mark_start();
+        self.begin(body, load, files);
         self.cell.started = Some(super::time_base());
         self.first = self.environment.cpu_times();
         self.last = self.first;
@@ -113,7 +114,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.own_first = own_cpu_time().ok().map(|used| (used, monotonic_ns()));
         let mut quiet = 0;
         while !body.ended() && !self.is_stuck(body) {
-            if self.wait(body, load, &mut ended, self.next_visit()) {
+            self.change(body, load, files);
+            let next = self.next_visit(load);
+            if self.wait(body, load, &mut ended, next) || !self.is_due() {
                 continue;
             }
             let news = self.collect(body, files, &mut ended);
@@ -133,6 +136,10 @@ impl<'e, 'o> MainThread<'e, 'o> {
             watch.look(self.second);
             self.cell.conditions.extend(watch.end());
         }
+        ended.at_ns = match self.times.simulated {
+            true => body.seconds().saturating_mul(SECOND_NS),
+            false => self.elapsed(),
+        };
         ended
     }
 
@@ -156,7 +163,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     /// Waits for the measurement to begin.
-    fn warm_up(&mut self, body: &mut dyn Body, load: &mut LoadSet, ended: &mut Ended) {
+    fn warm_up(&mut self, body: &mut dyn Body, load: &mut PhasedLoad, ended: &mut Ended) {
         let over = self.times.warmup_end + WARM_UP_GRACE_NS;
         // It reads many files, which the first releases are not to wait for.
         let look = self.times.epoch.saturating_sub(LOOK_NS);
@@ -170,19 +177,61 @@ impl<'e, 'o> MainThread<'e, 'o> {
         }
     }
 
-    /// Shortly after the end of the second that is due.
-    fn next_visit(&self) -> u64 {
+    /// Time since the measurement began, ns.
+    fn elapsed(&self) -> u64 {
+        monotonic_ns().saturating_sub(self.times.epoch)
+    }
+
+    /// Shortly after the end of the second that is due, or when the load is to change.
+    fn next_visit(&self, load: &PhasedLoad) -> u64 {
         if self.times.simulated {
             return monotonic_ns() + 1_000_000;
         }
-        self.times.epoch + (self.second + 1) * SECOND_NS + 50_000_000
+        let visit = self.times.epoch + (self.second + 1) * SECOND_NS + 50_000_000;
+        match load.due_ns() {
+            0 => visit.min(monotonic_ns() + STARTED_NS),
+            due => visit.min(self.times.epoch.saturating_add(due)),
+        }
+    }
+
+    /// Whether a second has ended since the last visit.
+    fn is_due(&self) -> bool {
+        self.times.simulated || self.elapsed() / SECOND_NS > self.second
+    }
+
+    /// The measurement begins: the work of the load counts from now on.
+    fn begin(&mut self, body: &mut dyn Body, load: &mut PhasedLoad, files: &mut CellFiles) {
+        let first = load.begin();
+        if self.cell.phases.is_empty() {
+            return;
+        }
+        let all = if self.times.simulated { load.all_turns() } else { Vec::new() };
+        for began in [first].iter().chain(&all) {
+            body.load_works(began);
+            by_phase::record(began, files);
+        }
+    }
+
+    /// Changes the load if its phase is over; nothing starts any more in a cell that ends.
+    fn change(&mut self, body: &mut dyn Body, load: &mut PhasedLoad, files: &mut CellFiles) {
+        if self.times.simulated || body.is_stopping() || self.elapsed() < load.due_ns() {
+            return;
+        }
+        // The last second of a phase is recorded while its load is there.
+        self.visit(body, load, files);
+        let epoch = self.times.epoch;
+        let elapsed = || monotonic_ns().saturating_sub(epoch);
+        if let Some(began) = load.step(&elapsed, self.environment.journal) {
+            body.load_works(&began);
+            by_phase::record(&began, files);
+        }
     }
 
     /// Waits until `instant` or until something happens; returns whether the cell was ended early.
     fn wait(
         &mut self,
         body: &dyn Body,
-        load: &mut LoadSet,
+        load: &mut PhasedLoad,
         ended: &mut Ended,
         instant: u64,
     ) -> bool {
@@ -203,7 +252,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     /// Waits for a signal and does what it asks for.
-    fn handle(&mut self, body: &dyn Body, load: &mut LoadSet, ended: &mut Ended, wait_ns: u64) {
+    fn handle(&mut self, body: &dyn Body, load: &mut PhasedLoad, ended: &mut Ended, wait_ns: u64) {
         match self.environment.signals.wait(wait_ns) {
             Some(Signal::User1) => self.environment.observer.snapshot(),
             Some(signal) if signal.ends_at_once(ended.interrupted) => {
@@ -223,7 +272,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         }
     }
 
-    fn visit(&mut self, body: &dyn Body, load: &mut LoadSet, files: &mut CellFiles) {
+    fn visit(&mut self, body: &dyn Body, load: &mut PhasedLoad, files: &mut CellFiles) {
         let now = monotonic_ns().saturating_sub(self.times.epoch) / SECOND_NS;
         let second = if self.times.simulated { body.seconds() } else { now };
         let fresh = second > self.second;
@@ -233,9 +282,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
         }
         if fresh && !self.times.simulated {
             let ended = second - 1;
-            for ((part, totals), before) in (0..).zip(totals(load)).zip(&self.done_before) {
-                let since = |(now, before): (u64, &u64)| now.saturating_sub(*before);
-                let totals = totals.into_iter().zip(before).map(since).collect();
+            for (part, sample) in load.sample() {
+                let totals = sample.counters.iter().map(|(_, total)| *total).collect();
                 files.push(&Record::Work { second: ended, part, totals });
             }
             if let Some(share) = self.share() {
@@ -297,12 +345,6 @@ impl<'e, 'o> MainThread<'e, 'o> {
 
 fn between((first, from): (Totals, u64), (last, to): (Totals, u64)) -> Strain {
     first.until(&last, Duration::from_nanos(to.saturating_sub(from)))
-}
-
-/// The counters of every part of the load.
-fn totals(load: &mut LoadSet) -> Vec<Vec<u64>> {
-    let counts = |part: PartSample| part.counters.iter().map(|(_, total)| *total).collect();
-    load.sample().into_iter().map(counts).collect()
 }
 
 /// Moves the collector to CPUs without probe threads and, if any remain, without their SMT

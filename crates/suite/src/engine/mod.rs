@@ -17,6 +17,7 @@ mod aimed;
 mod api;
 mod beside;
 mod body;
+mod by_phase;
 mod cell;
 mod collector;
 mod continued;

@@ -18,6 +18,7 @@ use punctual_core::stats::{
 use punctual_core::units::human_ns;
 use punctual_sys::error;
 
+use super::by_phase::{self, ThreadPhases};
 use super::collector::Track;
 use super::prepared::ProbeCell;
 use super::run_dir::{CellFiles, RunDir};
@@ -57,6 +58,8 @@ struct Found {
     behind: Sparse,
     /// How many of them were later than the deadline.
     behind_exceeded: u64,
+    /// The same by phase of the load.
+    phases: Option<ThreadPhases>,
 }
 
 impl Left<'_> {
@@ -74,10 +77,15 @@ impl Left<'_> {
             .map(|((number, end), by_session)| of_thread(self.probe, number, end, by_session))
             .collect();
         let mut tracks = self.tracks;
+        let seconds = tracks.iter().map(Track::seconds).max().unwrap_or(0);
         let spells = spells(&recordings, &mut tracks);
         let all = behinds(recordings, tracks);
         let last = spells.iter().filter_map(|spells| spells.last.map(Record::Spell));
         let records = all.iter().flat_map(records_of).chain(last).collect();
+        let by_thread = |number| all.iter().find(|one| (one.thread, one.series) == (number, 0));
+        let by_phase = (0..).zip(&ends).map(|(number, _)| by_thread(number)?.phases.as_ref());
+        let by_phase: Vec<_> = by_phase.collect();
+        by_phase::tell(cell, &by_phase, &self.on_disk, &self.limits, seconds);
         let mut on_disk = self.on_disk.threads;
         on_disk.resize_with(ends.len(), ThreadData::default);
         let mut measured = Vec::new();
@@ -188,15 +196,17 @@ fn spells(recordings: &[Vec<(u32, u32, Recording)>], tracks: &mut [Track]) -> Ve
 /// The latencies of missed releases: as collected, and from bins what the late ring refused.
 fn behinds(recordings: Vec<Vec<(u32, u32, Recording)>>, mut tracks: Vec<Track>) -> Vec<Found> {
     let mut all = Vec::new();
-    for (thread, series, recording) in recordings.into_iter().flatten() {
+    for (thread, series, mut recording) in recordings.into_iter().flatten() {
         let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
-        let behind = track.map_or_else(Default::default, |track| {
+        let (behind, by_phase) = track.map_or_else(Default::default, |track| {
             track.behind.add_refused(&recording.refused, &track.limits);
-            std::mem::take(&mut track.behind)
+            (std::mem::take(&mut track.behind), std::mem::take(&mut track.behind_by_phase))
         });
+        let phases = recording.phases.take();
+        let phases = phases.map(|recorded| ThreadPhases::new(recorded, by_phase));
         let (behind, behind_exceeded) = (behind.counts.sparse(), behind.exceeded);
-        all.push(Found { thread, series, recording, samples, behind, behind_exceeded });
+        all.push(Found { thread, series, recording, samples, behind, behind_exceeded, phases });
     }
     all
 }

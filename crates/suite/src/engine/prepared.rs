@@ -1,14 +1,17 @@
 //! The cells of a plan, checked against the registries before anything starts.
 
 use punctual_core::block::Outlier;
+use punctual_core::histogram::BINS;
 use punctual_core::params::Named;
 use punctual_core::plan::{CellPlan, Plan, Subject};
-use punctual_core::schema::{Cell, Cost, Counter, Latency, Quantity, Series, Stats, What};
+use punctual_core::schema::{
+    Cell, Cost, Counter, Latency, LoadPhase, Quantity, Series, Stats, What,
+};
 use punctual_sys::affinity::CpuSet;
 
 use super::thread::STACK_BYTES;
 use super::threads::{Reach, ThreadsPlan};
-use crate::harness::spec::LoadSpec;
+use crate::harness::phased::{PhaseSpec, PhasedSpec};
 use crate::recorder::{ABOVE_CAP, state_bytes};
 use crate::registry::cost::CostEntry;
 use crate::registry::probe::{Pace, ProbeEntry};
@@ -22,7 +25,7 @@ const COLLECTOR_BYTES: usize = 128 << 10;
 pub(super) struct Prepared {
     /// The planned cell in its canonical form.
     pub(super) plan: CellPlan,
-    pub(super) load: LoadSpec,
+    pub(super) load: PhasedSpec,
     pub(super) measures: Measures,
 }
 
@@ -60,7 +63,7 @@ pub fn canonical(plan: &Plan) -> Result<Plan, String> {
 }
 
 fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
-    let load = LoadSpec::parse(&cell.load).map_err(|error| error.to_string())?;
+    let load = PhasedSpec::parse(&cell.load).map_err(|error| error.to_string())?;
     let params = match &cell.subject {
         Subject::Cost(name) => costs::find(name)?.read(&cell.params)?.canonical(),
         Subject::Probe(name) => match probes::find(name)? {
@@ -100,7 +103,7 @@ impl Prepared {
     /// # Errors
     /// A message that says what is wrong and lists the alternatives.
     pub(super) fn new(plan: &CellPlan, reach: &Reach, break_ns: i64) -> Result<Self, String> {
-        let load = LoadSpec::parse(&plan.load).map_err(|error| error.to_string())?;
+        let load = PhasedSpec::parse(&plan.load).map_err(|error| error.to_string())?;
         let measures = match &plan.subject {
             Subject::Cost(name) => Measures::Cost(CostCell::new(costs::find(name)?, plan, reach)?),
             Subject::Probe(name) => match probes::find(name)? {
@@ -130,7 +133,7 @@ impl Prepared {
         match &self.measures {
             Measures::Probe(cell) => {
                 let recorders = (1 + cell.entry.series.len()) * (state_bytes() + COLLECTOR_BYTES);
-                let kept = ABOVE_CAP * size_of::<Outlier>();
+                let kept = ABOVE_CAP * size_of::<Outlier>() + by_phase_bytes(&self.load);
                 cell.threads.threads.len().saturating_mul(recorders + kept + 2 * STACK_BYTES)
             }
             Measures::Cost(_) | Measures::Later(_) => 4 * STACK_BYTES,
@@ -178,7 +181,10 @@ impl Prepared {
             }),
         };
         let plan = &self.plan;
-        Cell::new(plan.key(), plan.dir(number), plan.load.clone(), plan.duration_ns, what)
+        Cell {
+            phases: phases(&self.load),
+            ..Cell::new(plan.key(), plan.dir(number), plan.load.clone(), plan.duration_ns, what)
+        }
     }
 }
 
@@ -230,6 +236,23 @@ impl CostCell {
         values.set("cpu", Value::Number(cpu));
         Ok(Self { entry, values })
     }
+}
+
+/// The phases of a load that changes, before it runs.
+fn phases(load: &PhasedSpec) -> Vec<LoadPhase> {
+    let phase = |phase: &PhaseSpec| LoadPhase {
+        load: phase.load.canonical().to_owned(),
+        for_ns: phase.for_ns,
+        ..LoadPhase::default()
+    };
+    if load.changes() { load.phases().iter().map(phase).collect() } else { Vec::new() }
+}
+
+/// What a thread takes to tell the phases apart, bytes: two histograms each and what missed
+/// releases would have seen.
+fn by_phase_bytes(load: &PhasedSpec) -> usize {
+    let places = if load.changes() { load.phases().len() + 1 } else { 0 };
+    places * 3 * size_of::<u64>() * BINS
 }
 
 fn latency(entry: &ProbeEntry) -> Latency {

@@ -16,6 +16,7 @@ use punctual_sys::signal::Nudge;
 use punctual_sys::{memory, thread};
 
 use super::threads::ThreadPlan;
+use crate::recorder::phases::PhaseClock;
 use crate::recorder::{Recorder, Recording, Shared};
 use crate::registry::probe::{HelperThread, ProbeThread, Stop, Window, thread_name};
 use punctual_core::stats::Limits;
@@ -175,8 +176,9 @@ pub struct ThreadSetup {
 
 /// What a thread does.
 pub enum Duty {
-    /// Measures, with one recorder for each of these series (number and limits).
-    Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>),
+    /// Measures, with one recorder for each of these series (number and limits), the primary one
+    /// by the phases of the load if it changes.
+    Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>, Option<Arc<PhaseClock>>),
     /// Takes part without samples.
     Helper(Box<dyn HelperThread>),
 }
@@ -184,7 +186,7 @@ pub enum Duty {
 impl Duty {
     fn prepare(&mut self) -> io::Result<()> {
         match self {
-            Self::Probe(probe, _) => probe.prepare(),
+            Self::Probe(probe, ..) => probe.prepare(),
             Self::Helper(_) => Ok(()),
         }
     }
@@ -192,9 +194,9 @@ impl Duty {
     /// Called in the thread that writes them, so their pages come from that CPU's node.
     fn recorders(&self) -> Vec<Recorder> {
         match self {
-            Self::Probe(_, series) => series
+            Self::Probe(_, series, clock) => series
                 .iter()
-                .map(|(number, limits)| Recorder::of_series(*number, *limits))
+                .map(|(number, limits)| Recorder::of_phases(*number, *limits, clock.as_ref()))
                 .collect(),
             Self::Helper(_) => Vec::new(),
         }
@@ -202,19 +204,20 @@ impl Duty {
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         match self {
-            Self::Probe(probe, _) => probe.run(window, tracks, stop),
+            Self::Probe(probe, ..) => probe.run(window, tracks, stop),
             Self::Helper(helper) => helper.run(window, stop),
         }
     }
 
     /// Whether it records the primary series, which is its first one then.
     fn has_primary(&self) -> bool {
-        matches!(self, Self::Probe(_, series) if series.first().is_some_and(|(number, _)| *number == 0))
+        let is_primary = |(number, _): &(u32, Limits)| *number == 0;
+        matches!(self, Self::Probe(_, series, _) if series.first().is_some_and(is_primary))
     }
 
     fn notes(&self) -> Vec<Condition> {
         match self {
-            Self::Probe(probe, _) => probe.notes(),
+            Self::Probe(probe, ..) => probe.notes(),
             Self::Helper(_) => Vec::new(),
         }
     }

@@ -13,12 +13,16 @@ mod containment;
 pub mod context;
 mod order;
 mod part;
+pub mod phased;
+pub mod phases;
 pub(crate) mod procs;
 pub mod set;
 pub mod spec;
 mod status;
 pub mod supervisor;
+mod turns;
 mod watcher;
+mod worked;
 pub mod worker;
 
 pub use punctual_sys::process::containment::Containment;

@@ -19,6 +19,8 @@ pub(super) struct PartOrder {
     pub(super) load: String,
     pub(super) params: Params,
     pub(super) scratch: Option<PathBuf>,
+    /// CPUs that it runs on if no parameter says otherwise.
+    pub(super) inherited: Vec<u32>,
     /// CPUs that its workers are bound to, one after the other; none if they are not.
     pub(super) in_turn: Vec<u32>,
     pub(super) self_args: Vec<String>,

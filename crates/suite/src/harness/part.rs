@@ -104,6 +104,7 @@ impl Part {
             load: self.entry.name.to_owned(),
             params: self.params.clone(),
             scratch: scratch.clone(),
+            inherited: place.inherited(),
             in_turn: place.in_turn(&values),
             self_args: context.self_args.clone(),
             containment: String::new(),
@@ -144,14 +145,7 @@ impl Part {
 
     /// Its name and counters, before anything is counted.
     pub(super) fn described(&self) -> LoadWork {
-        let counter =
-            |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
-        LoadWork {
-            load: self.entry.name.to_owned(),
-            params: self.params.clone(),
-            counters: self.entry.counters.iter().map(counter).collect(),
-            ..LoadWork::default()
-        }
+        description(self.entry, &self.params)
     }
 
     /// Why it does not run, if it does not.
@@ -303,6 +297,7 @@ impl Part {
         let counters = self.entry.counters.iter().zip(counts).zip(&self.base.counts);
         LoadWork {
             load: self.entry.name.to_owned(),
+            phase: None,
             params: std::mem::take(&mut self.params),
             counters: counters.map(work).collect(),
             idle_seconds: (self.idle + Duration::from_millis(500)).as_secs(),
@@ -335,6 +330,17 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         let _ = self.end();
+    }
+}
+
+/// A part and its counters, before anything is counted.
+pub(super) fn description(entry: &LoadEntry, params: &Params) -> LoadWork {
+    let counter = |name: &&str| WorkCounter { name: (*name).to_owned(), ..WorkCounter::default() };
+    LoadWork {
+        load: entry.name.to_owned(),
+        params: params.clone(),
+        counters: entry.counters.iter().map(counter).collect(),
+        ..LoadWork::default()
     }
 }
 

@@ -54,6 +54,29 @@ impl LoadSet {
     /// if none of its parts can start; otherwise [`LoadWork::trouble`] names those that did
     /// not.
     pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
+        let place = Placing::beside(context.probe.clone())
+            .map_err(|reason| LoadStartError { load: spec.canonical().to_owned(), reason })?;
+        Self::start_at(spec, &place, context)
+    }
+
+    /// [`LoadSet::start`] on a machine that was looked at before.
+    pub(super) fn start_at(
+        spec: &LoadSpec,
+        place: &Placing,
+        context: &mut LoadContext<'_>,
+    ) -> Result<Self, LoadStartError> {
+        Self::can_start(spec)?;
+        let mut set = Self::launch(spec, place, context);
+        until(START_LIMIT, || set.is_settled());
+        set.settle(spec)?;
+        Ok(set)
+    }
+
+    /// Whether nothing is known that keeps a load from starting.
+    ///
+    /// # Errors
+    /// It is not in this version, or the machine lacks what a part of it needs.
+    pub(super) fn can_start(spec: &LoadSpec) -> Result<(), LoadStartError> {
         if let Some(later) = spec.planned() {
             return Err(LoadStartError {
                 load: later.name.to_owned(),
@@ -66,8 +89,11 @@ impl LoadSet {
                 return Err(LoadStartError { load: part.entry.name.to_owned(), reason });
             }
         }
-        let refused = |reason| LoadStartError { load: spec.canonical().to_owned(), reason };
-        let place = Placing::beside(context.probe.clone()).map_err(refused)?;
+        Ok(())
+    }
+
+    /// Starts every part and waits for none.
+    pub(super) fn launch(spec: &LoadSpec, place: &Placing, context: &mut LoadContext<'_>) -> Self {
         let machine = Machine {
             cpus: 1,
             memory: available_memory(Path::new("/proc")),
@@ -75,20 +101,35 @@ impl LoadSet {
         };
         let mut parts: Vec<Part> = Vec::new();
         for part in spec.parts() {
-            parts.push(Part::start(part, (&machine, &place), context));
+            parts.push(Part::start(part, (&machine, place), context));
         }
-        let settled = until(START_LIMIT, || {
-            parts.iter_mut().for_each(Part::poll);
-            parts.iter().all(Part::is_settled)
-        });
-        if !settled {
-            for part in parts.iter_mut().filter(|part| !part.is_settled()) {
-                part.give_up(format!("no sign of work within {START_LIMIT:?}"));
-            }
-        }
-        check(spec, &parts)?;
         let now = Instant::now();
-        Ok(Self { parts, measured_since: now, sampled_at: now })
+        Self { parts, measured_since: now, sampled_at: now }
+    }
+
+    /// Whether the start of every part is decided: it works, or it has failed.
+    pub(super) fn is_settled(&mut self) -> bool {
+        self.parts.iter_mut().for_each(Part::poll);
+        self.parts.iter().all(Part::is_settled)
+    }
+
+    /// Whether its parts have had their time to show that they work.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.measured_since.elapsed() >= START_LIMIT
+    }
+
+    /// Gives up the parts that have not shown that they work.
+    ///
+    /// # Errors
+    /// Those of [`LoadSet::start`].
+    pub(super) fn settle(&mut self, spec: &LoadSpec) -> Result<(), LoadStartError> {
+        for part in self.parts.iter_mut().filter(|part| !part.is_settled()) {
+            part.give_up(format!("no sign of work within {START_LIMIT:?}"));
+        }
+        check(spec, &self.parts)?;
+        self.sampled_at = Instant::now();
+        self.measured_since = self.sampled_at;
+        Ok(())
     }
 
     /// The parts and the names of their counters, before anything is counted.
@@ -117,6 +158,11 @@ impl LoadSet {
         self.sampled_at = now;
         let parts = self.parts.iter_mut();
         parts.map(|part| part.sample(elapsed)).collect()
+    }
+
+    /// For how long its work has been counted.
+    pub(super) fn measured(&self) -> Duration {
+        self.measured_since.elapsed()
     }
 
     /// Ends every process, removes the folders and returns the work done since

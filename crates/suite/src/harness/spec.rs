@@ -4,6 +4,7 @@
 use std::fmt;
 
 use punctual_core::params::{COMMAND, Named, ParamError};
+use punctual_core::schema::LoadWork;
 
 use crate::loads::{find, there};
 use crate::registry::load::{Form, LoadEntry};
@@ -30,7 +31,7 @@ pub struct PartSpec {
 
 /// Why a load specification is refused: a message for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpecError(String);
+pub struct SpecError(pub(super) String);
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,6 +116,16 @@ impl LoadSpec {
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
+    }
+
+    /// Gives its parts the parameters that took effect when they were started, so that they are
+    /// the same when they are started again.
+    pub(super) fn pin(&mut self, started: &[LoadWork]) {
+        for (part, work) in self.parts.iter_mut().zip(started) {
+            if let Ok(values) = part.entry.read(&work.params) {
+                part.values = values;
+            }
+        }
     }
 
     /// Its parts, with composites expanded.

@@ -174,7 +174,7 @@ impl Supervision {
             let scratch = order.scratch.as_deref();
             let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters)
                 .binding(&order.in_turn);
-            let settled = settle(&self.values).map_err(LoadError::CannotStart);
+            let settled = settle(&self.values, &order.inherited).map_err(LoadError::CannotStart);
             finish(settled.and_then(|()| (self.part.run)(&worker).map(|never| match never {})))
         })?;
         Ok(Leader { pid, report, started: Instant::now() })

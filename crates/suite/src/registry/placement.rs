@@ -158,6 +158,12 @@ impl Placing {
         Ok(cpus)
     }
 
+    /// The CPUs of a load whose parameters do not say where it runs.
+    #[must_use]
+    pub fn inherited(&self) -> Vec<u32> {
+        self.inherited.iter().collect()
+    }
+
     /// The CPUs of a load whose jobs are to be bound to one each, in turn: the kernel's scheduler
     /// moves nothing to a CPU without load balancing.
     #[must_use]
@@ -173,11 +179,17 @@ fn is_placed(values: &Values) -> bool {
     values.is_known("cpus")
 }
 
-/// Moves this process where its parameters, once resolved, say.
+/// Moves this process where its parameters, once resolved, say, or else to the inherited CPUs: what
+/// started it may be bound by now.
 ///
 /// # Errors
 /// The parameter that has no effect, and why.
-pub fn settle(values: &Values) -> Result<(), String> {
+pub fn settle(values: &Values, inherited: &[u32]) -> Result<(), String> {
+    let inherited: CpuSet = inherited.iter().copied().collect();
+    if affinity::get().is_ok_and(|now| now != inherited) {
+        affinity::set(&inherited)
+            .map_err(|error| format!("CPUs {inherited}: {}", error::text(&error)))?;
+    }
     if !is_placed(values) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
-//! The child of a supervisor's spawn, between fork and exec.
+//! The child of a supervisor's spawn, between clone and exec.
 //!
-//! Everything that allocates is prepared before the fork: the caller may have threads, so the
-//! child may only make system calls until it execs.
+//! Everything that allocates is prepared before: the child shares the memory of the caller, who
+//! may have threads, so it may only make system calls until it execs.
 
 use std::ffi::{CString, OsStr, c_char};
 use std::io;
@@ -41,7 +41,7 @@ pub(super) struct Ends {
     pub(super) failure: RawFd,
 }
 
-/// Everything that the child needs, allocated before the fork.
+/// Everything that the child needs, allocated before it is started.
 pub(super) struct Prepared {
     executable: CString,
     // The pointers below point into these.
@@ -108,13 +108,14 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain(ends).collect()
 }
 
-/// Runs between fork and exec.
+/// Runs between clone and exec.
 ///
 /// # Safety
-/// Call it only in the child of a fork. It makes only system calls: no allocation, no lock.
+/// Call it only in a child with a stack and descriptors of its own, while the caller waits. It makes
+/// only system calls: no allocation, no lock.
 pub(super) unsafe fn child(prepared: &Prepared, ends: &Ends) -> ! {
-    // SAFETY: promised by the caller; every pointer comes from `prepared`, which the fork has
-    // copied.
+    // SAFETY: promised by the caller; every pointer comes from `prepared`, which outlives the
+    // child's use of it.
     unsafe {
         // The lifeline cannot close while the child itself has this end open.
         libc::close(ends.lifeline_writer);

@@ -1,7 +1,7 @@
 //! Starts a supervisor: a copy of this program that contains the processes of one part of a
 //! load and ends with them.
 //!
-//! `child` is the code between fork and exec.
+//! `child` is the code between clone and exec.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -112,30 +112,48 @@ pub fn spawn(spec: &Spawn<'_>) -> io::Result<Supervisor> {
         Containment::UserNamespace => libc::CLONE_NEWUSER | libc::CLONE_NEWPID,
         Containment::Cgroup | Containment::Subreaper => 0,
     };
-    let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
-    // SAFETY: without a stack and CLONE_VM this is a fork; the child makes only system calls,
-    // on memory prepared above, and never returns.
-    let pid = unsafe {
-        let pid = libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize);
-        if pid == 0 {
-            child(&prepared, &ends);
-        }
-        pid
-    };
-    if pid < 0 {
-        return Err(in_call("clone", &io::Error::last_os_error()));
-    }
-    let mut supervisor = Supervisor {
-        pid: Pid::try_from(pid).map_err(io::Error::other)?,
-        lifeline: Some(lifeline),
-        status: File::from(status),
-        exit: None,
-    };
+    let pid = start(&prepared, &ends, namespaces)?;
+    let mut supervisor =
+        Supervisor { pid, lifeline: Some(lifeline), status: File::from(status), exit: None };
     drop((lifeline_reader, status_writer, failure_writer));
     report_failure(File::from(failure), spec)?;
     set_nonblocking(supervisor.status.as_fd())?;
     supervisor.try_wait()?;
     Ok(supervisor)
+}
+
+/// Stack of the child until its exec; it needs a few hundred bytes, and a path on its way.
+const CHILD_STACK: usize = 64 * 1024;
+
+/// Starts the child and returns when it has replaced itself or failed.
+///
+/// It shares the caller's memory until then (as posix_spawn has it) and is no fork: that would
+/// make every page of the caller copied when it is next written, by threads that measure.
+fn start(prepared: &Prepared, ends: &Ends, namespaces: libc::c_int) -> io::Result<Pid> {
+    extern "C" fn entry(argument: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `start` passes these, and waits in clone while they are used.
+        unsafe {
+            let (prepared, ends) = *argument.cast::<(&Prepared, &Ends)>();
+            child(prepared, ends)
+        }
+    }
+    let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
+    let mut argument = (prepared, ends);
+    let flags = namespaces | libc::SIGCHLD | libc::CLONE_VM | libc::CLONE_VFORK;
+    // SAFETY: the sets are filled before they are read. The child has a stack of its own, aligned
+    // and alive until clone returns, which it does once the child has called exec or _exit; until
+    // then it makes only system calls, on memory prepared above. No signal handler of this
+    // process can run in it: all signals are blocked until it has reset them.
+    unsafe {
+        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+        let top = stack.as_mut_ptr_range().end.cast();
+        let pid = libc::clone(entry, top, flags, (&raw mut argument).cast());
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        if pid < 0 { Err(in_call("clone", &error)) } else { Ok(pid) }
+    }
 }
 
 /// For a supervisor: a copy of the shared memory's descriptor. Programs that it starts no

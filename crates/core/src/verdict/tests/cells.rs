@@ -1,7 +1,7 @@
 //! Judgements of cells and runs.
 
 use super::*;
-use crate::schema::Ideal;
+use crate::schema::{AtWork, Ideal, LoadPhase};
 
 #[test]
 fn a_cell_is_its_worst_thread() {
@@ -111,6 +111,33 @@ fn the_first_sentence_names_the_largest_latency_of_the_run() {
         judge_run(RunState::Complete, &[open], &unjudged).because[0],
         "max 104.1 us, no deadline given (wakeup, idle, CPU 0, at 10.033 s)"
     );
+}
+
+#[test]
+fn the_first_sentence_names_the_phase_of_the_load() {
+    let unjudged = Rule { deadline_ns: None, ..hard() };
+    let mut open = cell(CellState::Complete, vec![judge(300, 0, &unjudged)]);
+    let at_work =
+        |from: u64, to: u64| vec![AtWork { from_ns: from * SECOND_NS + 1, to_ns: to * SECOND_NS }];
+    let phase =
+        |load: &str, at_work| LoadPhase { load: load.to_owned(), at_work, ..LoadPhase::default() };
+    // At 10.033 s.
+    for (first, said) in [
+        ((0, 11), "in phase 1, idle"),
+        ((9, 11), "in phase 1, idle"),
+        ((10, 11), "while the load changed"),
+        ((0, 9), "in phase 2, copy"),
+    ] {
+        open.phases = vec![phase("none", at_work(first.0, first.1)), phase("copy", at_work(9, 20))];
+        if first.1 > 9 {
+            open.phases[1].at_work.clear();
+        }
+        let because = judge_run(RunState::Complete, std::slice::from_ref(&open), &unjudged).because;
+        assert_eq!(
+            because[0],
+            format!("max 104.1 us, no deadline given (wakeup, idle, CPU 0, at 10.033 s, {said})")
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One entry of a list with everything known about it, in the form of the JSON output.
 
 use punctual_core::plan::{CellPlan, Plan, Subject};
-use punctual_suite::harness::spec::LoadSpec;
+use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::probes;
 use punctual_suite::registry::cost::CostEntry;
 use punctual_suite::registry::load::LoadEntry;
@@ -105,7 +105,7 @@ pub(super) fn of_plan(built_in: &plans::BuiltIn) -> Entry {
 }
 
 fn is_there(cell: &CellPlan) -> bool {
-    let load = LoadSpec::parse(&cell.load).is_ok_and(|load| load.planned().is_none());
+    let load = PhasedSpec::parse(&cell.load).is_ok_and(|load| load.planned().is_none());
     let subject = match &cell.subject {
         Subject::Probe(name) => probes::find(name).is_ok_and(|probe| !probe.is_planned()),
         Subject::Cost(_) => true,
