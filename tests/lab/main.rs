@@ -19,6 +19,7 @@ mod modules;
 mod names;
 mod newer;
 mod probes;
+mod search;
 mod sections;
 mod small;
 mod start;

@@ -11,6 +11,7 @@ pub mod param;
 pub mod probe;
 pub mod room;
 pub mod size;
+mod step;
 pub mod threads;
 mod values;
 
