@@ -84,3 +84,23 @@ fn check_aimed(found: &Value) {
     // A burst has begun when it can be aimed at, and what other timers do is not foreseen.
     assert!(latest * 2 > longest, "{latest} of {longest}");
 }
+
+/// What `worst` was searched for, far from what differs between courses.
+#[test]
+fn worst_is_worse_than_the_loads_of_the_field() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line = "lab sections --offline -q --json --kernel debian:none,debian:full wakeup \
+                --load worst,paper,dohell,hackbench -D 300ms --out r";
+    let all = place.run(line).with(0).json();
+    for run in all.as_array().unwrap() {
+        let longest = |cell: &Value| count(&cell["kinds"][1], "max_ns");
+        let [worst, others @ ..] = &run["cells"].as_array().unwrap()[..] else { panic!("{run}") };
+        assert_eq!((&worst["load"], others.len()), (&"worst".into(), 3));
+        for other in others {
+            let (worst, ns) = (longest(worst), longest(other));
+            println!("{}: worst {worst} ns, {} {ns} ns", run["model"], other["load"]);
+            assert!(worst >= 2 * ns, "{}: {worst}, {ns}", other["load"]);
+        }
+    }
+}

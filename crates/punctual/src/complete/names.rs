@@ -58,7 +58,7 @@ fn measurable() -> Vec<Registered> {
 }
 
 fn load_entries() -> Vec<Registered> {
-    loads::there().map(|load| (load.name, load.summary, load.params.to_vec())).collect()
+    loads::LOADS.iter().map(|load| (load.name, load.summary, load.params.to_vec())).collect()
 }
 
 fn starting<'a>(word: &str, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Candidate> {

@@ -49,16 +49,10 @@ impl LoadSet {
     /// supervisors are killed when the *thread* that started them ends.
     ///
     /// # Errors
-    /// A load that is not in this version, or a part that cannot start. A composite fails only
+    /// A part that cannot start. A composite fails only
     /// if none of its parts can start; otherwise [`LoadWork::trouble`] names those that did
     /// not.
     pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
-        if let Some(later) = spec.planned() {
-            return Err(LoadStartError {
-                load: later.name.to_owned(),
-                reason: "the load is not in this version".to_owned(),
-            });
-        }
         for part in spec.parts() {
             let needs = part.entry.needs.iter().copied().chain(part.values.needs());
             if let Some(reason) = unmet(needs).filter(|_| part.composite.is_none()) {

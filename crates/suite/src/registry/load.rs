@@ -39,8 +39,6 @@ pub enum Form {
     Part(PartForm),
     /// Other loads that run together, in the syntax of [`crate::harness::spec::LoadSpec::parse`].
     Composite(&'static [&'static str]),
-    /// Planned for a later version. Plans may name it; its cells are SKIPPED until then.
-    Planned,
 }
 
 /// How one part is prepared and run.
@@ -124,21 +122,6 @@ pub fn nothing_to_resolve(_: &mut Values, _: &Machine) -> Result<(), String> {
 }
 
 impl LoadEntry {
-    /// A load planned for a later version.
-    #[must_use]
-    pub const fn planned(name: &'static str, summary: &'static str) -> Self {
-        Self {
-            name,
-            summary,
-            help: "Planned, not in this version: a cell with it is SKIPPED.",
-            main_param: "",
-            params: &[],
-            counters: &[],
-            needs: &[],
-            form: Form::Planned,
-        }
-    }
-
     /// Index of the first counter of what goes on all the time, if it has such counters.
     #[must_use]
     pub fn steady_from(&self) -> Option<usize> {
@@ -146,12 +129,6 @@ impl LoadEntry {
             Form::Part(form) => form.steady_from,
             _ => None,
         }
-    }
-
-    /// Whether it is planned for a later version.
-    #[must_use]
-    pub const fn is_planned(&self) -> bool {
-        matches!(self.form, Form::Planned)
     }
 
     /// Reads its parameters.

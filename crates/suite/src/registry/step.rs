@@ -42,6 +42,8 @@ mod tests {
     use crate::registry::Choice;
     use punctual_core::units::BareNumber;
 
+    const WORDS: &[Choice] = &[Choice::of("socket", ""), Choice::of("pipe", "")];
+
     #[test]
     fn numbers_stay_in_their_range_and_words_have_neighbours() {
         let count = Kind::Count { low: 2, high: 100 };
@@ -54,7 +56,7 @@ mod tests {
         assert_eq!(Kind::Size { low: 1 }.step("4M", true, 4).as_deref(), Some("16M"));
         let time = Kind::Time { bare: BareNumber::Microseconds, low: 100, high: 1_000_000_000 };
         assert_eq!(time.step("10ms", false, 4).as_deref(), Some("2500us"));
-        let words = Kind::Choice(&[Choice::of("socket", ""), Choice::of("pipe", "")]);
+        let words = Kind::Choice(WORDS);
         assert_eq!(words.step("socket", true, 4).as_deref(), Some("pipe"));
         assert_eq!((words.step("socket", false, 4), words.step("pipe", true, 4)), (None, None));
         assert_eq!(Kind::Cpus.step("0-3", true, 4), None);
