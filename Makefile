@@ -25,7 +25,7 @@ IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: calibrate disturbances names run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: calibrate disturbances names worst run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -150,6 +150,17 @@ names: guests
 	NAMES=all RESULTS=$(NAMES) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	cargo test --workspace --test lab symbols_of_an_image -- --show-output
 	cp $(NAMES) docs/names.txt
+
+# Releases aimed under `worst` and under the loads of the field, on seeds that its search did not
+# use. Hours; EACH=1s SEEDS=1 AIMS=1 are some 15 minutes.
+EACH ?= 10s
+SEEDS ?= 5
+AIMS ?= 3
+WORST := $(CURDIR)/target/worst
+worst: build qemu
+	rm -rf $(WORST)
+	$(BIN) lab aim --kernel debian:none,debian:voluntary,debian:full,debian:rt \
+	wakeup --load worst,paper,dohell,hackbench -D $(EACH) --replicates $(SEEDS) --aim $(AIMS) --out $(WORST)
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

@@ -22,6 +22,7 @@ mod names;
 mod newer;
 mod phases;
 mod probes;
+mod search;
 mod sections;
 mod shell;
 mod small;

@@ -40,7 +40,7 @@ fn the_schema_refuses_what_is_no_run() {
 fn a_run_of_planned_probes_is_as_the_schema_says() {
     let place = Place::new();
     let plan = "name = \"ahead\"\nkernels = [\"none\", \"rt\"]\n\
-                [[cell]]\nprobe = \"respond-net\"\n[[cell]]\nprobe = \"sim\"\nload = [\"worst\"]\n\
+                [[cell]]\nprobe = \"respond-net\"\n[[cell]]\nprobe = \"sim\"\nduration = \"1s\"\n\
                 [variant.short]\nduration = \"1s\"\n";
     fs::write(place.at("ahead.toml"), plan).unwrap();
     let run = place.run("run --plan ahead.toml --variant short --json --no-report").with(4).json();

@@ -34,6 +34,7 @@ pub mod recover;
 pub mod release;
 pub mod run;
 pub mod schema;
+pub mod search;
 pub mod sections;
 pub mod stats;
 pub mod text;

@@ -56,6 +56,8 @@ pub struct Experiment {
     pub kernels: Vec<Kernel>,
     /// How often each kernel is booted.
     pub replicates: u32,
+    /// Number of the first of these replicates, from 0. It decides on their seeds.
+    pub first_replicate: u32,
     /// The punctual for the board, a static executable.
     pub program: Vec<u8>,
     /// Modules to load besides those of the devices, with their parameters.
@@ -129,6 +131,15 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// The same for guests of one of several threads, each of which has a CPU of this host as far
+    /// as they reach.
+    #[must_use]
+    pub fn of_thread(mut self, thread: usize) -> Self {
+        let cpu = self.cpus.get(thread % self.cpus.len().max(1)).copied();
+        self.cpus = cpu.into_iter().collect();
+        self
+    }
+
     /// The modules that a guest is given.
     pub(crate) fn modules(&self, place: &Place) -> &[Module] {
         self.provisions.get(place.kernel).map_or(&[], |given| &given.modules)
@@ -285,7 +296,7 @@ impl Experiment {
     /// All guests, every kernel once before any kernel is booted again.
     #[must_use]
     pub fn places(&self) -> Vec<Place> {
-        Place::all(&self.kernels, self.replicates)
+        Place::all(&self.kernels, self.first_replicate, self.replicates)
     }
 
     /// Its name: the given one, otherwise one derived from what it boots and measures.
@@ -433,6 +444,7 @@ mod tests {
             plan: Plan::new("x"),
             kernels: kernels.iter().map(|name| kernel(name)).collect(),
             replicates: 2,
+            first_replicate: 0,
             program: b"punctual".to_vec(),
             modules: Vec::new(),
             parameters: Vec::new(),

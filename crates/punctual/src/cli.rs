@@ -7,13 +7,16 @@ use crate::output;
 
 mod args;
 mod boards;
+mod budget;
 mod export;
 mod foreign;
 mod lab;
 mod run;
+mod search;
 mod typed;
 
 pub use args::spelled;
+pub use budget::Budget;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
 pub use typed::{read, takes_next, takes_value};
 
@@ -263,7 +266,7 @@ fn list() -> Command {
         .arg(
             Arg::new("planned")
                 .long("planned")
-                .help("List only probes and loads that are planned for a later version")
+                .help("List only probes that are planned for a later version")
                 .action(ArgAction::SetTrue)
                 .conflicts_with("what"),
         )

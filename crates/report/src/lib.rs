@@ -19,6 +19,7 @@ pub mod history;
 pub mod html;
 mod legs;
 mod replicates;
+pub mod search;
 pub mod sections;
 mod subject;
 pub mod text;

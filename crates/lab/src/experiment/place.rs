@@ -18,8 +18,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// The guests for these kernels, every kernel once before any kernel is booted again.
-    pub(super) fn all(kernels: &[Kernel], replicates: u32) -> Vec<Self> {
+    /// The guests for these kernels from replicate `first` on, every kernel once before any kernel is
+    /// booted again.
+    pub(super) fn all(kernels: &[Kernel], first: u32, replicates: u32) -> Vec<Self> {
         let names = names(kernels);
         let place = |replicate: u32| {
             names.iter().enumerate().map(move |(kernel, name)| Self {
@@ -29,7 +30,7 @@ impl Place {
                 aim: None,
             })
         };
-        (0..replicates).flat_map(place).collect()
+        (first..first.saturating_add(replicates)).flat_map(place).collect()
     }
 
     /// The same guest with an aimed release: the one with this number.
@@ -39,7 +40,8 @@ impl Place {
     }
 
     /// Seed of the board's random numbers.
-    pub(super) fn seed(&self) -> u64 {
+    #[must_use]
+    pub fn seed(&self) -> u64 {
         u64::from(self.replicate) + 1
     }
 
@@ -85,10 +87,11 @@ mod tests {
 
     #[test]
     fn each_kernel_is_booted_once_before_any_is_booted_again() {
-        let places = Place::all(&["a", "b"].map(kernel), 2);
+        let places = Place::all(&["a", "b"].map(kernel), 0, 2);
         let names: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
         assert_eq!(names, ["a-0", "b-0", "a-1", "b-1"]);
         assert_eq!((places[0].seed(), places[0].phase_ns()), (1, 0));
         assert_eq!((places[3].seed(), places[3].phase_ns()), (2, 618_034));
+        assert_eq!(Place::all(&["b"].map(kernel), 1, 1)[0].seed(), places[3].seed());
     }
 }

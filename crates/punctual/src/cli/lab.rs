@@ -12,6 +12,7 @@ use super::boards::{
     replicates_by_comparisons, warm,
 };
 use super::run::{flag, value};
+use super::search;
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -119,6 +120,7 @@ pub fn command() -> Command {
         .subcommand(explain())
         .subcommand(sections())
         .subcommand(aim())
+        .subcommand(search::command())
         .subcommand(kernels())
         .subcommand(fetch())
 }

@@ -263,7 +263,7 @@ fn registries() -> String {
         }
     }
     text.push_str("\n\nLoads:");
-    for load in loads::there() {
+    for load in loads::LOADS {
         text.push_str(&format!("\n  {:15} {}", load.name, load.summary));
     }
     text + "\n\n`punctual list NAME` explains a probe or load and all its parameters."

@@ -17,6 +17,7 @@ mod legs;
 mod nearer;
 mod progress;
 mod run;
+mod search;
 mod sections;
 mod shots;
 mod watchable;
@@ -36,6 +37,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         "explain" => explain::execute(matches),
         "history" => history::execute(matches),
         "kernels" => kernels::list(matches),
+        "search" => search::execute(matches),
         "sections" => sections::execute(matches),
         "fetch" => kernels::fetch(matches),
         other => anyhow::bail!("the command lab {other} is not connected"),

@@ -22,16 +22,14 @@ type Lister = fn() -> Vec<Entry>;
 /// What can be listed: the key in JSON, which is also the title, and its content.
 const KINDS: [(&str, Lister); 4] = [
     ("probes", || probes::there().map(of_probe).collect()),
-    ("loads", || loads::there().map(of_load).collect()),
+    ("loads", || loads::LOADS.iter().map(of_load).collect()),
     ("costs", || costs::COSTS.iter().map(of_cost).collect()),
     ("plans", || plans::PLANS.iter().map(of_plan).collect()),
 ];
 
 /// What is planned for a later version.
-const PLANNED: [(&str, Lister); 2] = [
-    ("planned_probes", || probes::planned().map(of_probe).collect()),
-    ("planned_loads", || loads::planned().map(of_load).collect()),
-];
+const PLANNED: [(&str, Lister); 1] =
+    [("planned_probes", || probes::planned().map(of_probe).collect())];
 
 /// Lists one kind, everything except runs, or what is planned; or explains one entry.
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -62,8 +60,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         .map(|(kind, entries)| text::section(kind, entries, output::width()))
         .collect();
     if what.is_none() && !matches.get_flag("planned") {
-        let count = probes::planned().count() + loads::planned().count();
-        let more = format!("{count} more probes and loads are planned: punctual list --planned");
+        let count = probes::planned().count();
+        let more = format!("{count} more probes are planned: punctual list --planned");
         let mut line = String::new();
         push_wrapped(&mut line, &more, "", 2, output::width());
         sections.push(line);

@@ -63,7 +63,7 @@ fn measurable() -> Vec<Registered> {
 }
 
 fn load_entries() -> Vec<Registered> {
-    loads::there().map(|load| (load.name, load.summary, load.all_params())).collect()
+    loads::LOADS.iter().map(|load| (load.name, load.summary, load.all_params())).collect()
 }
 
 fn starting<'a>(word: &str, names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Candidate> {

@@ -3,7 +3,6 @@
 use punctual_core::phases::{self, Phase};
 
 use super::spec::{LoadSpec, SpecError};
-use crate::registry::load::LoadEntry;
 
 /// A load specification with its phases; one that does not change has a single phase.
 #[derive(Debug, Clone)]
@@ -84,12 +83,6 @@ impl PhasedSpec {
     pub fn length_ns(&self) -> Option<u64> {
         let sum = |sum: u64, phase: &PhaseSpec| sum.saturating_add(phase.for_ns);
         self.changes().then(|| self.phases.iter().fold(0, sum))
-    }
-
-    /// The first of its loads that is only planned: the load cannot start.
-    #[must_use]
-    pub fn planned(&self) -> Option<&'static LoadEntry> {
-        self.phases.iter().find_map(|phase| phase.load.planned())
     }
 }
 

@@ -50,7 +50,7 @@ impl LoadSet {
     /// supervisors are killed when the *thread* that started them ends.
     ///
     /// # Errors
-    /// A load that is not in this version, or a part that cannot start. A composite fails only
+    /// A part that cannot start. A composite fails only
     /// if none of its parts can start; otherwise [`LoadWork::trouble`] names those that did
     /// not.
     pub fn start(spec: &LoadSpec, context: &mut LoadContext<'_>) -> Result<Self, LoadStartError> {
@@ -75,14 +75,8 @@ impl LoadSet {
     /// Whether nothing is known that keeps a load from starting.
     ///
     /// # Errors
-    /// It is not in this version, or the machine lacks what a part of it needs.
+    /// The machine lacks what a part of it needs.
     pub(super) fn can_start(spec: &LoadSpec) -> Result<(), LoadStartError> {
-        if let Some(later) = spec.planned() {
-            return Err(LoadStartError {
-                load: later.name.to_owned(),
-                reason: "the load is not in this version".to_owned(),
-            });
-        }
         for part in spec.parts() {
             let needs = part.entry.needs.iter().copied().chain(part.values.needs());
             if let Some(reason) = unmet(needs).filter(|_| part.composite.is_none()) {

@@ -6,7 +6,7 @@ use std::fmt;
 use punctual_core::params::{COMMAND, Named, ParamError};
 use punctual_core::schema::LoadWork;
 
-use crate::loads::{find, there};
+use crate::loads::{LOADS, find};
 use crate::registry::load::{Form, LoadEntry};
 use crate::registry::{Values, near};
 
@@ -15,7 +15,6 @@ use crate::registry::{Values, near};
 pub struct LoadSpec {
     canonical: String,
     parts: Vec<PartSpec>,
-    planned: Option<&'static LoadEntry>,
 }
 
 /// One part of a load.
@@ -42,24 +41,16 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl LoadSpec {
-    /// Parses loads joined by `+`; everything after `cmd:` is one command. Parameters of
-    /// planned loads are kept as written.
+    /// Parses loads joined by `+`; everything after `cmd:` is one command.
     ///
     /// # Errors
     /// [`SpecError`] names the unknown load or parameter and lists the known ones.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let mut parts = Vec::new();
-        let mut planned = None;
         let mut canonical = Vec::new();
         let elements = split(text);
         for element in &elements {
             let entry = lookup(element)?;
-            if entry.is_planned() {
-                let named = Named::parse(element, "").map_err(|error| of_load(element, &error))?;
-                planned = planned.or(Some(entry));
-                canonical.push(named.to_string());
-                continue;
-            }
             canonical.push(named(element, entry)?.to_string());
             if let Form::Composite(texts) = entry.form {
                 // What it is given is for each of its parts.
@@ -82,7 +73,7 @@ impl LoadSpec {
         }
         // Loads that run together have no order, except that a command takes all that follows.
         canonical.sort_by_key(|one| (name_of(one) == COMMAND, one.clone()));
-        Ok(Self { canonical: canonical.join("+"), parts, planned })
+        Ok(Self { canonical: canonical.join("+"), parts })
     }
 
     /// The text of a load with a parameter for each of its parts that does not have it.
@@ -132,12 +123,6 @@ impl LoadSpec {
     #[must_use]
     pub fn parts(&self) -> &[PartSpec] {
         &self.parts
-    }
-
-    /// The first of its loads that is only planned: the load cannot start.
-    #[must_use]
-    pub fn planned(&self) -> Option<&'static LoadEntry> {
-        self.planned
     }
 }
 
@@ -189,7 +174,7 @@ fn lookup(text: &str) -> Result<&'static LoadEntry, SpecError> {
     if let Some(entry) = find(name) {
         return Ok(entry);
     }
-    let names: Vec<_> = there().map(|entry| entry.name).collect();
+    let names: Vec<_> = LOADS.iter().map(|entry| entry.name).collect();
     let hint = near::hint(name, names.iter().copied());
     let hint = if hint.is_empty() { "." } else { &hint };
     Err(SpecError(format!("there is no load \"{name}\"{hint} Loads: {}", names.join(", "))))
@@ -276,14 +261,6 @@ mod tests {
             let error = LoadSpec::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn planned_loads_are_taken_as_they_are_written() {
-        let spec = LoadSpec::parse("copy+worst:files=9").unwrap();
-        assert_eq!(spec.planned().map(|load| load.name), Some("worst"));
-        assert_eq!(names("copy+worst:files=9"), [("copy", None)]);
-        assert!(LoadSpec::parse("copy+cmd:worst + 2").unwrap().planned().is_none());
     }
 
     proptest! {

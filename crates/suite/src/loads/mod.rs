@@ -32,8 +32,9 @@ mod timers;
 mod tlb;
 mod tree;
 mod untar;
+mod worst;
 
-/// Every load, in the order of lists; planned ones come last.
+/// Every load, in the order of lists.
 pub static LOADS: &[LoadEntry] = &[
     none::ENTRY,
     hackbench::ENTRY,
@@ -62,24 +63,11 @@ pub static LOADS: &[LoadEntry] = &[
     mitsubishi::DYNAMIC_PROCESS,
     mitsubishi::DYNAMIC_MEMORY,
     mitsubishi::BLOCK_IO,
-    LoadEntry::planned(
-        "worst",
-        "the load that finds the highest latencies fastest on virtual boards",
-    ),
+    worst::ENTRY,
 ];
 
-/// The entry of a load, planned ones included.
+/// The entry of a load.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static LoadEntry> {
     LOADS.iter().find(|entry| entry.name == name)
-}
-
-/// The loads of this version.
-pub fn there() -> impl Iterator<Item = &'static LoadEntry> {
-    LOADS.iter().filter(|entry| !entry.is_planned())
-}
-
-/// The loads planned for a later version.
-pub fn planned() -> impl Iterator<Item = &'static LoadEntry> {
-    LOADS.iter().filter(|entry| entry.is_planned())
 }

@@ -42,8 +42,6 @@ pub enum Form {
     Part(PartForm),
     /// Other loads that run together, in the syntax of [`crate::harness::spec::LoadSpec::parse`].
     Composite(&'static [&'static str]),
-    /// Planned for a later version. Plans may name it; its cells are SKIPPED until then.
-    Planned,
 }
 
 /// How one part is prepared and run.
@@ -136,21 +134,6 @@ pub fn jobs_to_resolve(values: &mut Values, machine: &Machine) -> Result<(), Str
 }
 
 impl LoadEntry {
-    /// A load planned for a later version.
-    #[must_use]
-    pub const fn planned(name: &'static str, summary: &'static str) -> Self {
-        Self {
-            name,
-            summary,
-            help: "Planned, not in this version: a cell with it is SKIPPED.",
-            main_param: "",
-            params: &[],
-            counters: &[],
-            needs: &[],
-            form: Form::Planned,
-        }
-    }
-
     /// Index of the first counter of what goes on all the time, if it has such counters.
     #[must_use]
     pub fn steady_from(&self) -> Option<usize> {
@@ -160,12 +143,6 @@ impl LoadEntry {
         }
     }
 
-    /// Whether it is planned for a later version.
-    #[must_use]
-    pub const fn is_planned(&self) -> bool {
-        matches!(self.form, Form::Planned)
-    }
-
     /// Its parameters and those that every load has.
     #[must_use]
     pub fn all_params(&self) -> Vec<Param> {
@@ -173,7 +150,7 @@ impl LoadEntry {
             // All that follows its colon is the command.
             _ if self.name == COMMAND => &[],
             Form::Part(_) | Form::Composite(_) => PLACE_PARAMS,
-            Form::Idle | Form::Planned => &[],
+            Form::Idle => &[],
         };
         self.params.iter().chain(placed).copied().collect()
     }

@@ -12,6 +12,7 @@ pub mod placement;
 pub mod probe;
 pub mod room;
 pub mod size;
+mod step;
 pub mod threads;
 mod values;
 

@@ -26,7 +26,7 @@ fn all() -> Vec<(String, Vec<Param>, Read)> {
     for entry in probes::there() {
         all.push((entry.name.to_owned(), entry.all_params(), Box::new(|given| entry.read(given))));
     }
-    for entry in loads::there() {
+    for entry in loads::LOADS {
         all.push((entry.name.to_owned(), entry.all_params(), Box::new(|given| entry.read(given))));
     }
     for entry in COSTS {
@@ -190,7 +190,7 @@ fn every_parameter_of_every_probe_is_asked_for() {
 fn every_parameter_of_every_load_is_used_by_its_file() {
     // A load reads its parameters in another process: its source shows that it does.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/loads");
-    for entry in loads::there().filter(|entry| !entry.params.is_empty()) {
+    for entry in loads::LOADS.iter().filter(|entry| !entry.params.is_empty()) {
         let source = std::fs::read_to_string(folder.join(format!("{}.rs", entry.name))).unwrap();
         let (_, code) = source.split_once("fn run(").unwrap();
         for param in entry.params {
@@ -210,7 +210,7 @@ fn every_parameter_of_every_load_is_used_by_its_file() {
 #[test]
 fn what_the_machine_decides_is_known_once_resolved() {
     let machine = Machine { cpus: 2, memory: 4 << 30, scratch_parent: std::env::temp_dir() };
-    for entry in loads::there() {
+    for entry in loads::LOADS {
         let Form::Part(part) = entry.form else { continue };
         let mut values = entry.read(&required(entry.params)).unwrap();
         (part.resolve)(&mut values, &machine).unwrap();
@@ -232,7 +232,7 @@ fn the_loads_are_sound() {
         let known = |key| entry.params.iter().any(|param| param.name == key);
         assert!(main.is_empty() || known(main), "{name}");
         match entry.form {
-            Form::Idle | Form::Planned => assert!(entry.counters.is_empty(), "{name}"),
+            Form::Idle => assert!(entry.counters.is_empty(), "{name}"),
             Form::Part(part) => {
                 assert!(!entry.counters.is_empty(), "{name}");
                 assert!(!part.scratch || known("dir"), "{name}");

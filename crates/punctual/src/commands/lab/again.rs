@@ -71,6 +71,7 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
         plan: run.plan.clone(),
         kernels: vec![kernel],
         replicates: 1,
+        first_replicate: 0,
         program,
         modules: asked::modules(matches),
         parameters: appended.split_whitespace().map(str::to_owned).collect(),

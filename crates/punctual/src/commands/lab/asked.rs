@@ -43,6 +43,17 @@ pub fn history(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     of_plan(matches, plan, Some(QEMU_OF_HISTORIES), |matches, _, arch| releases(matches, arch))
 }
 
+/// Reads the options of `lab search`, and gets the kernels. Its plan measures this cell.
+///
+/// # Errors
+/// As [`experiment`].
+pub fn search(matches: &ArgMatches, plan: Plan) -> anyhow::Result<Experiment> {
+    let mut experiment = of_plan(matches, plan, None, kernels)?;
+    // Seeds are counted from 1.
+    experiment.first_replicate = number(matches, "seed").unwrap_or(1).saturating_sub(1);
+    Ok(experiment)
+}
+
 fn of_plan(
     matches: &ArgMatches,
     plan: Plan,
@@ -72,6 +83,7 @@ fn of_plan(
         plan,
         kernels,
         replicates,
+        first_replicate: 0,
         program,
         modules: modules(matches),
         parameters: split(matches, "append"),

@@ -112,18 +112,7 @@ impl Watching {
     ) -> anyhow::Result<Option<(WatchedGuest, LoadedRun, Sections)>> {
         let watched = self.watch(experiment, place, follower)?;
         let Some((guest, run)) = watched else { return Ok(None) };
-        let dir = self.folder.join(&place.name);
-        let sections = Sections {
-            run_id: run.run.run_id.clone(),
-            run: dir.display().to_string(),
-            release: run.run.kernel.release.clone(),
-            model: run.run.kernel.preemption,
-            instruction_ns: guest.instruction_ns(),
-            cells: guest.cells(&run).with_context(|| dir.display().to_string())?,
-            coverage: guest.coverage(&run).with_context(|| dir.display().to_string())?,
-            caveats: Vec::new(),
-        };
-        replace(&dir.join(layout::SECTIONS_JSON), &serde_json::to_vec(&sections)?)?;
+        let sections = keep(&guest, &run, &self.folder.join(&place.name))?;
         Ok(Some((guest, run, sections)))
     }
 
@@ -148,6 +137,25 @@ impl Watching {
         guest.name_modules(ready, place, &run.run.board);
         Ok(Some((guest, run)))
     }
+}
+
+/// The sections of a guest, which become a file of its run, in `dir`.
+///
+/// # Errors
+/// What was watched is incomplete, or the file cannot be written.
+pub fn keep(guest: &WatchedGuest, run: &LoadedRun, dir: &Path) -> anyhow::Result<Sections> {
+    let sections = Sections {
+        run_id: run.run.run_id.clone(),
+        run: dir.display().to_string(),
+        release: run.run.kernel.release.clone(),
+        model: run.run.kernel.preemption,
+        instruction_ns: guest.instruction_ns(),
+        cells: guest.cells(run).with_context(|| dir.display().to_string())?,
+        coverage: guest.coverage(run).with_context(|| dir.display().to_string())?,
+        caveats: Vec::new(),
+    };
+    replace(&dir.join(layout::SECTIONS_JSON), &serde_json::to_vec(&sections)?)?;
+    Ok(sections)
 }
 
 fn write(all: &[Sections], out: &Path, matches: &ArgMatches) -> anyhow::Result<()> {

@@ -105,7 +105,7 @@ pub(super) fn of_plan(built_in: &plans::BuiltIn) -> Entry {
 }
 
 fn is_there(cell: &CellPlan) -> bool {
-    let load = PhasedSpec::parse(&cell.load).is_ok_and(|load| load.planned().is_none());
+    let load = PhasedSpec::parse(&cell.load).is_ok();
     let subject = match &cell.subject {
         Subject::Probe(name) => probes::find(name).is_ok_and(|probe| !probe.is_planned()),
         Subject::Cost(_) => true,

@@ -15,7 +15,6 @@ pub(super) fn section(kind: &str, entries: &[Entry], width: usize) -> String {
     let width = width.min(LONGEST);
     let title = match kind {
         "planned_probes" => "probes that are planned, not in this version",
-        "planned_loads" => "loads that are planned, not in this version",
         kind => kind,
     };
     let lengths = entries.iter().map(|entry| entry.name.chars().count());
