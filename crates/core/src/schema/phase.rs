@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cell::Cell;
 use super::stats::{Stats, in_ns};
 use crate::units::SECOND_NS;
 
@@ -108,17 +107,17 @@ impl PhaseSeconds {
     }
 }
 
-impl Cell {
-    /// Where an instant lies in the schedule of its load, ns after the cell's start; `None` if
-    /// the load does not change.
+impl<'a> PhaseAt<'a> {
+    /// Where an instant lies in the schedule of these phases, ns after the cell's start; `None`
+    /// without any.
     #[must_use]
-    pub fn phase_at(&self, at_ns: u64) -> Option<PhaseAt<'_>> {
-        if self.phases.is_empty() {
+    pub fn of(phases: &'a [LoadPhase], at_ns: u64) -> Option<Self> {
+        if phases.is_empty() {
             return None;
         }
-        let number = PhaseSeconds::of(&self.phases).phase_of(at_ns / SECOND_NS);
-        let phase = number.and_then(|number| Some((number + 1, self.phases.get(number)?)));
-        Some(phase.map_or(PhaseAt::Change, |(number, phase)| PhaseAt::Phase(number, phase)))
+        let number = PhaseSeconds::of(phases).phase_of(at_ns / SECOND_NS);
+        let phase = number.and_then(|number| Some((number + 1, phases.get(number)?)));
+        Some(phase.map_or(Self::Change, |(number, phase)| Self::Phase(number, phase)))
     }
 }
 

@@ -99,7 +99,7 @@ fn place(cell: &Cell) -> Vec<String> {
 
 /// The phase of the load in which an instant was, if it changes.
 fn phase(cell: &Cell, at_ns: u64) -> Option<String> {
-    Some(match cell.phase_at(at_ns)? {
+    Some(match PhaseAt::of(&cell.phases, at_ns)? {
         PhaseAt::Phase(number, phase) => {
             format!("in phase {number}, {}", key::load_name(&phase.load))
         }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use punctual_core::format::Record;
 use punctual_core::histogram::Sparse;
 use punctual_core::run::CellData;
-use punctual_core::schema::Cell;
+use punctual_core::schema::{Cell, Condition};
 use punctual_core::stats::{
     Behind, Counts, InPhase, Limits, Recorded, phases_by_blocks, tell_phases,
 };
 use punctual_core::units::SECOND_NS;
 
-use super::outcome::note;
 use super::run_dir::CellFiles;
 use crate::harness::phases::Began;
 use crate::recorder::phases::PhasesRecorded;
@@ -96,19 +95,21 @@ impl ThreadPhases {
 }
 
 /// Puts into `cell` what its threads found in each phase in the `seconds` for which it measured;
-/// with a thread that left nothing (`None`), what is on disk of all.
+/// with a thread that left nothing (`None`), what is on disk of all. Returns what is to be said of
+/// that.
 pub(super) fn tell(
     cell: &mut Cell,
     threads: &[Option<&ThreadPhases>],
     on_disk: &CellData,
     limits: &Limits,
     seconds: u64,
-) {
+) -> Option<Condition> {
     if cell.phases.is_empty() {
-        return;
+        return None;
     }
     let Some(threads) = threads.iter().copied().collect::<Option<Vec<_>>>() else {
-        return phases_by_blocks(cell, on_disk, limits);
+        phases_by_blocks(cell, on_disk, limits);
+        return None;
     };
     let found = |place: usize| InPhase {
         recorded: threads.iter().filter_map(|thread| thread.recorded(place)).collect(),
@@ -120,11 +121,13 @@ pub(super) fn tell(
     };
     let found: Vec<_> = (0..=cell.phases.len()).map(found).collect();
     tell_phases(cell, &found, seconds.saturating_mul(SECOND_NS).min(cell.duration_ns));
-    if threads.iter().any(|thread| thread.recorded.mixed) {
-        let text = "nobody took what was recorded for so long that seconds of one phase count for \
-                    another: the numbers by phase mix them, all others are exact";
-        note(cell, "phases-mixed", text.to_owned());
-    }
+    let mixed = threads.iter().any(|thread| thread.recorded.mixed);
+    mixed.then(|| Condition {
+        id: "phases-mixed".to_owned(),
+        text: "nobody took what was recorded for so long that seconds of one phase count for \
+               another: the numbers by phase mix them, all others are exact"
+            .to_owned(),
+    })
 }
 
 /// What is written when the load of a phase is at work.

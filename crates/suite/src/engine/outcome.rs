@@ -85,7 +85,8 @@ impl Left<'_> {
         let by_thread = |number| all.iter().find(|one| (one.thread, one.series) == (number, 0));
         let by_phase = (0..).zip(&ends).map(|(number, _)| by_thread(number)?.phases.as_ref());
         let by_phase: Vec<_> = by_phase.collect();
-        by_phase::tell(cell, &by_phase, &self.on_disk, &self.limits, seconds);
+        let said = by_phase::tell(cell, &by_phase, &self.on_disk, &self.limits, seconds);
+        cell.conditions.extend(said);
         let mut on_disk = self.on_disk.threads;
         on_disk.resize_with(ends.len(), ThreadData::default);
         let mut measured = Vec::new();
