@@ -54,7 +54,7 @@ impl Landscape for Known {
     ) -> Option<Named> {
         let now: u64 = took_effect[size].parse().unwrap();
         let next = if larger { now * FACTOR } else { now / FACTOR };
-        (1..=4096).contains(&next).then(|| load(&of.name, Some(next)))
+        (next <= 4096 && next != now).then(|| load(&of.name, Some(next)))
     }
 
     fn try_all(&mut self, _: Step, mixes: &[Mix]) -> Result<Vec<MixOutcome>, Self::Error> {
