@@ -189,7 +189,8 @@ fn threads_of_tracers_measure_a_thread_of_a_higher_priority() {
     let sources = note(noise, "sources");
     let times = sources.split("spinning, spin ").nth(1).unwrap_or_else(|| panic!("{sources}"));
     let times: u64 = times.split(' ').next().unwrap().parse().unwrap();
-    assert!((85..=108).contains(&times), "{sources}");
+    // One that something more urgent interrupts counts twice.
+    assert!((85..=112).contains(&times), "{sources}");
     // Nine tenths of 4 s: the rest is the margin.
     assert!((3_500_000..=3_610_000).contains(&total(noise, "spun")), "{noise}");
     let [samples, missed] = ["samples", "missed"].map(|key| count(timer, key));
