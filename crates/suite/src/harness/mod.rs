@@ -20,7 +20,7 @@ pub mod set;
 pub mod spec;
 mod status;
 pub mod supervisor;
-mod turns;
+pub(crate) mod turns;
 mod watcher;
 mod worked;
 pub mod worker;

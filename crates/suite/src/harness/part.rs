@@ -17,7 +17,7 @@ use super::status::Status;
 use super::worker::{CONTROL_LINE, DEATHS, GONE_NS, Params, RESTARTS, nanoseconds};
 use crate::knobs::remove_scratch;
 use crate::registry::load::{Form, LoadEntry, Machine};
-use crate::registry::placement::{Placing, leave_out_defaults};
+use crate::registry::placement::{Placing, recorded};
 
 /// Lines of counters of a part. If it has more workers, they share lines.
 const LINES: usize = 129;
@@ -93,8 +93,7 @@ impl Part {
         let mut values = spec.values.clone();
         let cpus = place.resolve(&mut values)?;
         (form.resolve)(&mut values, &Machine { cpus, ..machine.clone() })?;
-        self.params = values.effective();
-        leave_out_defaults(&mut self.params);
+        self.params = recorded(&values);
         let counters = SharedCounters::create(LINES).map_err(|error| error::text(&error))?;
         let scratch = match self.params.get("dir") {
             Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),

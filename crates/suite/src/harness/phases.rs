@@ -92,7 +92,7 @@ impl PhasedLoad {
         if !spec.changes() {
             phases.iter_mut().for_each(|phase| phase.worked.is_whole_cell());
         }
-        let turns = Turns::of(spec);
+        let turns = Turns::of(spec.phases().iter().map(|phase| phase.for_ns));
         Self { turns, phases, turn: 0, now: Now::Gone, place: None, until_ns }
     }
 
@@ -113,8 +113,8 @@ impl PhasedLoad {
     /// The turns of a load that rests, each with its whole time.
     pub fn all_turns(&mut self) -> Vec<Began> {
         let mut all = Vec::new();
-        while self.turns.end_ns(self.turn) < self.until_ns {
-            let end = self.turns.end_ns(self.turn);
+        while self.turns.end(self.turn) < self.until_ns {
+            let end = self.turns.end(self.turn);
             self.turn += 1;
             all.push(self.at_work(end));
         }
@@ -125,7 +125,7 @@ impl PhasedLoad {
     /// if it changes no more.
     #[must_use]
     pub fn due_ns(&self) -> u64 {
-        let end = self.turns.end_ns(self.turn);
+        let end = self.turns.end(self.turn);
         match self.now {
             Now::Starting(_) => 0,
             _ if end >= self.until_ns => u64::MAX,
@@ -138,7 +138,7 @@ impl PhasedLoad {
     pub fn step(&mut self, now_ns: &dyn Fn() -> u64, journal: &mut Journal) -> Option<Began> {
         let turn = self.turns.at(now_ns());
         if turn != self.turn && self.due_ns() != u64::MAX && now_ns() < self.until_ns {
-            self.end(self.turns.end_ns(self.turn));
+            self.end(self.turns.end(self.turn));
             // A machine that did not let this thread run may have left out whole phases.
             for left_out in self.turn + 1..turn {
                 let phase = &mut self.phases[self.turns.phase(left_out)];
@@ -203,7 +203,7 @@ impl PhasedLoad {
     /// load changes.
     #[must_use]
     pub fn stop(mut self, now_ns: u64) -> (Vec<LoadWork>, Vec<LoadPhase>) {
-        let (end, changes) = (self.turns.end_ns(self.turn), self.turns.are_several());
+        let (end, changes) = (self.turns.end(self.turn), self.turns.are_several());
         self.end(now_ns.min(end));
         let mut work = Vec::new();
         let mut phases = Vec::new();
@@ -224,7 +224,7 @@ impl PhasedLoad {
 
     fn at_work(&mut self, from_ns: u64) -> Began {
         let number = self.turns.phase(self.turn);
-        let to_ns = self.turns.end_ns(self.turn).min(self.until_ns).max(from_ns);
+        let to_ns = self.turns.end(self.turn).min(self.until_ns).max(from_ns);
         let at_work = AtWork { from_ns, to_ns };
         self.phases[number].at_work.push(at_work);
         Began { turn: self.turn, phase: u32::try_from(number).unwrap_or(u32::MAX), at_work }

@@ -8,6 +8,7 @@ use super::context::PartSample;
 use super::part::description;
 use super::set::LoadSet;
 use super::spec::LoadSpec;
+use crate::registry::placement::recorded;
 
 /// What the parts of a phase have done.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Worked {
         let done = parts
             .map(|part| LoadWork {
                 phase: Some(phase),
-                ..description(part.entry, &part.values.effective())
+                ..description(part.entry, &recorded(&part.values))
             })
             .collect();
         Self { phase: Some(phase), done, base: Vec::new(), measured: Duration::ZERO }

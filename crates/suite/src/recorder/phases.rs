@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use punctual_core::block::Moments;
 use punctual_core::histogram::{SignedHistogram, SignedSparse};
 
+use crate::harness::turns::Turns;
+
 /// When which phase is due, and whether its load is at work. The main thread writes it, the threads
 /// that measure read it once a second.
 #[derive(Debug)]
 pub struct PhaseClock {
-    /// The second in which each phase ends, from the start of the schedule.
-    ends: Vec<u64>,
+    /// In seconds.
+    turns: Turns,
     /// The turn whose load is at work, phases counted over all repeats, in the upper half, and the
     /// second from which on it is; [`ALWAYS`] if every load is at once.
     at_work: AtomicU64,
@@ -26,17 +28,13 @@ impl PhaseClock {
     /// A schedule by the lengths of its phases, in seconds. The load of the first one is at work.
     #[must_use]
     pub fn new(seconds: impl Iterator<Item = u64>) -> Self {
-        let ends = seconds.scan(0, |sum: &mut u64, length| {
-            *sum = sum.saturating_add(length);
-            Some(*sum)
-        });
-        Self { ends: ends.collect(), at_work: AtomicU64::new(0) }
+        Self { turns: Turns::of(seconds), at_work: AtomicU64::new(0) }
     }
 
     /// How many phases it has.
     #[must_use]
     pub fn phases(&self) -> usize {
-        self.ends.len()
+        self.turns.phases()
     }
 
     /// The load of a turn is at work from a second on. Call it before that second begins: a thread
@@ -52,13 +50,14 @@ impl PhaseClock {
 
     /// The place of a second: that of its phase, or behind them all if the load changes in it.
     fn place(&self, second: u64) -> usize {
-        let none = self.ends.len();
-        let Some(once) = self.ends.last().filter(|once| **once > 0) else { return none };
-        let phase = self.ends.partition_point(|end| *end <= second % once);
-        let turn = second / once * none as u64 + phase as u64;
+        let turn = self.turns.at(second);
         let at_work = self.at_work.load(Ordering::Acquire);
         let (of, from) = (at_work >> 32, at_work & u64::from(u32::MAX));
-        if at_work == ALWAYS || (of == turn && second >= from) { phase } else { none }
+        if at_work == ALWAYS || (of == turn && second >= from) {
+            self.turns.phase(turn)
+        } else {
+            self.turns.phases()
+        }
     }
 }
 

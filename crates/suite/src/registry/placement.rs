@@ -1,6 +1,7 @@
 //! Parameters that every load has: on which CPUs its processes run, how they are scheduled, and
 //! in which control group.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
@@ -217,15 +218,17 @@ pub fn settle(values: &Values, inherited: &[u32]) -> Result<(), String> {
     sched::set(policy, priority).map_err(|error| failed("policy", &error))
 }
 
-/// Takes from parameters those of the place that are as they are for every load.
-pub fn leave_out_defaults(params: &mut std::collections::BTreeMap<String, String>) {
-    for param in PLACE_PARAMS {
-        if let Default::Value(text) = param.default
-            && params.get(param.name).is_some_and(|value| value == text)
-        {
-            params.remove(param.name);
-        }
-    }
+/// The parameters of a load as they take effect, without those of the place that are as they are for
+/// every load.
+#[must_use]
+pub fn recorded(values: &Values) -> BTreeMap<String, String> {
+    let is_usual = |name: &String, text: &String| {
+        let place = PLACE_PARAMS.iter().find(|param| param.name == name);
+        place.is_some_and(|param| matches!(param.default, Default::Value(usual) if usual == text))
+    };
+    let mut params = values.effective();
+    params.retain(|name, text| !is_usual(name, text));
+    params
 }
 
 fn some(set: CpuSet) -> Option<CpuSet> {
@@ -317,8 +320,7 @@ mod tests {
     fn only_what_was_asked_for_is_recorded() {
         let mut values = values(&[("cpus", "probe"), ("nice", "0"), ("policy", "batch")]);
         place().resolve(&mut values).unwrap();
-        let mut recorded = values.effective();
-        leave_out_defaults(&mut recorded);
+        let recorded = recorded(&values);
         let recorded: Vec<_> = recorded.iter().map(|(key, text)| format!("{key}={text}")).collect();
         assert_eq!(recorded, ["cpus=1", "policy=batch"]);
     }

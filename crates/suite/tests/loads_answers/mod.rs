@@ -18,8 +18,7 @@ use crate::loads_support::*;
 /// Runs a load for so long, with something to look at shortly before its end.
 fn work_of<T>(text: &str, seconds: f64, look: impl FnOnce() -> T) -> (Vec<LoadWork>, f64, T) {
     let scratch = Scratch::new("answers");
-    let set = start(text, &scratch, &[Containment::PidNamespace, Containment::Subreaper]);
-    let mut set = set.unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut set = begin(text, &scratch);
     set.mark_start();
     let start = Instant::now();
     std::thread::sleep(Duration::from_secs_f64(seconds));

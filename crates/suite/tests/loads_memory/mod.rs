@@ -7,16 +7,10 @@ use std::time::{Duration, Instant};
 
 use punctual_harness::processes::{assert_no_load, load_processes, stat};
 use punctual_harness::{need, programs, until};
-use punctual_suite::harness::Containment;
 use punctual_suite::harness::set::LoadSet;
 use punctual_suite::registry::{Kind, Value};
 
 use crate::loads_support::*;
-
-fn begin(text: &str, scratch: &Scratch) -> LoadSet {
-    let containments = [Containment::PidNamespace, Containment::Subreaper];
-    start(text, scratch, &containments).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
 
 /// The worker: the process that used most CPU time, by fields 14 and 15 of proc(5).
 fn worker() -> u32 {

@@ -10,7 +10,6 @@ use punctual_harness::processes::{assert_no_load, load_processes, parent_of, sta
 use punctual_suite::facts::CpuTimes;
 use punctual_suite::facts::FactsRoot;
 use punctual_suite::harness::Containment;
-use punctual_suite::harness::set::LoadSet;
 use punctual_suite::harness::spec::LoadSpec;
 use punctual_sys::affinity;
 
@@ -28,11 +27,6 @@ fn placed() -> Vec<u32> {
     let own = std::process::id();
     let all = load_processes(own);
     all.into_iter().filter(|pid| parent_of(*pid).is_some_and(|parent| parent != own)).collect()
-}
-
-fn begin(text: &str, scratch: &Scratch) -> LoadSet {
-    let containments = [Containment::PidNamespace, Containment::Subreaper];
-    start(text, scratch, &containments).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 fn status(pid: u32, thread: &str, field: &str) -> Option<String> {

@@ -55,6 +55,12 @@ pub fn start(
     start_in(text, scratch.path(), journals.last_mut().unwrap(), containments)
 }
 
+/// Starts a load with the rights that there are.
+pub fn begin(text: &str, scratch: &Scratch) -> LoadSet {
+    let containments = [Containment::PidNamespace, Containment::Subreaper];
+    start(text, scratch, &containments).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
 fn start_in(
     text: &str,
     folder: &Path,
