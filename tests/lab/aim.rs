@@ -8,11 +8,7 @@ use serde_json::Value;
 
 use crate::boards::x86_64;
 use crate::modules::module;
-use punctual_harness::{Place, count, need, run_json};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Place, count, items, need, run_json};
 
 /// A module holds interrupts and preemption off for up to 800 us ten times in a second: samples
 /// every millisecond meet the beginning of such a stretch by chance only.

@@ -3,11 +3,7 @@
 use serde_json::Value;
 
 use crate::boards::{side_by_side, x86_64};
-use punctual_harness::{Place, count, need};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Place, count, items, need};
 
 fn names(list: &Value) -> Vec<&str> {
     items(list).iter().map(|item| item.as_str().unwrap()).collect()

@@ -8,11 +8,7 @@ use serde_json::Value;
 
 use crate::boards::x86_64;
 use crate::modules::{Module, module};
-use punctual_harness::{Place, count, need, run_json};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Place, count, items, need, run_json};
 
 /// Measures the module's kernel with this preemption model and the module with these parameters,
 /// and what is explained of that of the three worst samples with the longest leg of this name: as

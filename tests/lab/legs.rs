@@ -7,17 +7,13 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::boards::x86_64;
-use punctual_harness::{Place, count, need, run_json};
+use punctual_harness::{Place, count, items, need, run_json};
 
 const LEGS: [&str; 6] = ["interrupt", "wakeup", "schedule", "switch", "user", "clock"];
 
 /// The timer's interrupt is entered within so much of a release into an idle CPU, ns: 100, and a
 /// step of the timer.
 const PROMPT_NS: u64 = 100 + 16;
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
 
 fn legs_json(dir: &Path) -> Value {
     serde_json::from_slice(&fs::read(dir.join("legs.json")).unwrap()).unwrap()

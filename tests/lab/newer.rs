@@ -13,7 +13,7 @@ use crate::boards::{aarch64, hog, side_by_side, x86_64};
 use crate::exact::same_twice;
 use crate::explain::samples_of_arm64_kernels;
 use punctual_harness::schema::validate;
-use punctual_harness::{Place, conditions, count, need, refused, run_json, sources};
+use punctual_harness::{Place, conditions, count, items, need, refused, run_json, sources};
 
 /// How tests/newer-qemu ends where there is no newer QEMU; any other failure is one of its own.
 const NOT_TO_BE_HAD: i32 = 3;
@@ -190,10 +190,6 @@ fn samples_of_arm64_kernels_are_explained_on_a_newer_qemu_too() {
     need!(aarch64());
     let program = newer!("qemu-system-aarch64");
     samples_of_arm64_kernels(&format!("--qemu {program}"));
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
 }
 
 fn ns(value: &Value) -> i64 {

@@ -8,11 +8,7 @@ use serde_json::Value;
 use crate::boards::{aarch64, x86_64};
 use crate::modules::{Module, module};
 use punctual_harness::schema::validate;
-use punctual_harness::{Ended, Place, count, need, run_json};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Ended, Place, count, items, need, run_json};
 
 pub fn counter(cell: &Value, name: &str) -> u64 {
     let counters = items(&cell["counters"]);

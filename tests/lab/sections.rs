@@ -13,7 +13,9 @@ use crate::boards::{aarch64, emulators, side_by_side, start, x86_64};
 use crate::modules::module;
 use punctual_harness::processes::{signal, wait_at_most};
 use punctual_harness::schema::validate;
-use punctual_harness::{Place, Tmpfs, count, need, programs, refused, root, run_json, until};
+use punctual_harness::{
+    Place, Tmpfs, count, items, need, programs, refused, root, run_json, until,
+};
 
 /// What the module holds, ns, each once in a period.
 const NOMINAL_NS: [u64; 3] = [50_000, 200_000, 800_000];
@@ -22,10 +24,6 @@ const PERIOD_NS: u64 = 97_000_000;
 /// Whether a length is another within 1 %.
 fn is_about(ns: u64, nominal_ns: u64) -> bool {
     ns.abs_diff(nominal_ns) * 100 <= nominal_ns
-}
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
 }
 
 /// The sections of one model, and what its module said.

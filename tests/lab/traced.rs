@@ -9,11 +9,7 @@ use serde_json::Value;
 use crate::boards::x86_64;
 use crate::modules::{Module, module, module_for_rt};
 use punctual_harness::schema::validate;
-use punctual_harness::{Place, count, need, run_json};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Place, count, items, need, run_json};
 
 /// The cells of a board with a module.
 fn cells(place: &Place, module: &Module, loaded: &str, more: &str) -> Vec<Value> {

@@ -4,11 +4,7 @@
 use serde_json::Value;
 
 use crate::boards::x86_64;
-use punctual_harness::{Place, count, need, run_json};
-
-fn items(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value}"))
-}
+use punctual_harness::{Place, count, items, need, run_json};
 
 /// Whether a function of the kernel is there to trace (kernel/trace/, and what trace events are made
 /// of). What they call is tracing's as well.

@@ -30,7 +30,7 @@ pub use mounts::{Namespace, Tmpfs};
 pub use needs::{programs, refused, release, root, skipped, user_namespaces};
 pub use place::Place;
 pub use results::{Tally, keep};
-pub use runs::{cell_file, conditions, count, edit, make_virtual, run_json};
+pub use runs::{cell_file, conditions, count, edit, items, make_virtual, run_json};
 pub use usage::{Usage, has_time, megabytes, usage};
 
 /// Ends a test if something that it needs is missing: a failure under `CI`, else a printed

@@ -29,6 +29,12 @@ pub fn count(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
+/// The items of a list of a result.
+#[track_caller]
+pub fn items(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value}"))
+}
+
 /// Changes `run.json` of a run.
 pub fn edit(run: &Path, change: impl FnOnce(&mut Value)) {
     let mut value = run_json(run);
