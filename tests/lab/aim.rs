@@ -26,7 +26,8 @@ fn an_aimed_release_measures_the_section_that_it_is_aimed_at() {
     let all = place.run(&line).with(0).json();
     let cell = &items(&all)[0]["cells"][0];
     let targets = items(&cell["targets"]);
-    assert_eq!(targets.len(), 2, "{cell}");
+    // One that comes otherwise than predicted is aimed again, at most twice.
+    assert!((2..=6).contains(&targets.len()), "{cell}");
     for target in targets {
         let section = &target["section"];
         let length = count(section, "length_ns");

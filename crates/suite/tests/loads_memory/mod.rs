@@ -103,7 +103,8 @@ pub fn membw() {
         set.sample();
         let used = (cpu_ticks(pid) - before) as f64 / 100.0;
         let counted = counters(&set.stop(), "membw");
-        assert_eq!(counted["bytes-read"], counted["bytes-written"]);
+        // One of the two may be read before, and the other after a copy.
+        assert!(counted["bytes-read"].abs_diff(counted["bytes-written"]) <= size, "{counted:?}");
         ratios.push(
             counted["bytes-written"] as f64 / used / by_memcpy(usize::try_from(size).unwrap()),
         );
