@@ -11,6 +11,7 @@ mod devices;
 mod disturbances;
 mod exact;
 mod explain;
+mod files;
 mod history;
 mod interrupts;
 mod killed;

@@ -23,7 +23,7 @@ fn path_of(program: &str) -> String {
 }
 
 /// The libraries of a program and its dynamic linker, as ldd(1) finds them.
-fn libraries(program: &str) -> Vec<String> {
+pub fn libraries(program: &str) -> Vec<String> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     assert!(output.status.success(), "ldd {program}");
     let text = String::from_utf8(output.stdout).unwrap();

@@ -29,6 +29,7 @@ pub use place::Place;
 use crate::board::BoardSpec;
 use crate::bounds::Bounds;
 use crate::emulator::Emulator;
+use crate::extra::ExtraFile;
 use crate::files;
 use crate::kernel::Kernel;
 use crate::modules::Module;
@@ -62,6 +63,8 @@ pub struct Experiment {
     pub program: Vec<u8>,
     /// Modules to load besides those of the devices, with their parameters.
     pub modules: Vec<(String, String)>,
+    /// Files of the guests' besides punctual.
+    pub files: Vec<ExtraFile>,
     /// Parameters after the kernels' own.
     pub parameters: Vec<String>,
     /// Name of the experiment; `None`: one derived from its content, the same whenever it is
@@ -177,7 +180,8 @@ impl Experiment {
         let provisions = &host.provisions[place.kernel];
         let order = contents::order(&self.board, &self.plan, place, &host.program_sha256);
         let given = (!self.warm).then_some(&order);
-        let initramfs = contents::initramfs(given, provisions, &kernel.release, &self.program)?;
+        let initramfs =
+            contents::initramfs(given, provisions, &kernel.release, &self.program, &self.files)?;
         Ok((order, initramfs))
     }
 
@@ -447,6 +451,7 @@ mod tests {
             first_replicate: 0,
             program: b"punctual".to_vec(),
             modules: Vec::new(),
+            files: Vec::new(),
             parameters: Vec::new(),
             group: Some(group.to_owned()),
             command: vec![group.to_owned()],
@@ -463,7 +468,8 @@ mod tests {
         let Experiment { board, plan, program, .. } = &experiment;
         let order = contents::order(board, plan, &place, &host.program_sha256);
         let provisions = &host.provisions[place.kernel];
-        let initramfs = contents::initramfs(Some(&order), provisions, "6.1.0", program).unwrap();
+        let initramfs =
+            contents::initramfs(Some(&order), provisions, "6.1.0", program, &[]).unwrap();
         let lab = experiment.lab(&place, &host, &initramfs);
         (initramfs, lab)
     }

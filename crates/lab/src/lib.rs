@@ -18,6 +18,7 @@ mod bounds;
 mod console;
 mod decompress;
 mod elf;
+pub mod extra;
 mod files;
 mod firmware;
 mod observer;

@@ -9,6 +9,7 @@ use punctual_core::plan::Plan;
 use super::place::Place;
 use super::provisions::Provisions;
 use crate::board::BoardSpec;
+use crate::extra::ExtraFile;
 use crate::initramfs::Initramfs;
 
 /// Time of the board that a plan may take beyond three times its planned duration, ns.
@@ -36,7 +37,7 @@ pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha25
 }
 
 /// The initramfs of a guest for a kernel of this release; without an order, that of a board that
-/// is kept. The same order, provisions and program give the same bytes.
+/// is kept. The same order, provisions, program and files give the same bytes.
 ///
 /// # Errors
 /// A file of 4 GiB or more, or two files with the same name.
@@ -45,6 +46,7 @@ pub(super) fn initramfs(
     provisions: &Provisions,
     release: &str,
     program: &[u8],
+    extra: &[ExtraFile],
 ) -> Result<Vec<u8>> {
     let mut files = Initramfs::new()?;
     let relative = |path: &'static str| path.trim_start_matches('/');
@@ -63,5 +65,8 @@ pub(super) fn initramfs(
         files.file(&format!("boot/config-{release}"), 0o444, config)?;
     }
     files.file("init", 0o755, program)?;
+    for file in extra {
+        files.file(&file.path, file.mode, &file.content)?;
+    }
     Ok(files.finish())
 }

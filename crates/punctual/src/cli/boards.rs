@@ -86,6 +86,9 @@ pub fn board() -> Vec<Arg> {
         value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::DirPath),
+        value("files", "DIR", "Folder whose files the guest finds in its root, for --load cmd: a program with its libraries")
+            .value_parser(clap::value_parser!(PathBuf))
+            .value_hint(ValueHint::DirPath),
         value("append", "TEXT", "Parameters to append to the kernel's command line")
             .allow_hyphen_values(true)
             .action(ArgAction::Append),

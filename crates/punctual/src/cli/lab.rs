@@ -279,7 +279,7 @@ fn explain() -> Command {
             .value_hint(ValueHint::AnyPath),
         )
         .args(board().into_iter().filter(|arg| {
-            ["module", "modules", "program", "qemu", "offline", "patience"]
+            ["module", "modules", "files", "program", "qemu", "offline", "patience"]
                 .contains(&arg.get_id().as_str())
         }))
         .mut_arg("qemu", |arg| {

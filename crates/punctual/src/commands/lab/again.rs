@@ -74,6 +74,7 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
         first_replicate: 0,
         program,
         modules: asked::modules(matches),
+        files: asked::files(matches)?,
         parameters: appended.split_whitespace().map(str::to_owned).collect(),
         group: run.group.clone(),
         command: run.tool.command.clone(),
@@ -92,7 +93,7 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
     let differs = experiment.differs(&place, &ready, run)?;
     ensure!(
         differs.is_empty(),
-        "its guest cannot be made again as it was: {} (modules need --module as at that time)",
+        "its guest cannot be made again as it was: {} (modules need --module, and files --files, as at that time)",
         differs.join(", ")
     );
     Ok(Again { experiment, ready, place })

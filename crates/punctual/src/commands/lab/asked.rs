@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::ArgMatches;
 use punctual_core::compare::{CONFIDENCE, FEWEST_REPLICATES, Measure};
 use punctual_core::plan::{Plan, Subject};
@@ -15,6 +15,7 @@ use punctual_lab::board::{BoardSpec, DEFAULT_MEMORY_MIB, DEFAULT_MIPS};
 use punctual_lab::device::{self, Device};
 use punctual_lab::emulator::{Emulator, Version};
 use punctual_lab::experiment::Experiment;
+use punctual_lab::extra::{self, ExtraFile};
 use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_lab::{program, warm};
 use punctual_suite::probes;
@@ -86,6 +87,7 @@ fn of_plan(
         first_replicate: 0,
         program,
         modules: modules(matches),
+        files: files(matches)?,
         parameters: split(matches, "append"),
         // `lab history` has no --warm.
         warm,
@@ -259,6 +261,15 @@ pub fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
             None => (text.trim().to_owned(), String::new()),
         })
         .collect()
+}
+
+/// The files of `--files`.
+///
+/// # Errors
+/// One cannot be read.
+pub fn files(matches: &ArgMatches) -> anyhow::Result<Vec<ExtraFile>> {
+    let folder = path(matches, "files");
+    folder.map_or(Ok(Vec::new()), |folder| extra::read(folder).context("--files"))
 }
 
 /// An option's texts, split into words.

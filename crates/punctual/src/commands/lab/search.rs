@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::ArgMatches;
+use punctual_core::hash::sha256;
 use punctual_core::params::split_list;
 use punctual_core::plan::Plan;
 use punctual_core::search::{
@@ -21,6 +22,7 @@ use punctual_core::search::{
 use punctual_core::search::{Scored, without_each};
 use punctual_core::units::SECOND_NS;
 use punctual_lab::experiment::Experiment;
+use punctual_lab::extra::ExtraFile;
 use punctual_lab::microscope;
 use punctual_report::search as shown;
 use punctual_suite::engine;
@@ -119,12 +121,15 @@ fn origin(experiment: &Experiment, loads: &[punctual_core::params::Named]) -> Se
         model: kernel.model,
     };
     let module = |(name, parameters): &(String, String)| format!("{name} {parameters}");
+    let file =
+        |file: &ExtraFile| format!("/{} {:o} {}", file.path, file.mode, sha256(&file.content));
+    let files = experiment.files.iter().map(file);
     SearchOrigin {
-        punctual_sha256: punctual_core::hash::sha256(&experiment.program),
+        punctual_sha256: sha256(&experiment.program),
         qemu: emulator.version.clone(),
         options: board.options(&emulator.cpu, 0),
         kernels: experiment.kernels.iter().map(kernel).collect(),
-        modules: experiment.modules.iter().map(module).collect(),
+        modules: experiment.modules.iter().map(module).chain(files).collect(),
         loads: loads.iter().map(ToString::to_string).collect(),
         duration_ns: plan.cells[0].duration_ns,
         warmup_ns: plan.warmup_ns,
