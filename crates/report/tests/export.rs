@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use common::*;
 use punctual_core::block::Outlier;
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::TimeBase;
 use punctual_report::export::*;
 use serde_json::Value;
 
@@ -130,7 +129,7 @@ fn every_format_has_the_same_rows() {
     let map = mapped(2, 3);
     let mut run = all_kinds("6.1.0", "none", 1.0);
     run.run.cells[0].key = "wakeup:threads=2,interval=\"1ms\" @ none @ 9s".to_owned();
-    run.run.cells[0].started = Some(TimeBase { monotonic_ns: 77, ..TimeBase::default() });
+    run.run.cells[0].epoch_ns = Some(77);
     for what in ALL {
         let run = match what {
             Exported::Load => &under_load,
@@ -240,7 +239,7 @@ fn foreign_text_and_missing_threads_do_no_harm() {
         .series_mut(0)
         .outliers
         .push(Outlier { at: u64::MAX, latency: i64::MIN });
-    run.run.cells[0].started = Some(TimeBase { monotonic_ns: 77, ..TimeBase::default() });
+    run.run.cells[0].epoch_ns = Some(77);
     for what in ALL {
         for format in [Format::Csv, Format::Text, Format::Json] {
             let text = written(&run, what, &Choice::default(), format);

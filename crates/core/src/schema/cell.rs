@@ -68,7 +68,11 @@ pub struct Cell {
     /// What strained the machine meanwhile.
     #[serde(default)]
     pub strain: Option<CellStrain>,
-    /// Clocks at the start of the measurement.
+    /// The instant that every time of the cell's record counts from, `CLOCK_MONOTONIC`, ns;
+    /// recorded as a string. `None` before the measurement, and in simulated time.
+    #[serde(default, with = "super::time::instant")]
+    pub epoch_ns: Option<u64>,
+    /// Clocks at the start of the measurement, read as soon as something came to it.
     #[serde(default)]
     pub started: Option<TimeBase>,
     /// Clocks at its end.
@@ -113,6 +117,7 @@ impl Cell {
             cpu_own: None,
             steal: None,
             strain: None,
+            epoch_ns: None,
             started: None,
             ended: None,
             conditions: Vec::new(),

@@ -3,11 +3,11 @@
 use super::{Block, TrackOf};
 
 pub(super) fn block(recording: &TrackOf<'_>) -> Option<Block> {
-    let started = recording.cell.started.as_ref().map(|clocks| clocks.monotonic_ns);
+    let epoch = recording.cell.epoch_ns;
     let mut samples = recording.data.outliers.clone();
     samples.sort_by_key(|sample| (std::cmp::Reverse(sample.latency), sample.at));
     let rows = samples.iter().map(|sample| {
-        let monotonic = started.and_then(|started| started.checked_add(sample.at));
+        let monotonic = epoch.and_then(|epoch| epoch.checked_add(sample.at));
         let monotonic = monotonic.map_or(super::Field::Absent, Into::into);
         vec![sample.latency.into(), sample.at.into(), monotonic]
     });

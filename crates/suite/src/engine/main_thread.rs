@@ -107,6 +107,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         body.begin();
         self.begin(body, load, files);
         self.cell.started = Some(super::time_base());
+        self.cell.epoch_ns = Some(self.times.epoch).filter(|_| !self.times.simulated);
         self.first = self.environment.cpu_times();
         self.last = self.first;
         self.strain_first = Some(self.strained());
