@@ -20,6 +20,8 @@ use crate::schedule::Schedule;
 mod output;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
+/// Releases have no phase of their own.
+const ANY: &str = "any";
 
 pub(super) const ENTRY: ProbeEntry = ProbeEntry {
     name: "pulse",
@@ -65,6 +67,16 @@ on a parallel port before an oscilloscope.",
             default: Default::Value("0s"),
             help: "edges are late on purpose, by known times from half of this to all of it",
         },
+        Param {
+            name: "phase",
+            kind: Kind::Or(
+                &[Choice::of(ANY, "whenever the cell happens to begin")],
+                &Kind::Time { bare: BareNumber::Microseconds, low: 0, high: HOUR_NS },
+            ),
+            default: Default::Value(ANY),
+            help: "releases are so long after multiples of the interval on CLOCK_MONOTONIC, where \
+                   the kernel has its tick since Linux 6.4",
+        },
     ],
     overrides: &[],
     without: &[],
@@ -100,7 +112,20 @@ fn check(values: &Values) -> Result<(), String> {
     if values.number("width").saturating_add(late) >= values.number("interval") {
         return Err(values.wrong("width", "needs an interval longer than width and jitter"));
     }
+    if phase(values).is_some_and(|phase| phase >= values.number("interval")) {
+        return Err(values.wrong("phase", "needs a longer interval"));
+    }
     output::check(values)
+}
+
+/// Where releases lie in their interval, if that is chosen, ns.
+fn phase(values: &Values) -> Option<u64> {
+    if values.word("phase").is_some() { None } else { Some(values.number("phase")) }
+}
+
+/// The first instant from `from` on that is `phase` after a multiple of `interval`, ns.
+fn aligned(from: u64, interval: u64, phase: u64) -> u64 {
+    from + (phase + interval - from % interval) % interval
 }
 
 fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, String> {
@@ -108,6 +133,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         interval_ns: stage.interval_ns,
         width_ns: values.number("width"),
         jitter: Jitter { ns: values.number("jitter"), interval_ns: stage.interval_ns },
+        phase_ns: phase(values),
         output: Output::open(values, stage.journal)?,
         break_ns: stage.break_ns,
     }))
@@ -117,6 +143,7 @@ struct Pulses {
     interval_ns: u64,
     width_ns: u64,
     jitter: Jitter,
+    phase_ns: Option<u64>,
     /// Of the only thread if it is one that is set.
     output: Output,
     break_ns: i64,
@@ -124,9 +151,9 @@ struct Pulses {
 
 impl Session for Pulses {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { interval_ns, width_ns, jitter, break_ns, .. } = *self;
+        let Self { interval_ns, width_ns, jitter, phase_ns, break_ns, .. } = *self;
         let output = std::mem::replace(&mut self.output, Output::Nothing);
-        Ok(Box::new(Generator { interval_ns, width_ns, jitter, output, break_ns }))
+        Ok(Box::new(Generator { interval_ns, width_ns, jitter, phase_ns, output, break_ns }))
     }
 
     fn ideal(&self) -> Option<Ideal> {
@@ -158,6 +185,7 @@ struct Generator {
     interval_ns: u64,
     width_ns: u64,
     jitter: Jitter,
+    phase_ns: Option<u64>,
     output: Output,
     break_ns: i64,
 }
@@ -171,7 +199,9 @@ impl ProbeThread for Generator {
         let [rises, falls] = tracks else {
             return Err(io::Error::other("two series come from a thread"));
         };
-        let (output, jitter, first) = (&self.output, self.jitter, window.first);
+        let (output, jitter) = (&self.output, self.jitter);
+        let align = |phase| aligned(window.first, self.interval_ns, phase);
+        let first = self.phase_ns.map_or(window.first, align);
         let schedule = Schedule::new(first, self.interval_ns, window.end);
         let serve = Serve::new(schedule, rises, window.samples, stop, self.break_ns);
         let mut lowered = Ok(());
@@ -228,6 +258,7 @@ mod tests {
     use super::*;
     use crate::recorder::Recording;
     use punctual_core::aim::Aim;
+    use punctual_core::block::Outlier;
     use punctual_core::stats::Limits;
     use std::collections::BTreeMap;
     use std::collections::BTreeSet;
@@ -239,11 +270,11 @@ mod tests {
         ENTRY.read(&params.collect::<BTreeMap<_, _>>())
     }
 
-    fn run(jitter: Jitter, pulses: u64) -> [Recording; 2] {
+    fn run(jitter: Jitter, phase_ns: Option<u64>, pulses: u64) -> (u64, [Recording; 2]) {
         let interval_ns = jitter.interval_ns;
-        let output = Output::Nothing;
+        let (output, break_ns) = (Output::Nothing, i64::MAX);
         let mut thread =
-            Generator { interval_ns, width_ns: MS, jitter, output, break_ns: i64::MAX };
+            Generator { interval_ns, width_ns: MS, jitter, phase_ns, output, break_ns };
         let first = monotonic_ns() + MS;
         let window =
             Window { first, end: first + pulses * interval_ns, samples: u64::MAX, aim: Aim::NONE };
@@ -252,7 +283,7 @@ mod tests {
             track.begin(first);
         }
         thread.run(&window, &mut tracks, &Stop::default()).unwrap();
-        tracks.map(Recorder::finish)
+        (first, tracks.map(Recorder::finish))
     }
 
     #[test]
@@ -267,7 +298,7 @@ mod tests {
 
     #[test]
     fn both_edges_are_recorded_and_none_is_early() {
-        let [rises, falls] = run(Jitter { ns: 0, interval_ns: 5 * MS }, 20);
+        let (_, [rises, falls]) = run(Jitter { ns: 0, interval_ns: 5 * MS }, None, 20);
         assert_eq!(rises.moments.count, falls.moments.count);
         assert_eq!(rises.moments.count + rises.moments.missed, 20);
         assert!(rises.moments.min >= 0 && falls.moments.min >= 0);
@@ -275,11 +306,24 @@ mod tests {
 
     #[test]
     fn edges_are_as_late_as_they_are_made() {
-        let [rises, falls] = run(Jitter { ns: 2 * MS, interval_ns: 5 * MS }, 20);
+        let (_, [rises, falls]) = run(Jitter { ns: 2 * MS, interval_ns: 5 * MS }, None, 20);
         for edges in [rises, falls] {
             // Pulse 0 is the least late of all, unless something else holds it up.
             assert!(edges.moments.min >= 1_000_000, "{:?}", edges.moments);
             assert!(edges.moments.max >= 1_900_000, "{:?}", edges.moments);
+        }
+    }
+
+    #[test]
+    fn releases_have_the_phase_that_is_asked_for() {
+        for (from, first) in [(0, 3), (3, 3), (4, 13), (12, 13), (13, 13), (103, 103)] {
+            assert_eq!(aligned(from, 10, 3), first);
+        }
+        let (first, [rises, _]) = run(Jitter { ns: 0, interval_ns: 5 * MS }, Some(2 * MS), 20);
+        let release = |one: &Outlier| first + one.at - one.latency.cast_unsigned();
+        assert!(!rises.outliers.is_empty());
+        for outlier in &rises.outliers {
+            assert_eq!(release(outlier) % (5 * MS), 2 * MS, "{outlier:?}");
         }
     }
 
@@ -293,6 +337,7 @@ mod tests {
             &[("output", "parport0")],
             &[("output", "/dev/gpiochip0")],
             &[("line", "4")],
+            &[("phase", "1ms")],
             &[("output", "/dev/gpiochip0"), ("line", "4"), ("threads", "2")],
         ] {
             let error = read(wrong).unwrap_err();
