@@ -4,7 +4,7 @@
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
@@ -30,6 +30,12 @@ pub fn is_no_folder(error: &io::Error) -> bool {
 /// is followed if it is a symbolic link.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
 
 fn name_of(name: &OsStr) -> io::Result<CString> {
     let bytes = name.as_bytes();

@@ -8,9 +8,11 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod affinity;
+pub mod agent;
 pub mod alloc;
 pub mod boot;
 pub mod calls;
+pub mod chase;
 pub mod clock;
 pub mod clock_step;
 pub mod code;
@@ -19,6 +21,7 @@ mod cpuid;
 pub mod emulator;
 pub mod error;
 pub mod event;
+pub mod faults;
 pub mod fd;
 pub mod file;
 pub mod folder;
@@ -26,9 +29,11 @@ pub mod futex;
 pub mod gpio;
 mod ioctl;
 pub mod limits;
+pub mod mapped;
 pub mod memory;
 pub mod mutex;
 pub mod parport;
+pub mod partner;
 pub mod pcm;
 #[cfg(target_arch = "x86_64")]
 mod ports;
@@ -47,7 +52,9 @@ pub mod storm;
 pub mod system;
 pub mod thread;
 pub mod timer;
+pub mod tiny;
 pub mod token;
 pub mod uio;
+pub mod words;
 pub mod written;
 pub mod wrong;

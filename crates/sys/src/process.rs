@@ -266,7 +266,7 @@ pub(crate) fn is_single_threaded() -> io::Result<bool> {
     Ok(threads == 1)
 }
 
-fn unblock_signals() -> io::Result<()> {
+pub(crate) fn unblock_signals() -> io::Result<()> {
     // SAFETY: a zeroed set is valid memory for sigemptyset, which fills it before sigprocmask
     // reads it.
     unsafe {

@@ -82,6 +82,11 @@ impl Region {
         offsets.map(|at| u64::from(unsafe { self.start.as_ptr().add(at).read_volatile() })).sum()
     }
 
+    /// Where it begins.
+    pub(crate) fn start(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
     /// Forbids to write to the pages, reads each of them, and allows it again. If other threads of
     /// the process run on other CPUs, those are told by interrupts where the architecture has no
     /// other way.

@@ -1,6 +1,7 @@
 //! Sockets that std lacks.
 
 use std::io;
+use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -93,6 +94,16 @@ impl LoopbackEcho {
     }
 }
 
+/// Has a connection end at once when it is closed, by a reset and without TIME_WAIT (SO_LINGER of
+/// 0 s).
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn reset_at_close(stream: &TcpStream) -> io::Result<()> {
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    option(stream, libc::SOL_SOCKET, libc::SO_LINGER, &at_once)
+}
+
 /// The sequence number of an echo reply to us. A raw socket also delivers the IP header and
 /// the replies to other programs.
 fn parse_reply(packet: &[u8], raw_id: Option<u16>) -> Option<u16> {
@@ -130,7 +141,12 @@ fn socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     }
 }
 
-fn option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+fn option<T>(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     let size = libc::socklen_t::try_from(size_of::<T>()).map_err(io::Error::other)?;
     // SAFETY: the value is valid for its size.
     let set = unsafe {

@@ -7,6 +7,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The largest alignment that O_DIRECT requires of buffers, offsets and lengths, bytes.
 pub const DIRECT_ALIGNMENT: usize = 4096;
@@ -17,6 +19,28 @@ pub const DIRECT_ALIGNMENT: usize = 4096;
 /// `EINVAL` if the file system does not support it; otherwise those of open(2).
 pub fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(libc::O_DIRECT).open(path)
+}
+
+/// Makes a file in `folder` that has no name, to read and to write: it is gone once it is closed,
+/// however this process ends. Where the file system has no such files (O_TMPFILE), it has a name
+/// until this returns.
+///
+/// # Errors
+/// Those of open(2) and unlink(2).
+pub fn unnamed_file(folder: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE | libc::O_EXCL).open(folder) {
+        // EISDIR: a kernel that does not know the flag.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {}
+        opened => return opened,
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!(".punctual-{}-{number}", std::process::id()));
+    let file = options.create_new(true).custom_flags(libc::O_NOFOLLOW).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// How long a write of a file lasts.
@@ -47,6 +71,38 @@ pub fn open_synced(
 pub fn drop_cached(file: &File) {
     // SAFETY: an open descriptor and plain numbers. It is advice: a refusal changes nothing.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+}
+
+/// The share of a file that is in memory, 0 to 1 (mincore(2)).
+///
+/// # Errors
+/// Those of mmap(2) and mincore(2). Nothing of an empty file is.
+pub fn share_cached(file: &File) -> io::Result<f64> {
+    let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+    if length == 0 {
+        return Ok(0.0);
+    }
+    let pages = length.div_ceil(crate::region::page_size());
+    let mut there = vec![0_u8; pages];
+    let fd = file.as_raw_fd();
+    // SAFETY: a new mapping at an address that the kernel chooses, which is not accessed and is
+    // unmapped once; the vector has a byte for each of its pages.
+    let answered = unsafe {
+        // One that can be read would be read at once where memory is locked (mlockall).
+        let (none, access) = (std::ptr::null_mut(), libc::PROT_NONE);
+        let address = libc::mmap(none, length, access, libc::MAP_SHARED, fd, 0);
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let answered =
+            crate::error::called("mincore", libc::mincore(address, length, there.as_mut_ptr()));
+        libc::munmap(address, length);
+        answered
+    };
+    answered?;
+    let cached = there.iter().filter(|page| **page & 1 == 1).count();
+    #[allow(clippy::cast_precision_loss, reason = "far below 2^53 pages")]
+    Ok(cached as f64 / pages as f64)
 }
 
 /// Space of a file system, bytes.
@@ -84,6 +140,49 @@ pub fn room(path: &Path) -> io::Result<Room> {
         free: stat.f_bavail.saturating_mul(block),
         in_memory: kind == i128::from(libc::TMPFS_MAGIC) || kind == RAMFS_MAGIC,
     })
+}
+
+/// A file that is mapped to be read, with its pages of the page cache. Dropping it unmaps it.
+#[derive(Debug)]
+pub struct Mapped {
+    start: NonNull<u64>,
+    bytes: usize,
+}
+
+impl Mapped {
+    /// Maps the first `bytes` of a file. If the file is truncated meanwhile, SIGBUS ends the
+    /// process.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the file is shorter; otherwise those of mmap(2).
+    pub fn new(file: &File, bytes: usize) -> io::Result<Self> {
+        if file.metadata()?.len() < bytes as u64 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (none, access, fd) = (std::ptr::null_mut(), libc::PROT_READ, file.as_raw_fd());
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let start = unsafe { libc::mmap(none, bytes, access, libc::MAP_SHARED, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes })
+    }
+
+    /// The sum of its whole words of 8 bytes, modulo 2^64.
+    #[must_use]
+    pub fn sum_words(&self) -> u64 {
+        let count = self.bytes / size_of::<u64>();
+        // SAFETY: the mapping is readable, aligned to a page, and so long.
+        unsafe { crate::words::sum_from(self.start.as_ptr(), count) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping is ours, and no reference into it exists.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
 }
 
 /// Maps a file, reads every byte of the mapping and returns their sum. If the file is
@@ -131,6 +230,66 @@ mod tests {
         let sum = sum_mapped(&File::open(&path).unwrap());
         std::fs::remove_file(&path).unwrap();
         assert_eq!(sum.unwrap(), bytes.iter().map(|&b| u64::from(b)).sum());
+    }
+
+    #[test]
+    fn a_mapping_sums_to_its_words_and_is_that_of_the_file() {
+        use std::os::unix::fs::FileExt;
+        let file = unnamed_file(&std::env::temp_dir()).unwrap();
+        let words: Vec<u64> = (1..=1000).collect();
+        let write = |at: u64, word: u64| file.write_all_at(&word.to_ne_bytes(), at * 8).unwrap();
+        words.iter().for_each(|word| write(word - 1, *word));
+        let mapped = Mapped::new(&file, 8000).unwrap();
+        assert_eq!(mapped.sum_words(), 500_500);
+        write(0, 2);
+        assert_eq!(mapped.sum_words(), 500_501);
+        assert!(Mapped::new(&file, 8001).is_err(), "reading it would end the process");
+    }
+
+    /// A process that measures has its memory locked, in which a mapping is read at once.
+    #[test]
+    fn to_ask_what_is_cached_reads_nothing() {
+        use crate::partner::Partner;
+        use std::os::unix::fs::FileExt;
+        let folder = Path::new("/var/tmp");
+        let file = unnamed_file(folder).unwrap();
+        file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
+        file.sync_all().unwrap();
+        if room(folder).unwrap().in_memory {
+            return;
+        }
+        let cpus = crate::affinity::get().unwrap();
+        let asks = || {
+            if crate::memory::lock_all(1 << 20).is_err() {
+                return Ok(());
+            }
+            drop_cached(&file);
+            match share_cached(&file)? {
+                share if share < 0.02 => Ok(()),
+                _ => Err(io::Error::from_raw_os_error(libc::EIO)),
+            }
+        };
+        let partner = Partner::fork(&[std::os::fd::AsFd::as_fd(&file)], &cpus, asks).unwrap();
+        let said = partner.explain(io::ErrorKind::Other.into()).to_string();
+        assert_eq!(said, "the other process exited with status 0");
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_seen_by_nobody() {
+        use std::os::unix::fs::{FileExt, MetadataExt};
+        let folder = std::env::temp_dir().join(format!("punctual-unnamed-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let file = unnamed_file(&folder).unwrap();
+        file.write_all_at(b"kept", 0).unwrap();
+        let mut read = [0; 4];
+        file.read_exact_at(&mut read, 0).unwrap();
+        assert_eq!((&read, file.metadata().unwrap().nlink()), (b"kept", 0));
+        assert_eq!(share_cached(&file).unwrap(), 1.0);
+        file.set_len(0).unwrap();
+        assert_eq!(share_cached(&file).unwrap(), 0.0);
+        // Not empty if the file had a name.
+        std::fs::remove_dir(&folder).unwrap();
+        assert!(unnamed_file(&folder).is_err());
     }
 
     #[test]
