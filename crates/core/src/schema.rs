@@ -12,6 +12,7 @@ mod episodes;
 mod latency;
 mod phase;
 mod run;
+mod settle;
 mod stats;
 mod strain;
 mod thread;
@@ -22,7 +23,7 @@ mod work;
 
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{Cell, CellState, Counter, DRIFT, NOT_AT_REST, NOT_IDLE, TRACER, Tells, What};
-pub use cost::{Better, Cost, CostEnd};
+pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
 pub use episodes::Episodes;
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};
 pub use phase::{AtWork, LoadPhase, PhaseAt, PhaseFound, PhaseSeconds};

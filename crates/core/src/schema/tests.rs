@@ -158,7 +158,17 @@ fn what_is_not_a_cell_is_named_with_its_line() {
 
 #[test]
 fn names_are_those_of_the_record() {
-    for unit in [Unit::Ns, Unit::Us, Unit::Packets, Unit::MegabytesPerSecond, Unit::PerSecond] {
+    for unit in [
+        Unit::Ns,
+        Unit::Us,
+        Unit::Packets,
+        Unit::MegabytesPerSecond,
+        Unit::PerSecond,
+        Unit::Megahertz,
+        Unit::Bytes,
+        Unit::Pages,
+        Unit::Ratio,
+    ] {
         assert_eq!(serde_json::to_value(unit).unwrap(), unit.name());
     }
     for kind in [BoardKind::Local, BoardKind::Virtual, BoardKind::Wire] {

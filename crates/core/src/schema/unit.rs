@@ -21,6 +21,18 @@ pub enum Unit {
     /// Operations per second.
     #[serde(rename = "1/s")]
     PerSecond,
+    /// 10^6 cycles per second.
+    #[serde(rename = "MHz")]
+    Megahertz,
+    /// Bytes.
+    #[serde(rename = "bytes")]
+    Bytes,
+    /// Pages of memory.
+    #[serde(rename = "pages")]
+    Pages,
+    /// A number without a unit.
+    #[serde(rename = "ratio")]
+    Ratio,
 }
 
 impl Unit {
@@ -33,6 +45,10 @@ impl Unit {
             Self::Packets => "packets",
             Self::MegabytesPerSecond => "MB/s",
             Self::PerSecond => "1/s",
+            Self::Megahertz => "MHz",
+            Self::Bytes => "bytes",
+            Self::Pages => "pages",
+            Self::Ratio => "ratio",
         }
     }
 }

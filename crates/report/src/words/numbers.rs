@@ -156,6 +156,10 @@ pub(super) fn in_unit(unit: Unit, value: f64) -> String {
         Unit::Packets => format!("{value:.1} packets"),
         Unit::MegabytesPerSecond => rate("bytes", value * 1e6),
         Unit::PerSecond => rate("", value),
+        Unit::Megahertz => format!("{value:.0} MHz"),
+        Unit::Bytes => format!("{value:.0} bytes"),
+        Unit::Pages => format!("{value:.0} pages"),
+        Unit::Ratio => format!("{value:.2}"),
     }
 }
 
@@ -230,6 +234,10 @@ mod tests {
             (Unit::Packets, 2.25, "2.2 packets"),
             (Unit::MegabytesPerSecond, 4_300.0, "4.30 GB/s"),
             (Unit::PerSecond, 52_300.0, "52.3 k /s"),
+            (Unit::Megahertz, 2_893.4, "2893 MHz"),
+            (Unit::Bytes, 64.0, "64 bytes"),
+            (Unit::Pages, 32.0, "32 pages"),
+            (Unit::Ratio, 3.456, "3.46"),
         ] {
             assert_eq!(mean(unit, Some(number)), text);
         }
