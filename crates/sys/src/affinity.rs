@@ -161,12 +161,20 @@ pub fn set_of(thread: i32, cpus: &CpuSet) -> io::Result<()> {
 /// # Errors
 /// Those of sched_getaffinity(2).
 pub fn get() -> io::Result<CpuSet> {
+    get_of(0)
+}
+
+/// [`get`] for a thread by its kernel ID, 0 for the calling one.
+///
+/// # Errors
+/// Those of [`get`], and ESRCH for a thread that has ended.
+pub fn get_of(thread: i32) -> io::Result<CpuSet> {
     let mut words = vec![0 as libc::c_ulong; MAX_CPUS / WORD];
     // SAFETY: the kernel writes at most the size given to the words.
     let bytes = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
-            0,
+            thread,
             std::mem::size_of_val(&words[..]),
             words.as_mut_ptr(),
         )

@@ -105,6 +105,16 @@ pub struct ClockCost {
     pub vdso: bool,
 }
 
+/// Smallest non-zero difference between two reads of a clock in a row, ns, of some thousands;
+/// without one, what the kernel says of its resolution.
+#[must_use]
+pub fn granularity_ns(clock: Clock) -> u64 {
+    let pairs = (0..4_096).map(|_| (clock.now_ns(), clock.now_ns()));
+    let steps =
+        pairs.filter(|(first, second)| second > first).map(|(first, second)| second - first);
+    steps.min().unwrap_or_else(|| clock.resolution_ns().unwrap_or(0))
+}
+
 /// Measures cost and granularity of a clock, which takes about 5 ms.
 #[must_use]
 pub fn measure_cost(clock: Clock) -> ClockCost {
@@ -124,16 +134,7 @@ pub fn measure_cost(clock: Clock) -> ClockCost {
     };
     let cost_ns = batch(&|| clock.now_ns()).max(1);
     let syscall_cost_ns = batch(&|| clock.now_ns_by_syscall()).max(1);
-    let mut granularity_ns = u64::MAX;
-    for _ in 0..4_096 {
-        let (first, second) = (clock.now_ns(), clock.now_ns());
-        if second > first {
-            granularity_ns = granularity_ns.min(second - first);
-        }
-    }
-    if granularity_ns == u64::MAX {
-        granularity_ns = clock.resolution_ns().unwrap_or(0);
-    }
+    let granularity_ns = granularity_ns(clock);
     ClockCost { cost_ns, syscall_cost_ns, granularity_ns, vdso: cost_ns * 2 <= syscall_cost_ns }
 }
 

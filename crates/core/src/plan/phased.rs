@@ -1,6 +1,6 @@
 //! Cells whose load changes on a schedule.
 
-use super::{CellPlan, PlanError, Subject};
+use super::{CellPlan, Plan, PlanError, Subject};
 use crate::phases::{MAX_CHANGES, PhaseError, length_ns, parse};
 use crate::units::exact_duration;
 
@@ -9,6 +9,17 @@ use crate::units::exact_duration;
 #[must_use]
 pub fn duration_ns(load: &str, given: Option<u64>, usual: u64) -> u64 {
     given.or_else(|| length_ns(load)).unwrap_or(usual)
+}
+
+impl Plan {
+    /// How long one of its cells takes at most, warm-up included, ns: a cost has none.
+    #[must_use]
+    pub fn takes_ns(&self, cell: &CellPlan) -> u64 {
+        match cell.subject {
+            Subject::Probe(_) => cell.duration_ns.saturating_add(self.warmup_ns),
+            Subject::Cost(_) => cell.duration_ns,
+        }
+    }
 }
 
 /// Checks that a cell is as long as the schedule of its load, which repeats if the cell is longer.

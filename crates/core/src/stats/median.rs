@@ -32,6 +32,21 @@ impl Median {
         Some(Self { value, interval, spread })
     }
 
+    /// This median less that of independent values, without a spread. The intervals are combined by
+    /// MOVER (Zou and Donner, "Construction of confidence limits about effect measures: a general
+    /// approach", Statistics in Medicine 27, 2008, section 2): each end is as far from the difference
+    /// as the root of the squares of the two distances that work together there.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let value = self.value - other.value;
+        let interval = self.interval.zip(other.interval).map(|(one, two)| {
+            let below = (self.value - one.0).hypot(two.1 - other.value);
+            let above = (one.1 - self.value).hypot(other.value - two.0);
+            (value - below, value + above)
+        });
+        Self { value, interval, spread: None }
+    }
+
     /// The width of the interval over the median; none if there is none.
     #[must_use]
     pub fn relative_width(&self) -> Option<f64> {
@@ -51,6 +66,17 @@ mod tests {
         // binom.ppf(0.025, 11, 0.5) = 2, binom.ppf(0.975, 11, 0.5) + 1 = 10.
         assert_eq!((median.value, median.interval), (6.0, Some((2.0, 10.0))));
         assert_eq!(median.relative_width(), Some(8.0 / 6.0));
+    }
+
+    #[test]
+    fn a_difference_has_the_uncertainty_of_both() {
+        let of = |value, interval| Median { value, interval, spread: Some(0.1) };
+        let one = of(10.0, Some((7.0, 13.0)));
+        let difference = one.minus(&of(2.0, Some((-2.0, 6.0))));
+        assert_eq!((difference.value, difference.interval), (8.0, Some((3.0, 13.0))));
+        // What is known exactly adds none.
+        assert_eq!(one.minus(&of(2.0, Some((2.0, 2.0)))).interval, Some((5.0, 11.0)));
+        assert_eq!(one.minus(&of(2.0, None)).interval, None);
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub struct Follower {
     /// The longest time that each cell takes, warm-up included, ns.
     cells: Vec<u64>,
     warmup_ns: u64,
+    is_cost: bool,
     before_ns: u64,
     key: String,
     measured_ns: u64,
@@ -56,6 +57,7 @@ impl Follower {
             interval_ns: None,
             cells: Vec::new(),
             warmup_ns: plan.warmup_ns,
+            is_cost: false,
             before_ns: 0,
             key: String::new(),
             measured_ns: 0,
@@ -96,7 +98,8 @@ impl Follower {
         }
         self.draw_table();
         let total = sum(&self.cells);
-        let done = sum(&[self.before_ns, self.warmup_ns, self.measured_ns]).min(total);
+        let warmup_ns = if self.is_cost { 0 } else { self.warmup_ns };
+        let done = sum(&[self.before_ns, warmup_ns, self.measured_ns]).min(total);
         self.bar.set_position(done / 1_000_000);
         let max = max_ns.map_or_else(String::new, |max| format!("max {}  ", human_ns(max)));
         self.bar.set_message(format!(
@@ -115,8 +118,8 @@ impl Observer for Follower {
         let takes = |(cell, planned): (&Cell, &punctual_core::plan::CellPlan)| {
             let samples =
                 planned.samples.zip(cell.interval_ns()).map(|(n, ns)| n.saturating_mul(ns));
-            let measured = samples.map_or(planned.duration_ns, |ns| ns.min(planned.duration_ns));
-            measured.saturating_add(self.warmup_ns)
+            let most = run.plan.takes_ns(planned);
+            samples.map_or(most, |ns| most.min(ns.saturating_add(self.warmup_ns)))
         };
         self.cells = run.cells.iter().zip(&run.plan.cells).map(takes).collect();
         self.bar.set_length(sum(&self.cells) / 1_000_000);
@@ -150,6 +153,11 @@ impl Observer for Follower {
         self.threads.clear();
         self.draw_table();
         self.number = format!("{} of {}", number + 1, self.cells.len());
+        self.is_cost = cell.cost().is_some();
+        if self.is_cost {
+            // It may be over before there is any other progress.
+            return self.draw(None);
+        }
         self.bar.set_position(self.before_ns / 1_000_000);
         self.bar.set_message(format!("{}  warm-up  {}", self.number, words::key_name(&self.key)));
     }

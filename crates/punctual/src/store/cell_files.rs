@@ -52,10 +52,13 @@ impl Files {
         };
         let whole =
             !matches!(cell.state, CellState::Pending | CellState::Skipped | CellState::Running);
+        // A cost has no distribution, and no seconds if it took less than one; an empty file is no file
+        // on its way from a virtual board.
+        let is_empty = cell.cost().is_some();
         for name in CELL_FILES {
             match self.bytes(&folder.join(name)) {
                 Ok(bytes) => data.read(&bytes),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !whole => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && (!whole || is_empty) => {}
                 Err(error) => damage.push(format!(
                     "{CELLS}/{}/{name} cannot be read ({error}): figures lack what it held",
                     cell.dir

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::io;
 
-use punctual_core::schema::{Better, Unit};
+use punctual_core::schema::{Better, CostSection, Unit};
 use punctual_sys::calls::getppid;
 
-use crate::registry::cost::{CostEntry, Operation};
+use crate::registry::cost::{Column, CostEntry, Method, Operation};
 
 pub(super) const GETPPID: CostEntry = CostEntry {
     name: "lat.syscall",
@@ -18,7 +18,9 @@ the null call in LMbench's summary.",
     needs: &[],
     unit: Unit::Us,
     better: Better::Less,
-    open: |_| Ok(Box::new(NullCall)),
+    section: CostSection::Processor,
+    columns: &[Column { name: "null call", params: &[] }],
+    open: |_| Ok(Method::Timed(Box::new(NullCall))),
 };
 
 struct NullCall;
@@ -29,12 +31,6 @@ impl Operation for NullCall {
             black_box(getppid());
         }
         Ok(())
-    }
-
-    fn empty(&mut self, iterations: u64) {
-        for iteration in 0..iterations {
-            black_box(iteration);
-        }
     }
 
     fn value(&self, ns: f64) -> f64 {

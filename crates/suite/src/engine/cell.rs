@@ -2,11 +2,11 @@
 
 use punctual_core::aim::Aim;
 use punctual_core::plan::Plan;
-use punctual_core::schema::{CellState, Run};
+use punctual_core::schema::{Cell, CellState, Run};
 use punctual_core::stats::Limits;
 use punctual_core::verdict::{judge_cell, judge_threads};
-use punctual_sys::affinity;
 use punctual_sys::signal::Signal;
+use punctual_sys::{affinity, memory};
 
 use super::beside;
 use super::body::Body;
@@ -17,6 +17,7 @@ use super::main_thread::{MainThread, keep_clear_of};
 use super::outcome::{failed, note, note_load, note_others, note_warm_up, write};
 use super::prepared::{Measures, Prepared};
 use super::team::NotStarted;
+use super::thread::STACK_BYTES;
 use crate::facts::FactsRoot;
 use crate::harness::context::LoadContext;
 use crate::harness::phases::PhasedLoad;
@@ -148,7 +149,11 @@ fn measure(
     if let Some(reason) = ended.failed {
         failed(cell, reason);
     }
+    environment.stuck = !body.ended();
     let records = body.finish(&mut files, cell, environment.journal);
+    if let Measures::Cost(_) = prepared.measures {
+        lock_again(environment, cell);
+    }
     for left in environment.journal.undo() {
         note(cell, "not-undone", left);
     }
@@ -164,6 +169,15 @@ fn measure(
     }
     write(cell, files, &records, environment.store);
     Ok(Ok(()))
+}
+
+/// Locks the memory for the cells that follow a cost, if it was locked.
+fn lock_again(environment: &Environment<'_>, cell: &mut Cell) {
+    if environment.privileges.memory.is_none()
+        && let Err(error) = memory::lock_all(STACK_BYTES)
+    {
+        note(cell, "not-undone", format!("memory could not be locked again: {error}"));
+    }
 }
 
 /// Starts what measures; `signal` is set if one comes that ends the run before that.
@@ -206,7 +220,12 @@ fn body<'a>(
             let journal = &mut *environment.journal;
             Ok(Box::new(LatencyBody::start(probe, &start, journal, &mut interrupted)?))
         }
-        Measures::Cost(cost) => Ok(Box::new(CostBody::start(cost, duration_ns, nudge)?)),
+        Measures::Cost(cost) => {
+            // What is locked is mapped with all its pages, and a fork copies them: neither is what
+            // it costs others.
+            memory::unlock_all();
+            Ok(Box::new(CostBody::start(cost, duration_ns, environment.mips, nudge)?))
+        }
         Measures::Later(entry) => {
             Err(format!("the probe {} is not in this version", entry.name).into())
         }

@@ -28,11 +28,15 @@ pub(super) struct Environment<'a> {
     pub(super) dither: Option<&'a Dither>,
     pub(super) aim: Aim,
     pub(super) sync: SyncPolicy,
+    /// Instructions per microsecond of a board that counts those of its only CPU.
+    pub(super) mips: Option<u32>,
     pub(super) interrupts: Interrupts,
     /// The caller did not pass the executable's hash. Computing it takes too long to do before
     /// the cells.
     pub(super) hash_at_end: bool,
     pub(super) ended_by: Option<Signal>,
+    /// Whether a thread of a cell did not end, and still runs.
+    pub(super) stuck: bool,
 }
 
 impl Environment<'_> {

@@ -10,7 +10,7 @@ use punctual_core::schema::{Cell, CellStrain};
 use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
-use punctual_sys::limits::own_cpu_time;
+use punctual_sys::limits::{own_cpu_time, reaped_cpu_time};
 use punctual_sys::signal::Signal;
 
 use super::api::Progress;
@@ -112,7 +112,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.last = self.first;
         self.strain_first = Some(self.strained());
         self.strain_last = self.strain_first;
-        self.own_first = own_cpu_time().ok().map(|used| (used, monotonic_ns()));
+        self.own_first = self.used().map(|used| (used, monotonic_ns()));
         let mut quiet = 0;
         while !body.ended() && !self.is_stuck(body) {
             self.change(body, load, files);
@@ -335,11 +335,21 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.first?.until(&self.environment.cpu_times()?)
     }
 
+    /// CPU time of punctual's own so far. What a cost times in processes of its own has been reaped
+    /// when the cell ends; with other cells only parts of a load may have been.
+    fn used(&self) -> Option<Duration> {
+        let reaped = match self.cell.cost() {
+            Some(_) => reaped_cpu_time().ok()?,
+            None => Duration::ZERO,
+        };
+        Some(own_cpu_time().ok()? + reaped)
+    }
+
     /// CPUs that this process kept busy since the measurement began; 1.0 is one CPU.
     pub(super) fn own_cpus(&self) -> Option<f64> {
         let (used, instant) = self.own_first?;
         let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(instant));
-        let used = own_cpu_time().ok()?.saturating_sub(used);
+        let used = self.used()?.saturating_sub(used);
         (elapsed > Duration::ZERO).then(|| used.as_secs_f64() / elapsed.as_secs_f64())
     }
 }

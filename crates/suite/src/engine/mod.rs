@@ -125,9 +125,8 @@ pub fn run(
         insert(&mut run, "interrupts_before", &interrupts);
     }
 
-    let plan_ns = plan.cells.iter().fold(0, |sum: u64, cell| {
-        sum.saturating_add(cell.duration_ns).saturating_add(plan.warmup_ns)
-    });
+    let plan_ns =
+        plan.cells.iter().fold(0, |sum: u64, cell| sum.saturating_add(plan.takes_ns(cell)));
     observer.started(&run, &dir, plan_ns);
     if !signals.ignored().is_empty() {
         observer.ignoring(signals.ignored());
@@ -158,9 +157,11 @@ pub fn run(
         dither: options.dither.as_ref(),
         aim: options.aim,
         sync: options.sync,
+        mips: options.virtual_board.as_ref().filter(|board| board.cpus == 1).and_then(|b| b.mips),
         interrupts,
         hash_at_end: options.tool_sha256.is_none(),
         ended_by: None,
+        stuck: false,
     };
     let not_written = run_cells(&mut environment, plan, &prepared, &mut run);
     let ended_by = environment.ended_by;
@@ -186,8 +187,9 @@ fn run_cells(
     run: &mut Run,
 ) -> Option<String> {
     let mut not_written = None;
+    let mut failed = false;
     let mut before_ns: u64 = 0;
-    let cell_ns = |number: usize| plan.cells[number].duration_ns.saturating_add(plan.warmup_ns);
+    let cell_ns = |number: usize| plan.takes_ns(&plan.cells[number]);
     // A run that goes on has results already.
     let pending = |cell: &Cell| cell.state == CellState::Pending;
     let last = run.cells.iter().rposition(pending);
@@ -208,13 +210,22 @@ fn run_cells(
             run.state = RunState::Failed;
         }
         before_ns = before_ns.saturating_add(cell_ns(number));
+        run.cells[number].settle_cost();
         environment.observer.cell_ended(&run.cells[number]);
         let state = run.cells[number].state;
         if state == CellState::Interrupted {
             run.state = RunState::Interrupted;
         }
         if state == CellState::Failed {
-            run.state = RunState::Failed;
+            // One metric that fails says nothing of the others; one that is stuck still runs.
+            if run.cells[number].cost().is_some()
+                && !environment.stuck
+                && environment.ended_by.is_none()
+            {
+                failed = true;
+            } else {
+                run.state = RunState::Failed;
+            }
         }
         let aimed = environment.aim.in_cell(number).is_some();
         if aimed {
@@ -222,6 +233,9 @@ fn run_cells(
         }
         let over = aimed || matches!(run.state, RunState::Interrupted | RunState::Failed);
         if over || Some(number) == last {
+            if failed && run.state == RunState::Running {
+                run.state = RunState::Failed;
+            }
             finish(run, environment);
         } else {
             run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &environment.rule);
@@ -245,6 +259,7 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
     }
     for cell in run.cells.iter_mut().filter(|cell| cell.state == CellState::Pending) {
         cell.reason = Some("the run ended before its turn".to_owned());
+        cell.settle_cost();
     }
     run.ended = Some(time_base());
     if environment.hash_at_end {

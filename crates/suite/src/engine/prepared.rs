@@ -13,7 +13,7 @@ use super::thread::STACK_BYTES;
 use super::threads::{Reach, ThreadsPlan};
 use crate::harness::phased::{PhaseSpec, PhasedSpec};
 use crate::recorder::{ABOVE_CAP, state_bytes};
-use crate::registry::cost::CostEntry;
+use crate::registry::cost::{CostEntry, PEER, settle_peer};
 use crate::registry::probe::{Pace, ProbeEntry};
 use crate::registry::{Need, Value, Values};
 use crate::{costs, probes};
@@ -49,6 +49,8 @@ pub(super) struct ProbeCell {
 pub(super) struct CostCell {
     pub(super) entry: &'static CostEntry,
     pub(super) values: Values,
+    /// The same with CPUs in the place of words.
+    pub(super) settled: Values,
 }
 
 /// Checks every name in the plan and writes every parameter in its canonical form, so that
@@ -123,7 +125,7 @@ impl Prepared {
     pub(super) fn bound_cpus(&self) -> CpuSet {
         match &self.measures {
             Measures::Probe(probe) => probe.threads.bound_cpus(),
-            Measures::Cost(cost) => CpuSet::of(cost.values.small("cpu")),
+            Measures::Cost(cost) => cost.bound_cpus(),
             Measures::Later(_) => CpuSet::default(),
         }
     }
@@ -174,6 +176,8 @@ impl Prepared {
             Measures::Cost(cell) => What::Cost(Cost {
                 metric: cell.entry.name.to_owned(),
                 meaning: cell.entry.meaning.to_owned(),
+                section: cell.entry.section,
+                column: cell.entry.column(&cell.values).map(|column| column.name.to_owned()),
                 params: cell.values.effective(),
                 unit: cell.entry.unit,
                 better: cell.entry.better,
@@ -225,6 +229,14 @@ impl ProbeCell {
 }
 
 impl CostCell {
+    /// The CPU of the timed thread, and that of the other side if it has one of its own.
+    fn bound_cpus(&self) -> CpuSet {
+        let cpu: u32 = self.values.small("cpu");
+        let peers =
+            self.settled.cpus(PEER.name).filter(|_| self.values.word(PEER.name) != Some("any"));
+        peers.into_iter().flat_map(CpuSet::iter).chain([cpu]).collect()
+    }
+
     fn new(entry: &'static CostEntry, plan: &CellPlan, reach: &Reach) -> Result<Self, String> {
         let mut values = entry.read(&plan.params)?;
         let first = reach.inherited.iter().next().unwrap_or(0);
@@ -234,7 +246,15 @@ impl CostCell {
             return Err(values.wrong("cpu", &why));
         }
         values.set("cpu", Value::Number(cpu));
-        Ok(Self { entry, values })
+        if let Some(peers) = values.cpus(PEER.name)
+            && !peers.without(&reach.cpus).is_empty()
+        {
+            let why = format!("CPUs that can be used: {}", reach.cpus);
+            return Err(values.wrong(PEER.name, &why));
+        }
+        let mut settled = values.clone();
+        settle_peer(&mut settled, values.small("cpu"), &reach.inherited);
+        Ok(Self { entry, values, settled })
     }
 }
 

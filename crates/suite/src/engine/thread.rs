@@ -93,6 +93,16 @@ impl Effective {
         })
     }
 
+    /// Reads them for a thread by its kernel ID, without the timer slack, which is not told of others.
+    ///
+    /// # Errors
+    /// The errno of the system call that failed, such as ESRCH.
+    pub fn read_of(thread: i32) -> io::Result<Self> {
+        let (policy, priority) = sched::get_of(thread)?;
+        let affinity = affinity::get_of(thread)?;
+        Ok(Self { policy, priority, affinity, timer_slack_ns: None })
+    }
+
     /// In the form of the record.
     #[must_use]
     pub fn placement(&self) -> Placement {
