@@ -4,10 +4,26 @@
 use crate::registry::cost::CostEntry;
 use crate::registry::near;
 
+mod apart;
+mod calls;
+mod futex;
+mod process;
+mod signal;
 mod syscall;
 
 /// Every metric.
-pub static COSTS: &[CostEntry] = &[syscall::GETPPID];
+pub static COSTS: &[CostEntry] = &[
+    syscall::GETPPID,
+    calls::IO,
+    calls::SELECT,
+    signal::SIGNAL,
+    signal::PROTFAULT,
+    process::FORK,
+    process::EXEC,
+    process::SH,
+    process::RATE,
+    futex::FUTEX,
+];
 
 /// The metric of that name.
 ///
