@@ -18,5 +18,5 @@ pub use entry::CGROUP_PREFIX;
 pub(crate) use folders::temporary_folders;
 pub use journal::Journal;
 pub use restore::{RestoreReport, remove_abandoned, restore, restore_in};
-pub(crate) use scratch::{open_scratch, remove_scratch};
+pub(crate) use scratch::{OwnFolder, open_scratch, remove_scratch};
 pub use trace::Trace;

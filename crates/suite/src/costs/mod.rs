@@ -5,11 +5,21 @@ use crate::registry::cost::CostEntry;
 use crate::registry::near;
 
 mod apart;
+mod area;
+mod bandwidth;
+mod basics;
 mod calls;
+mod clock;
+mod files;
 mod futex;
+mod latency;
+mod mapping;
 mod process;
+mod reread;
 mod signal;
 mod syscall;
+#[cfg(test)]
+mod testing;
 
 /// Every metric.
 pub static COSTS: &[CostEntry] = &[
@@ -23,6 +33,21 @@ pub static COSTS: &[CostEntry] = &[
     process::SH,
     process::RATE,
     futex::FUTEX,
+    files::STAT,
+    files::OPEN,
+    files::CREATE,
+    files::DELETE,
+    mapping::MMAP,
+    mapping::PAGEFAULT,
+    reread::FILE,
+    reread::MAPPED,
+    bandwidth::COPY,
+    bandwidth::MEMORY,
+    clock::CLOCK,
+    basics::LINE,
+    basics::TLB,
+    basics::PARALLELISM,
+    latency::MEMORY,
 ];
 
 /// The metric of that name.
@@ -34,4 +59,14 @@ pub fn find(name: &str) -> Result<&'static CostEntry, String> {
         let known: Vec<_> = COSTS.iter().map(|entry| entry.name).collect();
         near::unknown("cost", name, &known)
     })
+}
+
+/// An empty folder for a test.
+#[cfg(test)]
+fn testing_folder(name: &str) -> std::path::PathBuf {
+    let temporary = std::env::temp_dir().canonicalize().unwrap();
+    let path = temporary.join(format!("punctual-costs-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir(&path).unwrap();
+    path
 }

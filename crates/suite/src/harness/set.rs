@@ -189,7 +189,7 @@ fn check(spec: &LoadSpec, parts: &[Part]) -> Result<(), LoadStartError> {
 }
 
 /// `MemAvailable`, bytes; 256 MiB if /proc does not tell, to keep loads small.
-fn available_memory(proc: &Path) -> u64 {
+pub(crate) fn available_memory(proc: &Path) -> u64 {
     let text = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
     meminfo_bytes(&text, "MemAvailable").unwrap_or(256 << 20)
 }

@@ -11,7 +11,7 @@ use punctual_sys::file::read_open;
 use punctual_sys::folder::{Folder, is_no_folder};
 use punctual_sys::{error, process};
 
-use super::folders::explained;
+use super::folders::{canonical, explained};
 use super::owner::Owner;
 use crate::procfs::Mount;
 
@@ -151,6 +151,40 @@ pub(crate) fn open_scratch(path: &Path) -> io::Result<Folder> {
         ));
     }
     Ok(folder)
+}
+
+/// A scratch folder of this process, which is no load: the marker alone names its owner, so
+/// `punctual restore` finds it in the temporary folders only. Dropping it removes it with all that
+/// is in it.
+#[derive(Debug)]
+pub(crate) struct OwnFolder {
+    path: PathBuf,
+}
+
+impl OwnFolder {
+    /// Makes one; there can be one at a time in a folder.
+    ///
+    /// # Errors
+    /// Why it cannot be made, in words that name it.
+    pub(crate) fn make(parent: &Path) -> io::Result<Self> {
+        let owner = Owner::this()?;
+        let name = format!("{SCRATCH_PREFIX}{}-cost", owner.pid);
+        let path = canonical(parent)?.join(name);
+        Scratch::make(&path, &owner)?;
+        Ok(Self { path })
+    }
+
+    /// Its absolute path, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for OwnFolder {
+    fn drop(&mut self) {
+        // What is left is found by its marker.
+        let _ = remove_scratch(&self.path);
+    }
 }
 
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
