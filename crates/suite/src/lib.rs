@@ -12,6 +12,7 @@ pub mod harness;
 pub mod init;
 pub mod knobs;
 pub mod loads;
+mod messages;
 pub mod probes;
 mod procfs;
 pub mod recorder;

@@ -10,13 +10,21 @@ mod bandwidth;
 mod basics;
 mod calls;
 mod clock;
+mod connect;
+mod ctx;
+mod exchange;
 mod files;
 mod futex;
+mod hackbench;
+mod joined;
 mod latency;
 mod mapping;
 mod process;
 mod reread;
+mod roundtrip;
+mod rpc;
 mod signal;
+mod stream;
 mod syscall;
 #[cfg(test)]
 mod testing;
@@ -32,6 +40,7 @@ pub static COSTS: &[CostEntry] = &[
     process::EXEC,
     process::SH,
     process::RATE,
+    ctx::CTX,
     futex::FUTEX,
     files::STAT,
     files::OPEN,
@@ -39,6 +48,15 @@ pub static COSTS: &[CostEntry] = &[
     files::DELETE,
     mapping::MMAP,
     mapping::PAGEFAULT,
+    roundtrip::PIPE,
+    roundtrip::UNIX,
+    roundtrip::UDP,
+    roundtrip::TCP,
+    rpc::RPC,
+    connect::CONNECT,
+    stream::PIPE,
+    stream::UNIX,
+    stream::TCP,
     reread::FILE,
     reread::MAPPED,
     bandwidth::COPY,
@@ -48,6 +66,7 @@ pub static COSTS: &[CostEntry] = &[
     basics::TLB,
     basics::PARALLELISM,
     latency::MEMORY,
+    hackbench::HACKBENCH,
 ];
 
 /// The metric of that name.

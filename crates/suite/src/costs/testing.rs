@@ -1,6 +1,7 @@
 //! What the tests of metrics share.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use crate::registry::Values;
@@ -48,4 +49,9 @@ pub(super) fn fastest<const N: usize>(mut all: [Box<dyn Operation>; N]) -> [f64;
         }
     }
     best
+}
+
+/// Whether there is no such process any more, not even one that waits to be reaped.
+pub(super) fn gone(id: i32) -> bool {
+    !Path::new(&format!("/proc/{id}")).exists()
 }

@@ -2,31 +2,21 @@
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use punctual_sys::{fd, limits};
+use punctual_sys::limits;
 
 use crate::harness::worker::{LoadError, Tally, Worker};
+use crate::messages::{self, GROUP_MEMORY, MESSAGE, SIDE, StartGate};
 use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
 use crate::registry::{Choice, Default, Kind, Param, Value, Values};
 
-/// Senders per group, and receivers per group.
-const SIDE: usize = 20;
-/// Bytes of a message.
-const MESSAGE: usize = 100;
-/// Memory of a group's 40 tasks (stacks, tables and full socket buffers), rounded up, bytes.
-const GROUP_MEMORY: u64 = 32 << 20;
 /// Enough for one message and a few calls.
 const STACK_BYTES: usize = 64 << 10;
 const MESSAGES: usize = 0;
 const BYTES: usize = 1;
-/// Messages between two updates of the counters.
-const BATCH: u64 = 100;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "hackbench",
@@ -101,71 +91,30 @@ fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {
     }
 }
 
-/// A channel for the messages to one receiver.
-fn channel(setup: Setup) -> Result<(File, File), LoadError> {
-    let (reader, writer): (OwnedFd, OwnedFd) = if setup.pipes {
-        let made = io::pipe().map_err(|error| LoadError::io("pipe", &error))?;
-        (made.0.into(), made.1.into())
-    } else {
-        let made = UnixStream::pair().map_err(|error| LoadError::io("socketpair", &error))?;
-        (made.0.into(), made.1.into())
-    };
-    Ok((reader.into(), writer.into()))
-}
-
-/// Holds all tasks back until every one has been created.
-#[derive(Debug)]
-struct StartGate {
-    waiting: io::PipeReader,
-    opener: io::PipeWriter,
-}
-
-impl StartGate {
-    fn new() -> Result<Self, LoadError> {
-        let (waiting, opener) = io::pipe().map_err(|error| LoadError::io("pipe", &error))?;
-        Ok(Self { waiting, opener })
-    }
-
-    /// Nobody reads the byte, so it lets everyone pass.
-    fn open(&self) -> Result<(), LoadError> {
-        let written = (&self.opener).write_all(&[0]);
-        written.map_err(|error| LoadError::io("gate", &error))
-    }
-
-    fn wait(&self) -> Result<(), LoadError> {
-        loop {
-            let ready = fd::wait_readable([self.waiting.as_fd()], Duration::from_secs(60));
-            if ready.map_err(|error| LoadError::io("gate", &error))?[0] {
-                return Ok(());
-            }
-        }
-    }
-}
-
 fn round_of_processes(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
-    let gate = StartGate::new()?;
+    let gate = at_gate(StartGate::new())?;
     for _ in 0..setup.groups {
         let mut writers = Vec::with_capacity(SIDE);
         for _ in 0..SIDE {
-            let (reader, writer) = channel(setup)?;
+            let (reader, writer) = made(setup)?;
             worker.fork(|worker| {
-                gate.wait()?;
-                receive(worker.tally(), &reader, setup)
+                at_gate(gate.wait())?;
+                receiving(worker.tally(), &reader, setup)
             })?;
             writers.push(writer);
         }
         for _ in 0..SIDE {
             worker.fork(|_| {
-                gate.wait()?;
-                send(&writers, setup)
+                at_gate(gate.wait())?;
+                sending(&writers, setup)
             })?;
         }
     }
-    gate.open()
+    at_gate(gate.open())
 }
 
 fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> {
-    let gate = StartGate::new()?;
+    let gate = at_gate(StartGate::new())?;
     let failed = |error| LoadError::io("thread", &error);
     let tally = worker.tally();
     thread::scope(|scope| {
@@ -174,11 +123,11 @@ fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> 
         for _ in 0..setup.groups {
             let mut writers = Vec::with_capacity(SIDE);
             for _ in 0..SIDE {
-                let (reader, writer) = channel(setup)?;
+                let (reader, writer) = made(setup)?;
                 let gate = &gate;
                 let task = move || {
-                    gate.wait()?;
-                    receive(tally, &reader, setup)
+                    at_gate(gate.wait())?;
+                    receiving(tally, &reader, setup)
                 };
                 all.push(builder().spawn_scoped(scope, task).map_err(failed)?);
                 writers.push(writer);
@@ -187,13 +136,13 @@ fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> 
             for _ in 0..SIDE {
                 let (writers, gate) = (Arc::clone(&writers), &gate);
                 let task = move || {
-                    gate.wait()?;
-                    send(&writers, setup)
+                    at_gate(gate.wait())?;
+                    sending(&writers, setup)
                 };
                 all.push(builder().spawn_scoped(scope, task).map_err(failed)?);
             }
         }
-        gate.open()?;
+        at_gate(gate.open())?;
         for thread in all {
             let lost = |_| Err(LoadError::Failed("a thread panicked".to_owned()));
             thread.join().unwrap_or_else(lost)?;
@@ -202,29 +151,24 @@ fn round_of_threads(worker: &Worker<'_>, setup: Setup) -> Result<(), LoadError> 
     })
 }
 
-fn send(writers: &[File], setup: Setup) -> Result<(), LoadError> {
-    let message = [0; MESSAGE];
-    for _ in 0..setup.loops {
-        for mut writer in writers {
-            let sent = writer.write_all(&message);
-            sent.map_err(|error| LoadError::io("send", &error))?;
-        }
-    }
-    Ok(())
+fn sending(writers: &[File], setup: Setup) -> Result<(), LoadError> {
+    messages::send(writers, setup.loops).map_err(|error| LoadError::io("send", &error))
 }
 
-fn receive(tally: Tally<'_>, mut reader: &File, setup: Setup) -> Result<(), LoadError> {
-    let mut message = [0; MESSAGE];
-    let mut left = setup.loops * SIDE as u64;
-    while left > 0 {
-        let batch = left.min(BATCH);
-        for _ in 0..batch {
-            let received = reader.read_exact(&mut message);
-            received.map_err(|error| LoadError::io("receive", &error))?;
-        }
-        tally.add(MESSAGES, batch);
-        tally.add(BYTES, batch * MESSAGE as u64);
-        left -= batch;
-    }
-    Ok(())
+fn receiving(tally: Tally<'_>, reader: &File, setup: Setup) -> Result<(), LoadError> {
+    let count = |messages: u64| {
+        tally.add(MESSAGES, messages);
+        tally.add(BYTES, messages * MESSAGE as u64);
+    };
+    let received = messages::receive(reader, setup.loops, count);
+    received.map_err(|error| LoadError::io("receive", &error))
+}
+
+fn made(setup: Setup) -> Result<(File, File), LoadError> {
+    let name = if setup.pipes { "pipe" } else { "socketpair" };
+    messages::channel(setup.pipes).map_err(|error| LoadError::io(name, &error))
+}
+
+fn at_gate<T>(done: io::Result<T>) -> Result<T, LoadError> {
+    done.map_err(|error| LoadError::io("gate", &error))
 }
