@@ -12,6 +12,7 @@ mod owner;
 mod restore;
 mod scratch;
 mod trace;
+mod watched;
 
 pub use dma_latency::DmaLatency;
 pub use entry::CGROUP_PREFIX;
@@ -20,3 +21,4 @@ pub use journal::Journal;
 pub use restore::{RestoreReport, remove_abandoned, restore, restore_in};
 pub(crate) use scratch::{OwnFolder, open_scratch, remove_scratch};
 pub use trace::Trace;
+pub(crate) use watched::WatchedScratch;

@@ -12,6 +12,8 @@ mod calls;
 mod clock;
 mod connect;
 mod ctx;
+mod disk;
+mod disk_files;
 mod exchange;
 mod files;
 mod futex;
@@ -67,6 +69,11 @@ pub static COSTS: &[CostEntry] = &[
     basics::PARALLELISM,
     latency::MEMORY,
     hackbench::HACKBENCH,
+    disk::WRITE,
+    disk::REWRITE,
+    disk::READ,
+    disk_files::CREATE,
+    disk_files::DELETE,
 ];
 
 /// The metric of that name.

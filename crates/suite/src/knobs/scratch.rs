@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +107,16 @@ impl Scratch {
             ))),
             None => Ok(found),
         }
+    }
+
+    /// The folder alone.
+    pub(super) fn into_folder(self) -> Folder {
+        self.folder
+    }
+
+    /// What it is held by.
+    pub(super) fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.parent.as_fd(), self.folder.as_fd()]
     }
 
     /// Whether the process was killed between creating the folder and marking it, or between
