@@ -1,6 +1,7 @@
 //! What runs, cells, threads and numbers are called in every output.
 
 mod clean;
+mod cost_table;
 mod costs;
 mod legs;
 mod names;
@@ -10,8 +11,10 @@ mod outcomes;
 mod phases;
 
 pub use clean::ascii;
+pub use cost_table::{CostHead, SECTIONS, cost_head, cost_name, cost_parts, digits};
 pub use costs::{
-    COSTS, against, cost, cost_end, cost_interval, cost_row, costs, repetitions, share,
+    COSTS, against, cost, cost_end, cost_interval, cost_row, costs, instructions, repetitions,
+    share,
 };
 pub use legs::{
     ALL_LEGS, LEGS, LEGS_TITLE, hold_name, leg_meaning, leg_name, leg_title, section_clause,

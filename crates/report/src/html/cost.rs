@@ -7,12 +7,14 @@ use punctual_core::schema::{Cell, Cost};
 
 use super::parts::{heads, number};
 use crate::words;
+use crate::words::CostHead;
 
 /// The costs of runs; several runs are told apart by their names.
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     let several = runs.len() > 1;
-    let rows: Vec<_> = words::costs(runs).collect();
-    let mut columns = vec!["metric", "load"];
+    let rows: Vec<(usize, &Cell, &Cost)> = words::costs(runs).collect();
+    let parts = words::cost_parts(&rows, |(_, cell, cost)| (cost.section, cell.load.as_str()));
+    let mut columns = vec!["cost", "metric"];
     columns.extend(several.then_some("run"));
     html! {
         @if !rows.is_empty() {
@@ -21,8 +23,15 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                 p class="about" { (words::COSTS) }
                 div class="scroll" { table {
                     (heads("", &columns, &["value", "interval", "spread", "repetitions", "ended"]))
-                    tbody { @for (run, cell, cost) in rows {
-                        (row(cell, cost, names.get(run).filter(|_| several)))
+                    tbody { @for (section, load, rows) in &parts {
+                        @let kinds: Vec<_> = rows.iter().map(|(_, _, cost)| (cost.unit, cost.better)).collect();
+                        @let head = words::cost_head(*section, load, &kinds);
+                        tr class="first" {
+                            th scope="rowgroup" colspan=(columns.len() + 5) { (head.title) }
+                        }
+                        @for (run, cell, cost) in rows {
+                            (row(cell, cost, &head, names.get(*run).filter(|_| several)))
+                        }
                     } }
                 } }
             }
@@ -30,17 +39,17 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     }
 }
 
-fn row(cell: &Cell, cost: &Cost, run: Option<&String>) -> Markup {
+fn row(cell: &Cell, cost: &Cost, head: &CostHead, run: Option<&String>) -> Markup {
     html! {
-        tr class="first" {
-            th scope="row" { (words::probe_name(cell)) ": " (words::clean(&cost.meaning)) }
-            td { (words::load_name(&cell.load)) }
+        tr {
+            th scope="row" { (head.row(words::cost_name(cell), cost.better)) }
+            td { (words::probe_name(cell)) ": " (words::clean(&cost.meaning)) }
             @if let Some(run) = run { td class="run" { (run) } }
             @if let Some(absence) = words::absence(cell) {
                 td class="doubt" colspan="5" { (absence) }
             } @else {
-                td class="n max" { (words::cost(cost)) }
-                (number(words::cost_interval(cost.unit, cost.low, cost.high)))
+                td class="n max" { (head.cost(cost.unit, cost.end, cost.value, (cost.low, cost.high))) }
+                (number(head.interval(cost)))
                 (number(words::share(cost.spread)))
                 (number(cost.repetitions.len().to_string()))
                 (number(words::cost_end(cost).to_owned()))

@@ -1,53 +1,85 @@
-//! Costs in the terminal: a table of their own, since a cost is no latency.
+//! Costs of a run in the terminal: a table of their own, since a cost is no latency, in the
+//! sections of LMbench's published summary.
 
 use punctual_core::compare::{Against, Comparison, CostRow};
-use punctual_core::schema::Run;
+use punctual_core::schema::{Cell, Run};
 
 use super::style::{Paint, Style};
 use super::table::{Align, Table};
 use crate::words;
 
-/// The costs of a run; nothing if it has none.
+/// The costs of a run; nothing if it has none. `width` and `colour` as for [`super::summary`].
+#[must_use]
+pub fn costs(run: &Run, width: usize, colour: bool) -> String {
+    of_run(run, width, Paint::new(colour))
+}
+
+/// Columns besides the name, the first to be left out last.
+const COLUMNS: [(&str, Align); 6] = [
+    ("value", Align::Right),
+    ("interval", Align::Right),
+    ("ended", Align::Left),
+    ("spread", Align::Right),
+    ("repetitions", Align::Right),
+    ("metric", Align::Left),
+];
+
+/// The costs of a run; nothing if it has none. Rather than cut a name it leaves out a column.
 pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
-    let right = Align::Right;
-    let mut table = Table::new(&[
-        ("cost", Align::Left),
-        ("load", Align::Left),
-        ("value", right),
-        ("interval", right),
-        ("spread", right),
-        ("repetitions", right),
-        ("ended", Align::Left),
-    ])
-    .lesser(&["repetitions", "spread", "ended", "interval"]);
-    let mut any = false;
-    let plain = |text: String| (text, Style::Plain);
-    for cell in &run.cells {
-        let Some(cost) = cell.cost() else { continue };
-        any = true;
-        let names = [words::probe_name(cell), words::load_name(&cell.load).into_owned()];
-        let full = names.join(" under ");
-        let mut row: Vec<_> = names.into_iter().map(plain).collect();
-        let absence = words::absence(cell);
-        if absence.is_none() {
-            row.extend([
-                (words::cost(cost), Style::Strong),
-                plain(words::cost_interval(cost.unit, cost.low, cost.high)),
-                plain(words::share(cost.spread)),
-                plain(cost.repetitions.len().to_string()),
-                plain(words::cost_end(cost).to_owned()),
-            ]);
-        }
-        table.named_row(row, full);
-        if let Some(absence) = absence {
-            table.note(absence);
-            continue;
-        }
-        let notes = words::load_note(cell).into_iter();
-        let notes = notes.chain(words::counter_notes(cell)).chain(words::cell_notes(cell));
-        notes.for_each(|note| table.note(note));
+    let cells: Vec<&Cell> = run.cells.iter().filter(|cell| cell.cost().is_some()).collect();
+    if cells.is_empty() {
+        return String::new();
     }
-    if any { table.render(width, paint) } else { String::new() }
+    let with = |columns: usize| table(&cells, &COLUMNS[..columns]);
+    let mut columns = COLUMNS.len();
+    while columns > 1 && with(columns).is_squeezed(width) {
+        columns -= 1;
+    }
+    with(columns).render(width, paint)
+}
+
+fn table(cells: &[&Cell], columns: &[(&'static str, Align)]) -> Table {
+    let heads: Vec<_> = [("cost", Align::Left)].iter().chain(columns).copied().collect();
+    let mut table = Table::new(&heads);
+    let parts = words::cost_parts(cells, |cell| {
+        (cell.cost().map(|cost| cost.section).unwrap_or_default(), cell.load.as_str())
+    });
+    for (section, load, cells) in parts {
+        let kinds: Vec<_> =
+            cells.iter().filter_map(|cell| cell.cost()).map(|c| (c.unit, c.better)).collect();
+        let head = words::cost_head(section, load, &kinds);
+        table.heading(head.title.clone());
+        cells.iter().for_each(|cell| push_cell(&mut table, cell, &head, columns.len()));
+    }
+    table
+}
+
+fn push_cell(table: &mut Table, cell: &Cell, head: &words::CostHead, columns: usize) {
+    let Some(cost) = cell.cost() else { return };
+    let plain = |text: String| (text, Style::Plain);
+    let name = head.row(words::cost_name(cell), cost.better);
+    let full = format!("{name} ({})", words::probe_name(cell));
+    let absence = words::absence(cell);
+    let mut row = vec![plain(name)];
+    if absence.is_none() {
+        let cells = [
+            (head.cost(cost.unit, cost.end, cost.value, (cost.low, cost.high)), Style::Strong),
+            plain(head.interval(cost)),
+            plain(words::cost_end(cost).to_owned()),
+            plain(words::share(cost.spread)),
+            plain(cost.repetitions.len().to_string()),
+            plain(words::probe_name(cell)),
+        ];
+        row.extend(cells.into_iter().take(columns));
+    }
+    table.named_row(row, full);
+    if let Some(absence) = absence {
+        table.note(absence);
+        return;
+    }
+    let notes = words::load_note(cell).into_iter();
+    let notes = notes.chain(words::counter_notes(cell)).chain(words::cell_notes(cell));
+    notes.for_each(|note| table.note(note));
 }
 
 /// Costs of several runs side by side; nothing if they have none in common.

@@ -1,7 +1,7 @@
 //! `punctual show`: everything that a run recorded, cell by cell.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, Helper, Latency, Stats, Unit};
+use punctual_core::schema::{Cell, Cost, Helper, Latency, Run, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 
 use super::phases::by_phase;
@@ -35,6 +35,44 @@ pub fn details(run: &LoadedRun, width: usize, colour: bool) -> String {
     out
 }
 
+/// How each cost of a run was come by: every repetition, where its threads and processes ran, and how
+/// it ended. `width` and `colour` as for [`super::summary`].
+#[must_use]
+pub fn timings(run: &Run, width: usize, colour: bool) -> String {
+    let paint = Paint::new(colour);
+    let mut out = String::new();
+    for (cell, cost) in run.cells.iter().filter_map(|cell| Some((cell, cell.cost()?))) {
+        let key = words::key_name(&cell.key);
+        push_parts(&mut out, &[(key, Style::Strong)], ("", Style::Plain), 2, width, paint);
+        match words::absence(cell) {
+            Some(absence) => push_wrapped(&mut out, &absence, "  ", 4, width),
+            None => out.push_str(&timing(cost, width)),
+        }
+    }
+    out
+}
+
+fn timing(cost: &Cost, width: usize) -> String {
+    let mut out = String::new();
+    let mut push = |text: &str| push_wrapped(&mut out, text, "  ", 4, width);
+    push(&cost.meaning);
+    push(&format!(
+        "{}, interval {}",
+        words::cost(cost),
+        words::cost_interval(cost.unit, cost.low, cost.high)
+    ));
+    push(&format!("ended: {}", cost.note.as_deref().unwrap_or_else(|| words::cost_end(cost))));
+    if let Some(instructions) = cost.instructions {
+        push(&format!("{} instructions", words::instructions(instructions)));
+    }
+    push(&format!("thread: {}", placed(&cost.placement)));
+    for helper in &cost.helpers {
+        push(&format!("{}: {}", words::clean(&helper.name), placed(&helper.placement)));
+    }
+    push(&words::repetitions(cost));
+    out
+}
+
 fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> String {
     let mut out = String::new();
     if let Some(absence) = words::absence(cell) {
@@ -51,9 +89,7 @@ fn cell_details(cell: &Cell, data: &CellData, width: usize, paint: Paint) -> Str
         }
     }
     if let Some(cost) = cell.cost().filter(|cost| !cost.repetitions.is_empty()) {
-        let thread = format!("thread: {}", placed(&cost.placement));
-        push_wrapped(&mut out, &thread, "  ", 2, width);
-        push_wrapped(&mut out, &words::repetitions(cost), "  ", 2, width);
+        out.push_str(&timing(cost, width));
     }
     for counter in &cell.counters {
         let first =

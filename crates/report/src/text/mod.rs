@@ -18,7 +18,8 @@ pub use compare::comparison;
 pub(crate) use compare::{
     difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
 };
-pub use detail::details;
+pub use cost::costs;
+pub use detail::{details, timings};
 pub use extremes::extremes;
 pub use legs::legs;
 pub use margin::margin;
