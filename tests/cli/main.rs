@@ -3,6 +3,7 @@
 //! comparison and sets of runs.
 
 mod completion;
+mod cost;
 mod damage;
 mod directory;
 mod ends;

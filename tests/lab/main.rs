@@ -5,6 +5,7 @@ mod aim;
 mod binding;
 mod boards;
 mod check;
+mod costs;
 mod coverage;
 mod cyclictest;
 mod devices;

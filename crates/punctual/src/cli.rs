@@ -8,6 +8,7 @@ use crate::output;
 mod args;
 mod boards;
 mod budget;
+mod cost;
 mod export;
 mod foreign;
 mod lab;
@@ -17,6 +18,7 @@ mod typed;
 
 pub use args::spelled;
 pub use budget::Budget;
+pub use cost::DEFAULT_COST_NS;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
 pub use typed::{read, takes_next, takes_value};
 
@@ -37,16 +39,16 @@ const SHELLS: [&str; 4] = ["bash", "zsh", "fish", "elvish"];
 pub const FIRST: &str = "A first look, in about a minute:  sudo punctual run\n\
                          All options of a command:         punctual run --help";
 
+/// The command line of `punctual run`. The others' definitions take more instructions than may lie
+/// before a first sample.
+fn to_run() -> Command {
+    bare().subcommand(run::command())
+}
+
 /// The whole command line.
 pub fn command() -> Command {
-    Command::new("punctual")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("How late can this Linux be? Measures it, and says whether that is good enough")
-        .after_help(FIRST)
-        .term_width(output::width().clamp(LEAST_HELP_WIDTH, HELP_WIDTH))
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(run::command())
+    to_run()
+        .subcommand(cost::command())
         .subcommand(report())
         .subcommand(compare())
         .subcommand(show())
@@ -59,6 +61,16 @@ pub fn command() -> Command {
         .subcommand(lab::command())
         .subcommand(completions())
         .subcommand(man())
+}
+
+fn bare() -> Command {
+    Command::new("punctual")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("How late can this Linux be? Measures it, and says whether that is good enough")
+        .after_help(FIRST)
+        .term_width(output::width().clamp(LEAST_HELP_WIDTH, HELP_WIDTH))
+        .subcommand_required(true)
+        .arg_required_else_help(true)
 }
 
 const RUN_HELP: &str = "A run directory, or its run.json; or a run in ./punctual-runs, by its name, by an \

@@ -6,6 +6,7 @@ use crate::ending::Ending;
 
 mod address;
 mod compare;
+mod cost;
 mod draw;
 mod export;
 mod lab;
@@ -32,6 +33,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     };
     match name {
         "run" => run::execute(matches),
+        "cost" => cost::execute(matches),
         "report" => report::execute(matches),
         "compare" => compare::execute(matches),
         "export" => export::execute(matches),

@@ -15,10 +15,14 @@ use punctual_suite::engine::{self, Options, SyncPolicy};
 use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::threads::PER_CPU;
-use punctual_suite::{costs, probes};
+use punctual_suite::{costs, metrics, probes};
 
 use crate::cli::{self, DEFAULT_DURATION_NS, PROBE_OPTIONS};
 use crate::plans;
+
+mod cost;
+
+pub use cost::costs;
 
 /// What a command measures by default.
 #[derive(Debug, Clone, Copy)]
@@ -59,19 +63,23 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
         .flat_map(|text| split_list(text))
         .collect();
     let named_plan = matches.get_one::<String>("plan");
-    if probes.is_empty() && named_plan.is_none() && means_default_probe(matches) {
+    let costs = given::<String>(matches, "cost");
+    let has_default = probes.is_empty() && named_plan.is_none();
+    if has_default && costs.is_none() && means_default_probe(matches) {
         probes.push(DEFAULT_PROBE.to_owned());
     }
     let variant = matches.get_one::<String>("variant").map(String::as_str);
     let mut plan = match named_plan {
         Some(name) => named_in(name, variant, defaults)?,
-        None if probes.is_empty() => plans::load(defaults.plan, None)?,
+        None if probes.is_empty() && costs.is_none() => plans::load(defaults.plan, None)?,
         None => {
             let plan = Plan::new("command line");
             Plan { warmup_ns: defaults.warmup_ns.unwrap_or(plan.warmup_ns), ..plan }
         }
     };
-    if probes.is_empty() {
+    if has_default && costs.is_some() {
+        cost::refuse_probe_options(matches)?;
+    } else if probes.is_empty() {
         let adjustable = named_plan.is_some_and(|name| plans::is_adjustable(name));
         refuse_cell_options(matches, &plan.name, adjustable)?;
         if adjustable {
@@ -83,6 +91,9 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
         }
     } else {
         plan.cells.extend(cells(matches, &probes)?);
+    }
+    if let Some(costs) = costs {
+        plan.cells.extend(cost::cells(matches, cost::of_option(costs)?)?);
     }
     judgement(matches, &mut plan);
     if let Some(warmup) = matches.get_one::<u64>("warmup") {
@@ -138,12 +149,13 @@ pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
 
 /// How to run the plan.
 pub fn options(matches: &ArgMatches) -> Options {
-    let text = |id: &str| matches.get_one::<String>(id).cloned();
-    let ns = |id: &str| matches.get_one::<u64>(id).copied();
+    let text = |id: &str| given::<String>(matches, id).cloned();
+    let ns = |id: &str| given::<u64>(matches, id).copied();
+    let flag = |id: &str| given::<bool>(matches, id).copied().unwrap_or_default();
     Options {
         out: matches.get_one("out").cloned(),
         board_name: text("board-name"),
-        dma_latency_us: matches.get_one::<Option<u32>>("dma-latency").copied().flatten(),
+        dma_latency_us: given::<Option<u32>>(matches, "dma-latency").copied().flatten(),
         break_ns: ns("break"),
         threshold_ns: ns("keep-above"),
         sync: if text("sync").as_deref() == Some("block") {
@@ -154,10 +166,10 @@ pub fn options(matches: &ArgMatches) -> Options {
         group: text("group"),
         replicate: matches.get_one("replicate").copied(),
         phase_ns: ns("phase").unwrap_or(0),
-        dither: matches.get_one::<u64>("dither").map(|seed| Dither::of_seed(*seed)),
+        dither: ns("dither").map(Dither::of_seed),
         aim: Aim::NONE,
-        force: matches.get_flag("force"),
-        require_rt: matches.get_flag("require-rt"),
+        force: flag("force"),
+        require_rt: flag("require-rt"),
         continued: None,
         virtual_board: None,
         tool_sha256: None,
@@ -291,8 +303,10 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
 /// releases. A probe that is only planned is an error here; a plan may name it.
 fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
-    if costs::find(&named.name).is_ok() {
-        return Ok((named, None));
+    if probes::find(&named.name).is_err()
+        && let Some(cost) = metrics::named(text).map_err(|error| anyhow!(error))?
+    {
+        return Ok((cost, None));
     }
     if probes::find(&named.name).is_err() && plans::find(&named.name).is_some() {
         bail!("\"{0}\" is a plan: write --plan {0}", named.name);

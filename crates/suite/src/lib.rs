@@ -13,6 +13,7 @@ pub mod init;
 pub mod knobs;
 pub mod loads;
 mod messages;
+pub mod metrics;
 pub mod probes;
 mod procfs;
 pub mod recorder;

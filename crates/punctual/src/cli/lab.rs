@@ -141,6 +141,14 @@ fn run() -> Command {
         .arg(replicates_by_comparisons());
     measured(boots)
         .arg(
+            value(
+                "cost",
+                "LIST",
+                "Also measure these costs, or only them if no probe and no plan is given: metrics as \
+                 for `punctual cost`, separated by commas, summary or all",
+            ),
+        )
+        .arg(
             aims(
                 "Watch each guest, and boot it again with one release moved to the beginning of a \
                  long section, for the N latest of each cell: see `punctual lab aim`",

@@ -93,7 +93,7 @@ pub fn command() -> Command {
         .args(output())
 }
 
-const LOADS: &str = "\
+pub(super) const LOADS: &str = "\
 Loads: , separates cells, + joins loads that run together; \"none for 5s then paper for 10s\" changes \
 the load of one cell, and again from the start until its --duration is over";
 
@@ -181,7 +181,7 @@ fn probe_option(option: &ProbeOption) -> Arg {
         .help(format!("{help}{} [default: {}]", option.note, param.default))
 }
 
-fn how() -> Vec<Arg> {
+pub(super) fn how() -> Vec<Arg> {
     vec![
         value("break", "TIME", "End the run at the first sample above this; a bare number is in microseconds")
             .short('b')
@@ -226,7 +226,7 @@ fn settings() -> Vec<clap::Id> {
     ids.chain(more.into_iter().map(clap::Id::from)).collect()
 }
 
-fn output() -> Vec<Arg> {
+pub(super) fn output() -> Vec<Arg> {
     vec![
         value("out", "DIR", "The run directory, which must not exist yet [default: punctual-runs/<UTC time>-<board>-<kernel>]")
             .value_parser(clap::value_parser!(PathBuf))

@@ -21,7 +21,8 @@ const BARE: &[(&str, &str, &[&str])] =
 /// # Errors
 /// Those of clap; and options of other tools, with punctual's form.
 pub fn read(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
-    let mut whole = super::command();
+    let runs = words.get(1).is_some_and(|word| word == "run");
+    let mut whole = if runs { super::to_run() } else { super::command() };
     let Some((options, first)) = measuring(&whole, words) else {
         return whole.try_get_matches_from_mut(words);
     };

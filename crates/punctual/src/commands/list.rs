@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::ArgMatches;
 use punctual_report::text::push_wrapped;
-use punctual_suite::{costs, loads, probes};
+use punctual_suite::registry::cost::CostEntry;
+use punctual_suite::{costs, loads, metrics, probes};
 
 use crate::ending::Ending;
 use crate::{output, plans};
@@ -80,13 +81,18 @@ fn list_runs(folders: &[PathBuf], json: bool) -> anyhow::Result<Ending> {
     Ok(Ending::Done)
 }
 
+/// A cost by its key, or by the name of a column of the table of costs.
+fn cost_named(name: &str) -> Option<&'static CostEntry> {
+    costs::find(&metrics::named(name).ok()??.name).ok()
+}
+
 fn explain(name: &str, json: bool) -> anyhow::Result<Ending> {
     let found: Vec<Entry> = probes::find(name)
         .ok()
         .map(of_probe)
         .into_iter()
         .chain(loads::find(name).map(of_load))
-        .chain(costs::find(name).ok().map(of_cost))
+        .chain(cost_named(name).map(of_cost))
         .chain(plans::find(name).map(of_plan))
         .collect();
     if found.is_empty() {

@@ -2,10 +2,11 @@
 
 use anyhow::Context;
 use clap::ArgMatches;
+use punctual_core::plan::Plan;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Run;
 use punctual_report::text;
-use punctual_suite::engine::{self, Finished, RunDir};
+use punctual_suite::engine::{self, Finished, Options, RunDir};
 use punctual_sys::signal::Signals;
 
 use super::address::{address, open};
@@ -21,8 +22,31 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         Some(name) => resume::request(name)?,
         None => (request::plan(matches, &request::HERE)?, request::options(matches)),
     };
-    let mut follower = Follower::new(&plan, matches.get_flag("quiet"), Live::of(matches));
-    let finished = engine::run(&plan, &options, &mut follower)?;
+    measure(matches, &plan, &options, Live::of(matches), Told::Summary)
+}
+
+/// What is told of the result besides JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The summary.
+    Summary,
+    /// That, and how each cost was timed.
+    WithTimings,
+}
+
+/// Runs a plan on this machine and tells the result.
+///
+/// # Errors
+/// What is wrong with the request, or why nothing could be measured.
+pub fn measure(
+    matches: &ArgMatches,
+    plan: &Plan,
+    options: &Options,
+    live: Live,
+    told: Told,
+) -> anyhow::Result<Ending> {
+    let mut follower = Follower::new(plan, matches.get_flag("quiet"), live);
+    let finished = engine::run(plan, options, &mut follower)?;
     follower.end();
     let Finished { run, dir, signals, ended_by, not_written } = finished;
     if let Some(reason) = &not_written {
@@ -32,7 +56,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     }
     let json = matches.get_flag("json");
     // The result is on disk: that it cannot be told does not cost the report.
-    let mut told = tell(&run, json);
+    let mut told = tell(&run, json, told);
     // A signal since the end of the measurement ends nothing that is not over.
     let mut interrupted = ended_by.is_some() || came(&signals);
     if !matches.get_flag("no-report") && not_written.is_none() {
@@ -71,7 +95,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     Ok(ending)
 }
 
-fn tell(run: &Run, json: bool) -> anyhow::Result<()> {
+fn tell(run: &Run, json: bool, told: Told) -> anyhow::Result<()> {
     if json {
         return output::print_json(run);
     }
@@ -82,7 +106,12 @@ fn tell(run: &Run, json: bool) -> anyhow::Result<()> {
         damage: Vec::new(),
         label: None,
     };
-    output::print(&text::summary(&measured, output::width(), output::colour()))
+    let (width, colour) = (output::width(), output::colour());
+    let timings = match told {
+        Told::Summary => String::new(),
+        Told::WithTimings => text::timings(run, width, colour) + "\n",
+    };
+    output::print(&(timings + &text::summary(&measured, width, colour)))
 }
 
 /// Whether a signal that ends a run has come meanwhile.

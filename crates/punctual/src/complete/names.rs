@@ -6,7 +6,7 @@ use punctual_core::layout::RUNS;
 use punctual_lab::device::DEVICES;
 use punctual_suite::registry::placement::PLACE_PARAMS;
 use punctual_suite::registry::{Choice, Kind, Param};
-use punctual_suite::{costs, loads, probes};
+use punctual_suite::{costs, loads, metrics, probes};
 
 use super::Candidate;
 use crate::{plans, store};
@@ -19,6 +19,12 @@ type Registered = (&'static str, &'static str, Vec<Param>);
 pub fn of(id: &str, word: &str) -> Vec<Candidate> {
     match id {
         "probes" => listed(word, &[','], &measurable()),
+        "metrics" => listed(word, &[','], &metric_names(&[])),
+        "cost" => listed(
+            word,
+            &[','],
+            &metric_names(&[("summary", "all that is in the table"), ("all", "every metric")]),
+        ),
         "load-cpus" => {
             let param = PLACE_PARAMS.iter().find(|param| param.name == "cpus");
             param.map(|param| starting(word, words(choices(&param.kind)))).unwrap_or_default()
@@ -58,8 +64,21 @@ pub fn of(id: &str, word: &str) -> Vec<Candidate> {
 
 fn measurable() -> Vec<Registered> {
     let probes = probes::there().map(|probe| (probe.name, probe.summary, probe.all_params()));
-    let costs = costs::COSTS.iter().map(|cost| (cost.name, cost.summary, cost.all_params()));
-    probes.chain(costs).collect()
+    probes.chain(cost_entries()).collect()
+}
+
+fn cost_entries() -> impl Iterator<Item = Registered> {
+    costs::COSTS.iter().map(|cost| (cost.name, cost.summary, cost.all_params()))
+}
+
+/// What a cost may be called, and words besides. Names with spaces would be several words.
+fn metric_names(words: &[(&'static str, &'static str)]) -> Vec<Registered> {
+    let families = metrics::families().into_iter().map(|family| (family, "all of the family"));
+    let columns =
+        metrics::aliases().into_iter().map(|(column, _)| (column, "a column of the table"));
+    let plain = words.iter().copied().chain(families).chain(columns);
+    let plain = plain.filter(|(name, _)| !name.contains(' '));
+    cost_entries().chain(plain.map(|(name, help)| (name, help, Vec::new()))).collect()
 }
 
 fn load_entries() -> Vec<Registered> {

@@ -16,7 +16,7 @@ use crate::recorder::{ABOVE_CAP, state_bytes};
 use crate::registry::cost::{CostEntry, PEER, settle_peer};
 use crate::registry::probe::{Pace, ProbeEntry};
 use crate::registry::{Need, Value, Values};
-use crate::{costs, probes};
+use crate::{costs, metrics, probes};
 
 /// What the main thread keeps for a series of a thread, at most: distributions.
 const COLLECTOR_BYTES: usize = 128 << 10;
@@ -66,6 +66,7 @@ pub fn canonical(plan: &Plan) -> Result<Plan, String> {
 
 fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
     let load = PhasedSpec::parse(&cell.load).map_err(|error| error.to_string())?;
+    let cell = &by_key(cell);
     let params = match &cell.subject {
         Subject::Cost(name) => costs::find(name)?.read(&cell.params)?.canonical(),
         Subject::Probe(name) => match probes::find(name)? {
@@ -83,6 +84,14 @@ fn canonical_cell(cell: &CellPlan) -> Result<CellPlan, String> {
         },
     };
     Ok(CellPlan { params, load: load.canonical().to_owned(), ..cell.clone() })
+}
+
+/// The cell of a metric by its key, if it was named by its column in the table of costs.
+fn by_key(cell: &CellPlan) -> CellPlan {
+    let Subject::Cost(name) = &cell.subject else { return cell.clone() };
+    let Ok(Some(mut found)) = metrics::named(name) else { return cell.clone() };
+    found.params.extend(cell.params.clone());
+    CellPlan { subject: Subject::Cost(found.name), params: found.params, ..cell.clone() }
 }
 
 /// How long a cell must be to yield this many samples per thread, ns: twice the time of its

@@ -1,9 +1,11 @@
 //! One entry of a list with everything known about it, in the form of the JSON output.
 
+use punctual_core::params::Named;
 use punctual_core::plan::{CellPlan, Plan, Subject};
+use punctual_core::schema::{Better, CostSection};
 use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::probes;
-use punctual_suite::registry::cost::CostEntry;
+use punctual_suite::registry::cost::{Column, CostEntry};
 use punctual_suite::registry::load::LoadEntry;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::{Need, Param};
@@ -20,6 +22,24 @@ pub(super) struct Entry {
     pub(super) needs: Vec<NeedState>,
     #[serde(flatten)]
     pub(super) plan: Option<PlanParts>,
+    #[serde(flatten)]
+    pub(super) cost: Option<CostParts>,
+}
+
+/// What a cost has besides.
+#[derive(Serialize)]
+pub(super) struct CostParts {
+    pub(super) unit: &'static str,
+    pub(super) better: Better,
+    pub(super) section: CostSection,
+    pub(super) columns: Vec<ColumnName>,
+}
+
+/// A column of the table of costs, and the key of the metric that it is.
+#[derive(Serialize)]
+pub(super) struct ColumnName {
+    pub(super) name: &'static str,
+    pub(super) key: String,
 }
 
 #[derive(Serialize)]
@@ -64,6 +84,7 @@ fn entry(name: &str, summary: &str, help: &str, params: &[Param], needs: &[Need]
         parameters: params.iter().map(parameter).collect(),
         needs: always.chain(of_words).collect(),
         plan: None,
+        cost: None,
     }
 }
 
@@ -90,7 +111,18 @@ pub(super) fn of_load(load: &LoadEntry) -> Entry {
 }
 
 pub(super) fn of_cost(cost: &CostEntry) -> Entry {
-    entry(cost.name, cost.summary, cost.help, &cost.all_params(), cost.needs)
+    let column = |column: &Column| ColumnName {
+        name: column.name,
+        key: Named { name: cost.name.to_owned(), params: column.given() }.to_string(),
+    };
+    let parts = CostParts {
+        unit: cost.unit.name(),
+        better: cost.better,
+        section: cost.section,
+        columns: cost.columns.iter().map(column).collect(),
+    };
+    let params = cost.all_params();
+    Entry { cost: Some(parts), ..entry(cost.name, cost.summary, cost.help, &params, cost.needs) }
 }
 
 pub(super) fn of_plan(built_in: &plans::BuiltIn) -> Entry {

@@ -1,8 +1,9 @@
 //! Lists for people.
 
+use punctual_core::schema::Better;
 use punctual_report::text::{push_wrapped, wrap};
 
-use super::entry::{Entry, NeedState, PlanParts};
+use super::entry::{ColumnName, CostParts, Entry, NeedState, PlanParts};
 
 /// Lines are not made longer than this on a wide terminal: they are hard to read.
 const LONGEST: usize = 100;
@@ -31,7 +32,8 @@ pub(super) fn section(kind: &str, entries: &[Entry], width: usize) -> String {
         for need in &entry.needs {
             push_wrapped(&mut out, &need_text(need), &" ".repeat(indent), indent + 2, width);
         }
-        for line in entry.plan.iter().flat_map(plan_lines) {
+        let lines = entry.plan.iter().flat_map(plan_lines);
+        for line in lines.chain(entry.cost.iter().flat_map(column_lines)) {
             push_wrapped(&mut out, &line, &" ".repeat(indent + 2), indent + 2, width);
         }
     }
@@ -44,7 +46,8 @@ pub(super) fn details(entry: &Entry, width: usize) -> String {
     let mut out = String::new();
     push_wrapped(&mut out, &format!("{}: {}", entry.name, entry.summary), "", 2, width);
     out.push('\n');
-    let plan: Vec<_> = entry.plan.iter().flat_map(plan_lines).collect();
+    let plan = entry.plan.iter().flat_map(plan_lines);
+    let plan: Vec<_> = plan.chain(entry.cost.iter().flat_map(cost_lines)).collect();
     plan.iter().for_each(|line| push_wrapped(&mut out, line, "", 0, width));
     if !plan.is_empty() {
         out.push('\n');
@@ -70,6 +73,21 @@ pub(super) fn details(entry: &Entry, width: usize) -> String {
         push_wrapped(&mut out, &need_text(need), "", 2, width);
     }
     out
+}
+
+/// The columns of a cost in the table.
+fn column_lines(cost: &CostParts) -> Vec<String> {
+    let name = |column: &ColumnName| format!("\"{}\"", column.name);
+    let names: Vec<_> = cost.columns.iter().map(name).collect();
+    if names.is_empty() { Vec::new() } else { vec![format!("columns: {}", names.join(", "))] }
+}
+
+/// Those with their keys, and what its values are.
+fn cost_lines(cost: &CostParts) -> Vec<String> {
+    let better = if cost.better == Better::Less { "less" } else { "more" };
+    let columns =
+        cost.columns.iter().map(|column| format!("\"{}\" is {}", column.name, column.key));
+    [format!("in {}, {better} is better", cost.unit)].into_iter().chain(columns).collect()
 }
 
 fn plan_lines(plan: &PlanParts) -> Vec<String> {
