@@ -75,6 +75,7 @@ in-turn:
 calibrate: tools
 	cargo test --release -p punctual-core --test calibration -- --ignored --nocapture --test-threads 1
 	cargo test --release -p punctual-core --lib drift -- --ignored --nocapture
+	cargo test --release -p punctual-core --lib median_ratio -- --ignored --nocapture
 	cargo run --release -p punctual-core --example calibrate_extreme
 
 deps:

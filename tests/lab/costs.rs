@@ -54,4 +54,6 @@ fn costs_repeat_to_the_last_digit_and_have_their_instructions() {
         assert!(value("lat.pipe") >= 4.0 * value("lat.syscall"));
         assert!((value("sys.clock") - 250.0).abs() < 1.0, "{}", value("sys.clock"));
     }
+    let compared = place.run("compare a/debian-none-0 a/debian-rt-0").with(0).stdout;
+    assert!(compared.contains("geometric mean"), "{compared}");
 }

@@ -7,30 +7,37 @@
 
 mod caveats;
 mod cost;
+mod cost_mean;
 mod differences;
 mod durations;
 mod episodes;
 pub mod exact;
 mod groups;
 mod margin;
+mod matched;
 mod matching;
 mod replicates;
 mod result;
 mod row;
 mod spread;
+mod trade;
 
-pub use cost::{Against, CostRow, MatchedCost};
+pub use cost::{Against, CostRow, CostSpread, MatchedCost, ToFirst};
+pub use cost_mean::{CostMean, TurnedCost};
 pub use differences::{Bearing, Difference};
 pub use episodes::EpisodeRates;
 pub use groups::KernelRuns;
 pub(crate) use groups::by_kernel;
 pub use margin::{FEWEST_REPLICATES, Margin, MarginCell, Standing, not_worse};
+pub use matched::MatchedCell;
 pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Method, Replicates};
-pub use result::{Comparison, MatchedCell, RunLabel};
+pub use result::{Comparison, RunLabel};
 pub use row::{Ratios, Row};
 pub use spread::{Span, Spread};
+pub use trade::Trade;
 
+use crate::indices;
 use crate::run::LoadedRun;
 use crate::schema::Run;
 use crate::text::clean;
@@ -43,7 +50,9 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let (matched, unmatched) = match_cells(&records);
     let (groups, repeated) = groups::by_kernel(&records);
     let cells: Vec<_> = matched.iter().filter_map(|found| matched_cell(found, &groups)).collect();
-    let costs: Vec<_> = matched.iter().filter_map(cost::matched).collect();
+    let one_boot = records.iter().any(|run| run.board.is_warm());
+    let costs = matched.iter().filter_map(|found| cost::matched(found, &groups, one_boot));
+    let costs: Vec<_> = costs.collect();
     let differences = differences::between(&records, &matched);
     let (replicates, notes) = replicates::estimate(&records, &groups, &matched);
     let mut said = caveats::simulated(&records);
@@ -55,11 +64,16 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     said.extend(caveats::unequal_samples(&cells));
     said.extend(caveats::missing_costs(&costs));
     said.extend(caveats::troubles(runs));
+    let cost_means = cost_mean::of(&costs, &groups, runs.len());
+    let trade = trade::of(&records, &groups, &cells, &cost_means);
     Comparison {
         runs: runs.iter().map(label).collect(),
         groups,
         cells,
         costs,
+        cost_means,
+        indices: records.iter().map(|run| indices::of_run(run)).collect(),
+        trade,
         unmatched,
         differences,
         replicates,
@@ -122,4 +136,4 @@ fn matched_cell(found: &Match<'_>, groups: &[KernelRuns]) -> Option<MatchedCell>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

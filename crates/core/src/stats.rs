@@ -17,6 +17,7 @@ mod episode_rates;
 mod episodes;
 pub mod extreme;
 mod median;
+mod median_ratio;
 mod pauses;
 mod phases;
 mod quantile;
@@ -44,6 +45,7 @@ pub use episodes::{
     spells_on_disk, tell_episodes,
 };
 pub use median::Median;
+pub use median_ratio::{Known, combined, ratio_interval};
 pub use pauses::{Pace, Pauses};
 pub use phases::{InPhase, late_again, phases_by_blocks, tell_phases};
 pub use quantile::{Distribution, Quantile};

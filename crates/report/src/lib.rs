@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aimed;
+mod cost_sides;
 pub mod data;
 pub mod describe;
 pub mod explanation;

@@ -1,6 +1,7 @@
 //! What runs, cells, threads and numbers are called in every output.
 
 mod clean;
+mod cost_sums;
 mod cost_table;
 mod costs;
 mod legs;
@@ -11,11 +12,15 @@ mod outcomes;
 mod phases;
 
 pub use clean::ascii;
-pub use cost_table::{CostHead, SECTIONS, cost_head, cost_name, cost_parts, digits};
-pub use costs::{
-    COSTS, against, cost, cost_end, cost_interval, cost_row, costs, instructions, repetitions,
-    share,
+pub use cost_sums::{
+    IndexRow, cost_sides, index_about, index_baseline, index_name, index_rows, index_value,
+    is_attempted, mean_sentence, trade_about, trade_latency,
 };
+pub use cost_table::{
+    COST_RATIOS, COST_RATIOS_OF_KERNELS, COST_RATIOS_OF_RUNS, CostHead, SECTIONS, compared_parts,
+    cost_head, cost_name, cost_parts, cost_ratio, digits, ratio_interval,
+};
+pub use costs::{COSTS, cost, cost_end, cost_interval, costs, instructions, repetitions, share};
 pub use legs::{
     ALL_LEGS, LEGS, LEGS_TITLE, hold_name, leg_meaning, leg_name, leg_title, section_clause,
     section_meaning, section_name,

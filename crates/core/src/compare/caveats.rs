@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::MatchedCost;
 use super::differences::{Bearing, Difference};
-use super::result::MatchedCell;
+use super::matched::MatchedCell;
 use crate::key::key_name;
 use crate::run::LoadedRun;
 use crate::schema::{Cell, NOT_AT_REST, Origin, Run, RunState};

@@ -2,21 +2,36 @@
 
 use serde::Serialize;
 
+use super::groups::KernelRuns;
 use super::matching::Match;
+use super::replicates::Tests;
 use super::row::ratio;
-use crate::schema::{Better, CellState, Cost, CostEnd, Unit};
+use super::spread::Span;
+use crate::key;
+use crate::schema::{Better, CellState, Cost, CostEnd, CostSection, Unit};
+use crate::stats::{Known, hodges_lehmann, ratio_interval};
 
 /// One cost as several runs measured it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MatchedCost {
     /// What the cells were matched by.
     pub key: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// The part of the table of costs that it stands in.
+    pub section: CostSection,
+    /// Its name there; without one it is called by its key.
+    pub column: Option<String>,
+    /// The load.
+    pub load: String,
     /// Unit of the values.
     pub unit: Unit,
     /// Which way is better.
     pub better: Better,
     /// One row for each run that has the cell, in their order.
     pub rows: Vec<CostRow>,
+    /// The same by kernel, one for each of [`super::Comparison::groups`].
+    pub spreads: Vec<CostSpread>,
 }
 
 /// What one run measured. Values are absent as in [`Cost`].
@@ -28,6 +43,8 @@ pub struct CostRow {
     pub cell: usize,
     /// How the cell stands.
     pub state: CellState,
+    /// Why it was not measured, if it was not.
+    pub reason: Option<String>,
     /// How the repetitions ended.
     pub end: Option<CostEnd>,
     /// Median of the repetitions.
@@ -36,10 +53,35 @@ pub struct CostRow {
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
-    /// The value, divided by that of the first row; absent for the first row, for another
-    /// unit, and unless both are above zero.
+    /// How it stands to the first row.
+    #[serde(flatten)]
+    pub to_first: ToFirst,
+}
+
+/// What the runs of one kernel measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CostSpread {
+    /// The kernel: an index into [`super::Comparison::groups`].
+    pub group: usize,
+    /// How many of its runs have a value.
+    pub runs: usize,
+    /// The values of those runs; absent without one.
+    pub value: Option<Span<f64>>,
+    /// How they stand to those of the first kernel: the median of the ratios of all pairs of runs,
+    /// with the interval that latencies have; of one run each, that of the two rows.
+    #[serde(flatten)]
+    pub to_first: ToFirst,
+}
+
+/// How a cost stands to that of the first run or kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ToFirst {
+    /// The value, divided by that of the first; absent for the first itself, for another unit,
+    /// and unless both are above zero.
     pub ratio: Option<f64>,
-    /// How it stands to the first row; absent if one of the intervals is.
+    /// The interval of the ratio, 95 %, two-sided.
+    pub ratio_interval: Option<[f64; 2]>,
+    /// What the interval shows; absent without one.
     pub against_first: Option<Against>,
 }
 
@@ -51,59 +93,139 @@ impl CostRow {
     }
 }
 
+impl MatchedCost {
+    /// What it is called in tables, without its load.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.column.as_deref().unwrap_or_else(|| key::subject(&self.key))
+    }
+
+    /// A ratio turned so that more than 1 is worse.
+    #[must_use]
+    pub fn turned(&self, ratio: f64) -> f64 {
+        if self.better == Better::More { 1.0 / ratio } else { ratio }
+    }
+}
+
+impl ToFirst {
+    fn of(better: Better, ratio: Option<f64>, interval: Option<[f64; 2]>) -> Self {
+        let ratio_interval = interval.filter(|_| ratio.is_some());
+        let against_first = ratio_interval.map(|ends| Against::of(better, ends));
+        Self { ratio, ratio_interval, against_first }
+    }
+}
+
 /// How one cost stands to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
-    /// The intervals exclude each other, and this one is better.
+    /// The interval of the ratio excludes 1, and this one is better.
     Better,
-    /// The intervals exclude each other, and this one is worse.
+    /// The interval excludes 1, and this one is worse.
     Worse,
-    /// The intervals overlap: nothing is shown.
+    /// The interval includes 1: nothing is shown.
     Alike,
 }
 
-/// The rows of a cell; none for latencies.
-pub(super) fn matched(found: &Match<'_>) -> Option<MatchedCost> {
-    let first = found.cells.first()?.2.cost()?;
+impl Against {
+    fn of(better: Better, [low, high]: [f64; 2]) -> Self {
+        if low <= 1.0 && 1.0 <= high {
+            Self::Alike
+        } else if (high < 1.0) == (better == Better::Less) {
+            Self::Better
+        } else {
+            Self::Worse
+        }
+    }
+}
+
+/// The rows of a cell; none for latencies. The runs of a kernel are replicates unless all are of
+/// one boot.
+pub(super) fn matched(
+    found: &Match<'_>,
+    groups: &[KernelRuns],
+    one_boot: bool,
+) -> Option<MatchedCost> {
+    let (_, _, cell) = found.cells.first()?;
+    let first = cell.cost()?;
     let rows = found.cells.iter().enumerate().filter_map(|(number, (run, index, cell))| {
         let cost = cell.cost()?;
         let base = Some(first).filter(|first| number > 0 && first.unit == cost.unit);
+        let ratio = base.and_then(|base| ratio(cost.value, base.value));
+        let interval = base.and_then(|base| ratio_interval(known(cost)?, known(base)?));
         Some(CostRow {
             run: *run,
             cell: *index,
             state: cell.state,
+            reason: cell.reason.clone(),
             end: cost.end,
             value: cost.value,
             low: cost.low,
             high: cost.high,
-            ratio: base.and_then(|base| ratio(cost.value, base.value)),
-            against_first: base.and_then(|base| against(cost, base)),
+            to_first: ToFirst::of(first.better, ratio, interval),
         })
     });
+    let spreads = spreads(found, first, groups, one_boot);
     Some(MatchedCost {
         key: found.key.clone(),
+        metric: first.metric.clone(),
+        section: first.section,
+        column: first.column.clone(),
+        load: cell.load.clone(),
         unit: first.unit,
         better: first.better,
         rows: rows.collect(),
+        spreads,
     })
 }
 
-fn against(cost: &Cost, base: &Cost) -> Option<Against> {
-    let is_measurable = |cost: &Cost| cost.end != Some(CostEnd::NotMeasurable);
-    if !is_measurable(cost) || !is_measurable(base) {
-        return None;
-    }
-    let (low, high) = (cost.low?, cost.high?);
-    let (base_low, base_high) = (base.low?, base.high?);
-    let is_less = high < base_low;
-    Some(if !is_less && low <= base_high {
-        Against::Alike
-    } else if is_less == (base.better == Better::Less) {
-        Against::Better
-    } else {
-        Against::Worse
-    })
+fn known(cost: &Cost) -> Option<Known> {
+    Some([cost.low?, cost.value?, cost.high?])
+}
+
+fn spreads(
+    found: &Match<'_>,
+    first: &Cost,
+    groups: &[KernelRuns],
+    one_boot: bool,
+) -> Vec<CostSpread> {
+    let of_group = |group: &KernelRuns| {
+        let mine = found.cells.iter().filter(|(run, ..)| group.runs.contains(run));
+        let costs = mine.filter_map(|(.., cell)| cell.cost());
+        let costs = costs.filter(|cost| cost.unit == first.unit && cost.value.is_some());
+        costs.collect::<Vec<_>>()
+    };
+    let base = groups.first().map(of_group).unwrap_or_default();
+    let spread = |(number, group): (usize, &KernelRuns)| {
+        let mine = of_group(group);
+        let (ratio, interval) = match (&base[..], &mine[..]) {
+            _ if number == 0 => (None, None),
+            ([base], [mine]) => (
+                ratio(mine.value, base.value),
+                known(mine).zip(known(base)).and_then(|(mine, base)| ratio_interval(mine, base)),
+            ),
+            _ => over_runs(&base, &mine, one_boot),
+        };
+        CostSpread {
+            group: number,
+            runs: mine.len(),
+            value: Span::of(mine.iter().map(|cost| cost.value), |value| value),
+            to_first: ToFirst::of(first.better, ratio, interval),
+        }
+    };
+    groups.iter().enumerate().map(spread).collect()
+}
+
+/// The ratio of two kernels with runs as replicates, as for latencies.
+fn over_runs(base: &[&Cost], mine: &[&Cost], one_boot: bool) -> (Option<f64>, Option<[f64; 2]>) {
+    let logs = |costs: &[&Cost]| -> Option<Vec<f64>> {
+        let values = costs.iter().map(|cost| cost.value.filter(|value| *value > 0.0));
+        values.map(|value| value.map(f64::ln)).collect()
+    };
+    let (Some(base), Some(mine)) = (logs(base), logs(mine)) else { return (None, None) };
+    let shifts = Tests::default().shifts(&base, &mine).filter(|_| !one_boot);
+    let interval = shifts.and_then(|shifts| Some(shifts.interval(0.05)?.map(f64::exp)));
+    (hodges_lehmann(&base, &mine).map(f64::exp), interval)
 }
 
 #[cfg(test)]
@@ -125,18 +247,59 @@ mod tests {
     }
 
     #[test]
-    fn costs_differ_only_if_their_intervals_exclude_each_other() {
+    fn costs_differ_only_if_the_interval_of_their_ratio_excludes_1() {
+        // Of 10 % each, 14 % together.
         let base = [90.0, 100.0, 110.0];
         for (other, less, more) in [
-            ([111.0, 120.0, 130.0], Against::Worse, Against::Better),
-            ([110.0, 120.0, 130.0], Against::Alike, Against::Alike),
-            ([70.0, 80.0, 90.0], Against::Alike, Against::Alike),
-            ([70.0, 80.0, 89.0], Against::Better, Against::Worse),
+            ([104.0, 115.0, 127.0], Against::Worse, Against::Better),
+            ([100.0, 112.0, 124.0], Against::Alike, Against::Alike),
+            ([80.0, 88.0, 97.0], Against::Alike, Against::Alike),
+            ([78.0, 85.0, 93.0], Against::Better, Against::Worse),
         ] {
-            let row = against_first(base, other, Better::Less);
+            let row = against_first(base, other, Better::Less).to_first;
             assert_eq!((row.against_first, row.ratio), (Some(less), Some(other[1] / 100.0)));
-            assert_eq!(against_first(base, other, Better::More).against_first, Some(more));
+            let [low, high] = row.ratio_interval.unwrap();
+            assert!(low < other[1] / 100.0 && other[1] / 100.0 < high);
+            let row = against_first(base, other, Better::More).to_first;
+            assert_eq!(row.against_first, Some(more));
         }
+    }
+
+    /// Runs of two kernels in turn, each so much slower than 100 with an interval of 1 %.
+    fn replicated(values: &[(&str, f64)]) -> MatchedCost {
+        let runs = values.iter().enumerate().map(|(number, (preemption, value))| {
+            let cell = cost("lat.syscall @ none @ 1s", value * 0.99, *value, value * 1.01);
+            run(&number.to_string(), preemption, vec![cell])
+        });
+        compared(runs.collect()).costs.remove(0)
+    }
+
+    #[test]
+    fn replicates_count_by_runs_and_not_by_repetitions() {
+        let [three, four] = [3, 4].map(|count| {
+            let none = (0..count).map(|i| ("none", 100.0 + f64::from(i)));
+            let rt = (0..count).map(|i| ("rt", 110.0 + f64::from(i)));
+            replicated(&none.chain(rt).collect::<Vec<_>>())
+        });
+        let [base, rt] = &four.spreads[..] else { panic!("two kernels") };
+        assert_eq!((base.runs, base.to_first), (4, ToFirst::default()));
+        assert_eq!(rt.value, Some(Span { lowest: 110.0, median: 111.5, highest: 113.0 }));
+        assert_eq!(rt.to_first.against_first, Some(Against::Worse));
+        // With four of each the rank sum test rejects nothing but what is beyond all pairs.
+        let [low, high] = rt.to_first.ratio_interval.unwrap();
+        assert!((low - 110.0 / 103.0).abs() < 1e-9 && (high - 1.13).abs() < 1e-9, "{low} {high}");
+        let few = &three.spreads[1].to_first;
+        assert_eq!(
+            (few.ratio.is_some(), few.ratio_interval, few.against_first),
+            (true, None, None)
+        );
+    }
+
+    #[test]
+    fn one_run_of_each_kernel_has_the_interval_of_its_rows() {
+        let pair = replicated(&[("none", 100.0), ("rt", 110.0)]);
+        assert_eq!(pair.spreads[1].to_first, pair.rows[1].to_first);
+        assert_eq!(pair.rows[1].to_first.against_first, Some(Against::Worse));
     }
 
     #[test]
@@ -147,8 +310,8 @@ mod tests {
         let [a, b] = cells;
         let comparison = compared(vec![run("a", "none", vec![a]), run("b", "rt", vec![b])]);
         let rows = &comparison.costs[0].rows;
-        assert_eq!((rows[1].ratio, rows[1].against_first), (Some(2.5), None));
-        assert_eq!((rows[0].ratio, rows[0].against_first), (None, None));
+        assert_eq!((rows[1].to_first.ratio, rows[1].to_first.against_first), (Some(2.5), None));
+        assert_eq!(rows[0].to_first, ToFirst::default());
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub struct KernelRuns {
     pub runs: Vec<usize>,
 }
 
+/// Whether kernels are shown rather than runs, for what has no table of its own of either: two
+/// runs of one kernel stand for themselves.
+pub(super) fn are_shown(groups: &[KernelRuns], runs: usize) -> bool {
+    groups.len() > 1 || runs > 2
+}
+
 /// What tells kernels apart, by the kernel's own account: its name, and then hashes of its
 /// configuration and image, since reproducible builds of different trees have equal names.
 /// The board belongs to it: replicates are of one kernel on one board.

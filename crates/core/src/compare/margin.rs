@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::groups::KernelRuns;
+use super::matched::MatchedCell;
 use super::replicates::{CONFIDENCE, Measure, Method, ONE_BOOT, Tests, holm, logs, one_pair};
-use super::result::{Comparison, MatchedCell};
+use super::result::Comparison;
 use super::row::Row;
 use crate::run::LoadedRun;
 use crate::schema::Run;

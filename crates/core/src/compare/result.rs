@@ -3,12 +3,14 @@
 use serde::Serialize;
 
 use super::cost::MatchedCost;
+use super::cost_mean::CostMean;
 use super::differences::Difference;
-use super::groups::KernelRuns;
+use super::groups::{self, KernelRuns};
+use super::matched::MatchedCell;
 use super::matching::Unmatched;
 use super::replicates::Replicates;
-use super::row::Row;
-use super::spread::Spread;
+use super::trade::Trade;
+use crate::indices::IndexValue;
 use crate::preemption::Model;
 use crate::schema::{Origin, Outcome, RunState};
 
@@ -23,6 +25,13 @@ pub struct Comparison {
     pub cells: Vec<MatchedCell>,
     /// The costs that at least two runs have, in the order of the first run.
     pub costs: Vec<MatchedCost>,
+    /// What each kernel costs altogether, compared with the first; of runs of one kernel, each run.
+    pub cost_means: Vec<CostMean>,
+    /// The indices of each run.
+    pub indices: Vec<Vec<IndexValue>>,
+    /// The worst case of each kernel beside what it costs; empty unless both were measured of
+    /// several kernels.
+    pub trade: Vec<Trade>,
     /// The cells that only one run has.
     pub unmatched: Vec<Unmatched>,
     /// What differs between the runs besides their results.
@@ -39,6 +48,12 @@ impl Comparison {
     #[must_use]
     pub fn is_replicated(&self) -> bool {
         self.runs.len() > 2 && self.groups.iter().any(|group| group.runs.len() > 1)
+    }
+
+    /// Whether costs are shown by kernel rather than by run.
+    #[must_use]
+    pub fn has_costs_by_kernel(&self) -> bool {
+        groups::are_shown(&self.groups, self.runs.len())
     }
 }
 
@@ -65,16 +80,4 @@ pub struct RunLabel {
     pub cells_measured: usize,
     /// Number of its cells whose latencies are made up.
     pub cells_simulated: usize,
-}
-
-/// One cell as several runs measured it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MatchedCell {
-    /// What the cells were matched by; a number follows if a plan contains the
-    /// same cell several times.
-    pub key: String,
-    /// One row for each run that has the cell, in their order.
-    pub rows: Vec<Row>,
-    /// The same by kernel, one for each of [`Comparison::groups`].
-    pub spreads: Vec<Spread>,
 }

@@ -46,7 +46,10 @@ pub struct Span<T> {
 
 impl<T: Copy> Span<T> {
     /// None without values, or if one is missing. `real` is a value as a float.
-    fn of(values: impl Iterator<Item = Option<T>>, real: impl Fn(T) -> f64) -> Option<Self> {
+    pub(super) fn of(
+        values: impl Iterator<Item = Option<T>>,
+        real: impl Fn(T) -> f64,
+    ) -> Option<Self> {
         let mut values = values.collect::<Option<Vec<T>>>()?;
         values.sort_by(|a, b| real(*a).total_cmp(&real(*b)));
         let (lowest, highest) = (*values.first()?, *values.last()?);

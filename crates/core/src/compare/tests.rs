@@ -8,7 +8,7 @@ use crate::schema::{
 };
 use std::collections::BTreeMap;
 
-pub(super) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
+pub(crate) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
     let placement = Placement { policy: Policy::Fifo, priority: 80, ..Placement::default() };
     let latency = Latency {
         probe: "wakeup".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn cell(key: &str, p999_us: i64, max_us: i64) -> Cell {
     complete(key, What::Latency(latency))
 }
 
-pub(super) fn cost(key: &str, low: f64, value: f64, high: f64) -> Cell {
+pub(crate) fn cost(key: &str, low: f64, value: f64, high: f64) -> Cell {
     let cost = Cost {
         metric: "lat.syscall".to_owned(),
         meaning: "getppid()".to_owned(),
@@ -47,6 +47,21 @@ pub(super) fn cost(key: &str, low: f64, value: f64, high: f64) -> Cell {
         ..Cost::default()
     };
     complete(key, What::Cost(cost))
+}
+
+/// A cost of the table without a load.
+pub(crate) fn cost_of(
+    column: &str,
+    unit: Unit,
+    better: Better,
+    [low, value, high]: [f64; 3],
+) -> Cell {
+    let mut cell = cost(&format!("{column} @ none @ 1s"), low, value, high);
+    if let What::Cost(cost) = &mut cell.what {
+        (cost.unit, cost.better, cost.column) = (unit, better, Some(column.to_owned()));
+    }
+    cell.load = "none".to_owned();
+    cell
 }
 
 fn complete(key: &str, what: What) -> Cell {
@@ -67,7 +82,7 @@ fn latency(cell: &mut Cell) -> &mut Latency {
     cell.latency_mut().expect("a cell of latencies")
 }
 
-pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
+pub(crate) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
     Run {
         schema: crate::schema::SCHEMA.to_owned(),
         run_id: id.to_owned(),
@@ -120,13 +135,13 @@ pub(super) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
 }
 
 /// Makes the run one of a virtual board that counts instructions.
-pub(super) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
+pub(crate) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
     run.board.kind = BoardKind::Virtual;
     run.board.lab = Some(Lab { counted: true, seed, ..Lab::default() });
     run.phase_ns = phase_ns;
 }
 
-pub(super) fn compared(runs: Vec<Run>) -> Comparison {
+pub(crate) fn compared(runs: Vec<Run>) -> Comparison {
     let loaded: Vec<_> = runs
         .into_iter()
         .map(|run| LoadedRun {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::ArgMatches;
 use punctual_core::compare::warm_against_cold;
+use punctual_core::indices;
 use punctual_core::run::LoadedRun;
 use punctual_report::figure::{Figure, left_out};
 use punctual_report::{Options, figures, html};
@@ -37,6 +38,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             "report": matches.get_one::<PathBuf>("output"),
             "figures": figures,
             "left_out": left_out,
+            "indices": runs.iter().map(|run| indices::of_run(&run.run)).collect::<Vec<_>>(),
             "runs": runs.iter().map(|run| &run.run.run_id).collect::<Vec<_>>(),
         }))?;
     } else if let Some(why) = left_out {

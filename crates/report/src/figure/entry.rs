@@ -1,5 +1,7 @@
 //! What the registry of figures holds.
 
+use punctual_core::compare::Comparison;
+
 use super::latency::{Range, Ranges};
 use super::sheet::Figure;
 use crate::replicates::Kernels;
@@ -30,9 +32,11 @@ pub(crate) enum Place {
     Returns,
     /// Who had which CPU, of every cell where that is known.
     Cpus,
+    /// What kernels cost.
+    Costs,
 }
 
-/// What there is to draw. There is at least one latency.
+/// What there is to draw.
 pub(crate) struct Material<'a> {
     /// The latencies that the axes of every probe cover.
     pub ranges: Ranges,
@@ -40,6 +44,8 @@ pub(crate) struct Material<'a> {
     pub subjects: Vec<Subject<'a>>,
     /// The same as single runs: of a kernel with replicates the worst one.
     pub single: Vec<Subject<'a>>,
+    /// The runs side by side.
+    pub comparison: &'a Comparison,
     /// The kernels, if they are what is shown.
     pub kernels: Option<&'a Kernels<'a>>,
     /// Whether there are several runs.

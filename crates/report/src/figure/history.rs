@@ -152,7 +152,7 @@ fn form(model: Model) -> usize {
 }
 
 /// Each model has its own form, for print and for eyes that see no colours.
-fn mark(to: &mut Drawing, (x, y): Point, number: usize, note: Option<String>) {
+pub(super) fn mark(to: &mut Drawing, (x, y): Point, number: usize, note: Option<String>) {
     let colour = Colour::Curve(number);
     let solid = Pen { stroke: Some(Colour::Paper), width: 0.6, ..Pen::area("mark", colour) };
     let open = Pen::line("mark", colour, 1.8).filled(Colour::Paper);

@@ -10,6 +10,7 @@ mod bars;
 mod breakdown;
 mod ccdf;
 mod clusters;
+mod costs;
 mod cpus;
 mod curves;
 mod deadline;
@@ -39,10 +40,11 @@ mod svg;
 mod theme;
 mod threads;
 mod timeline;
+mod trade;
 mod typeface;
 mod work;
 
-use punctual_core::compare::compare;
+use punctual_core::compare::{Comparison, compare};
 use punctual_core::run::LoadedRun;
 
 use entry::{Entry, Material};
@@ -56,7 +58,7 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 13] = [
+const FIGURES: [Entry; 15] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
@@ -70,19 +72,23 @@ const FIGURES: [Entry; 13] = [
     clusters::ENTRY,
     actors::ENTRY,
     cpus::ENTRY,
+    trade::ENTRY,
+    costs::ENTRY,
 ];
 
 /// The figures of a report with their places, in the order in which it shows them.
-pub(crate) fn set(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> Vec<(Place, Figure)> {
+pub(crate) fn set(
+    runs: &[LoadedRun],
+    comparison: &Comparison,
+    kernels: Option<&Kernels<'_>>,
+) -> Vec<(Place, Figure)> {
     let ranges = Ranges::of(runs);
     let (subjects, single) = match kernels {
         Some(kernels) => (kernels.pooled(), kernels.worst()),
         None => (subject::of_runs(runs), subject::of_runs(runs)),
     };
-    if single.is_empty() && subjects.is_empty() {
-        return Vec::new();
-    }
-    let material = Material { ranges, subjects, single, kernels, several: runs.len() > 1 };
+    let several = runs.len() > 1;
+    let material = Material { ranges, subjects, single, comparison, kernels, several };
     let drawn = FIGURES
         .iter()
         .flat_map(|entry| (entry.draw)(&material).into_iter().map(|figure| (entry.place, figure)));
@@ -101,5 +107,5 @@ pub fn left_out(runs: &[LoadedRun]) -> Option<&'static str> {
 pub fn figures(runs: &[LoadedRun]) -> Vec<Figure> {
     let comparison = compare(runs);
     let kernels = Kernels::of(runs, &comparison);
-    set(runs, kernels.as_ref()).into_iter().map(|(_, figure)| figure).collect()
+    set(runs, &comparison, kernels.as_ref()).into_iter().map(|(_, figure)| figure).collect()
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use punctual_core::compare::{Bearing, Comparison, Replicates};
 use punctual_core::units::grouped;
 
-use super::cost;
+use super::compared_costs;
 use super::parts::{mean, ns, number};
 use crate::text::{
     difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
@@ -21,7 +21,7 @@ pub fn section(comparison: &Comparison, names: &[String]) -> Markup {
             h2 { "Side by side" }
             (caveats(comparison))
             @if !comparison.cells.is_empty() { (table(comparison, names)) }
-            (cost::compared(comparison, names))
+            (compared_costs::section(comparison))
             (differences(comparison, names))
         }
     }

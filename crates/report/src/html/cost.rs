@@ -1,7 +1,7 @@
 //! What operations cost: a table of its own, since a cost is no latency.
 
 use maud::{Markup, html};
-use punctual_core::compare::{Against, Comparison, CostRow, MatchedCost};
+use punctual_core::indices;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Cost};
 
@@ -34,6 +34,7 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                         }
                     } }
                 } }
+                @if !several { (index_list(runs)) }
             }
         }
     }
@@ -58,34 +59,20 @@ fn row(cell: &Cell, cost: &Cost, head: &CostHead, run: Option<&String>) -> Marku
     }
 }
 
-/// Costs of several runs side by side; `names` are those of the runs.
-pub fn compared(comparison: &Comparison, names: &[String]) -> Markup {
+/// The indices that a run has most of the parts of.
+fn index_list(runs: &[LoadedRun]) -> Markup {
+    let found = runs.iter().flat_map(|run| indices::of_run(&run.run));
+    let attempted: Vec<_> = found.filter(words::is_attempted).collect();
     html! {
-        @if !comparison.costs.is_empty() {
-            div class="scroll" { table {
-                (heads("Costs: ratios to the first run of each", &["metric", "run"], &["value", "interval", "ratio", "against the first"]))
-                tbody { @for cost in &comparison.costs {
-                    @for (i, row) in cost.rows.iter().enumerate() { (compared_row(cost, i, row, names)) }
-                } }
+        @if !attempted.is_empty() {
+            h3 { "Indices" }
+            p class="about" { (words::index_baseline()) }
+            ul { @for index in &attempted {
+                li {
+                    b { (words::index_name(index)) " " (words::index_value(index)) }
+                    " – " (words::index_about(index.name))
+                }
             } }
-        }
-    }
-}
-
-fn compared_row(cost: &MatchedCost, number_of: usize, row: &CostRow, names: &[String]) -> Markup {
-    let class = match row.against_first {
-        Some(Against::Better) => "n pass",
-        Some(Against::Worse) => "n fail",
-        Some(Against::Alike) | None => "n",
-    };
-    html! {
-        tr class=(if number_of == 0 { "first" } else { "" }) {
-            th scope="row" { @if number_of == 0 { (words::key_name(&cost.key)) } }
-            td { (names.get(row.run).map_or("", String::as_str)) }
-            td class="n max" { (words::cost_row(cost.unit, row)) }
-            (number(words::cost_interval(cost.unit, row.low, row.high)))
-            (number(words::ratio(row.ratio)))
-            td class=(class) { (words::against(row.against_first)) }
         }
     }
 }

@@ -29,6 +29,10 @@ const CPUS: &str = "A row is a CPU, a colour who had it. Bars add up what was re
     is known: it was idle, or had by others while no thread waited for it. Short times are drawn \
     wider than they are in maps.";
 
+const COSTS: &str = "How many times worse each cost is than that of the first kernel: a bandwidth of half \
+    is twice as bad. A line across the end of a bar is the 95 % interval of its ratio. A kernel that is \
+    further down and further left than another in the trade is both earlier and cheaper.";
+
 /// Of runs that stand for themselves.
 pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
@@ -55,7 +59,9 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
         @if !figures.is_empty() {
             section {
                 h2 { "Figures" }
+                @if figures.iter().any(|(place, _)| *place != Place::Costs) {
                 p class="about" { "One latency axis for all cells and kernels of a probe; it covers every sample, and begins where all but 0.1 % of them are. The few below are in a band at its start." }
+                }
                 (group(Place::Overview, "All cells", captions.overview, "stack"))
                 (group(Place::Legs, "Legs", LEGS, "grid"))
                 (group(Place::Histograms, "Histograms", captions.histograms, "grid"))
@@ -63,6 +69,7 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
                 (group(Place::Timelines, "Timelines", captions.timelines, "stack"))
                 (group(Place::Returns, "Return levels and clusters", RETURNS, "grid"))
                 (group(Place::Cpus, "CPUs", CPUS, "stack"))
+                (group(Place::Costs, "Costs", COSTS, "stack"))
                 @if let Some(why) = left_out { p class="about" { (why) } }
             }
         }

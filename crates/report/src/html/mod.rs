@@ -2,6 +2,7 @@
 
 mod cells;
 mod compare;
+mod compared_costs;
 mod contents;
 mod cost;
 mod facts;
@@ -107,7 +108,7 @@ fn main(runs: &[LoadedRun], comparison: &Comparison) -> Markup {
         (cost::section(runs, &names))
         (compare::section(comparison, &names))
         (legs::section(&subject::of_runs(runs), &names))
-        (figures::section(&figure::set(runs, None), figure::left_out(runs), &figures::CAPTIONS))
+        (figures::section(&figure::set(runs, comparison, None), figure::left_out(runs), &figures::CAPTIONS))
         (papers::section(runs, &names))
         (cells::section("Cells", &cells::of_runs(runs, &names)))
         (facts::section("Boards and kernels", &named))

@@ -9,7 +9,7 @@ use punctual_core::units::grouped;
 
 use super::figures::Captions;
 use super::parts::{class, number};
-use super::{cells, compare, cost, facts, figures, guide, legs, opening, papers};
+use super::{cells, compare, compared_costs, facts, figures, guide, legs, opening, papers};
 use crate::figure;
 use crate::replicates::Kernels;
 use crate::subject::Subject;
@@ -39,7 +39,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         format!("{}: {}", kernels.name(worst.at.0), words::key_name(&worst.cell.key))
     };
     let listed: Vec<_> = worst.iter().map(|s| (label(s), s.cell, s.data)).collect();
-    let mut figures = figure::set(kernels.runs, Some(kernels));
+    let mut figures = figure::set(kernels.runs, comparison, Some(kernels));
     let is_spread = |(_, figure): &(figure::Place, figure::Figure)| figure.name == "spread";
     let spread = figures.iter().position(is_spread).map(|at| figures.remove(at).1);
     html! {
@@ -51,7 +51,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
             h2 { "Kernels side by side" }
             (compare::caveats(comparison))
             (table(kernels))
-            (cost::compared(comparison, &names))
+            (compared_costs::section(comparison))
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison, &names))
         }

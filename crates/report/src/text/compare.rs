@@ -9,7 +9,7 @@ use punctual_core::units::{SECOND_NS, grouped, human_ns};
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table};
 use super::wrap::{push_parts, push_wrapped};
-use super::{cost, spread};
+use super::{compared_costs, spread};
 use crate::words;
 
 /// Kernels of which no more runs than this are there are shown run by run too.
@@ -33,7 +33,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         }
         out.push_str(&run_by_run(comparison, width, paint));
     }
-    out.push_str(&cost::compared(comparison, width, paint));
+    out.push_str(&compared_costs::section(comparison, width, paint));
     for cell in &comparison.unmatched {
         push_wrapped(&mut out, &unmatched_text(comparison, &letters, cell), "  ", 4, width);
     }

@@ -1,11 +1,12 @@
 //! Costs of a run in the terminal: a table of their own, since a cost is no latency, in the
 //! sections of LMbench's published summary.
 
-use punctual_core::compare::{Against, Comparison, CostRow};
+use punctual_core::indices;
 use punctual_core::schema::{Cell, Run};
 
 use super::style::{Paint, Style};
 use super::table::{Align, Table};
+use super::wrap::push_wrapped;
 use crate::words;
 
 /// The costs of a run; nothing if it has none. `width` and `colour` as for [`super::summary`].
@@ -35,7 +36,9 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
     while columns > 1 && with(columns).is_squeezed(width) {
         columns -= 1;
     }
-    with(columns).render(width, paint)
+    let mut out = with(columns).render(width, paint);
+    out.push_str(&indices_of(run, width));
+    out
 }
 
 fn table(cells: &[&Cell], columns: &[(&'static str, Align)]) -> Table {
@@ -82,40 +85,19 @@ fn push_cell(table: &mut Table, cell: &Cell, head: &words::CostHead, columns: us
     notes.for_each(|note| table.note(note));
 }
 
-/// Costs of several runs side by side; nothing if they have none in common.
-pub fn compared(comparison: &Comparison, width: usize, paint: Paint) -> String {
-    if comparison.costs.is_empty() {
-        return String::new();
+/// The indices that the run has most of the parts of.
+fn indices_of(run: &Run, width: usize) -> String {
+    let found = indices::of_run(run);
+    let attempted: Vec<_> = found.iter().filter(|index| words::is_attempted(index)).collect();
+    let mut out = String::new();
+    if attempted.is_empty() {
+        return out;
     }
-    let right = Align::Right;
-    let mut table = Table::new(&[
-        ("run", Align::Left),
-        ("value", right),
-        ("interval", right),
-        ("ratio", right),
-        ("against the first", Align::Left),
-    ])
-    .lesser(&["interval"]);
-    for cost in &comparison.costs {
-        table.heading(words::key_name(&cost.key));
-        for row in &cost.rows {
-            table.row(vec![
-                (words::letter(row.run), Style::Plain),
-                (words::cost_row(cost.unit, row), Style::Strong),
-                (words::cost_interval(cost.unit, row.low, row.high), Style::Plain),
-                (words::ratio(row.ratio), Style::Plain),
-                (words::against(row.against_first).to_owned(), style(row)),
-            ]);
-        }
+    push_wrapped(&mut out, &format!("Indices. {}", words::index_baseline()), "  ", 2, width);
+    for index in attempted {
+        let text = format!("{} {}", words::index_name(index), words::index_value(index));
+        push_wrapped(&mut out, &text, "  ", 4, width);
+        push_wrapped(&mut out, &words::index_about(index.name), "      ", 6, width);
     }
-    let gap = if comparison.cells.is_empty() { "" } else { "\n" };
-    format!("{gap}{}", table.render(width, paint))
-}
-
-fn style(row: &CostRow) -> Style {
-    match row.against_first {
-        Some(Against::Better) => Style::Good,
-        Some(Against::Worse) => Style::Bad,
-        Some(Against::Alike) | None => Style::Plain,
-    }
+    out
 }

@@ -1,6 +1,7 @@
 //! What the terminal shows of runs.
 
 mod compare;
+mod compared_costs;
 mod cost;
 mod detail;
 mod extremes;

@@ -1,5 +1,6 @@
 //! Tables of aligned columns that fit a terminal.
 
+use std::borrow::Cow;
 use std::iter;
 
 use unicode_width::UnicodeWidthStr;
@@ -30,7 +31,7 @@ enum Row {
 
 /// A table under construction.
 pub struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Row>,
     /// Width of the longest cell of each column, its head apart.
     widest: Vec<usize>,
@@ -54,12 +55,14 @@ const LEAST_STUMP: usize = 6;
 impl Table {
     /// A table with these column heads and no rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-            widest: vec![0; columns.len()],
-            lesser: Vec::new(),
-        }
+        let columns = columns.iter().map(|(head, align)| (Cow::Borrowed(*head), *align));
+        Self::headed(columns.collect())
+    }
+
+    /// The same with heads that are made.
+    pub fn headed(columns: Vec<(Cow<'static, str>, Align)>) -> Self {
+        let widest = vec![0; columns.len()];
+        Self { columns, rows: Vec::new(), widest, lesser: Vec::new() }
     }
 
     /// Names the columns that are left out, one after the other, where the table is too wide
@@ -132,8 +135,11 @@ impl Table {
     }
 
     fn band(&self, layout: &Layout, width: usize, paint: Paint, notes: bool) -> String {
-        let heads: Vec<_> =
-            self.columns.iter().map(|(head, _)| ((*head).to_owned(), Style::Faint)).collect();
+        let heads: Vec<_> = self
+            .columns
+            .iter()
+            .map(|(head, _)| (head.clone().into_owned(), Style::Faint))
+            .collect();
         let mut out = self.line(&heads, layout, paint);
         for row in &self.rows {
             match row {
@@ -193,9 +199,9 @@ impl Table {
 
     fn layout(&self, columns: impl IntoIterator<Item = usize>, longest_name: usize) -> Layout {
         let wide = |column: usize| {
-            let (head, align) = self.columns[column];
+            let (head, align) = &self.columns[column];
             let wide = self.widest[column];
-            let wide = if align == Align::Right { wide } else { wide.min(longest_name) };
+            let wide = if *align == Align::Right { wide } else { wide.min(longest_name) };
             (column, wide.max(head.width()))
         };
         Layout(columns.into_iter().map(wide).collect())

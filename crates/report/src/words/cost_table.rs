@@ -1,11 +1,24 @@
 //! How the table of costs is headed and written: the layout of LMbench's published summary.
 
+use punctual_core::compare::{MatchedCost, ToFirst};
 use punctual_core::key::{NO_LOAD, load_name, subject};
 use punctual_core::schema::{Better, Cell, Cost, CostEnd, CostSection, Unit};
 use punctual_core::units::grouped;
 
 use super::clean;
 use super::numbers::in_unit;
+
+/// How ratios of costs are to be read.
+pub const COST_RATIOS: &str = "Ratios are to the first, with 95 % intervals, and coloured only where \
+    the interval excludes 1: of 20 that are alike, one does so by chance.";
+
+/// What the intervals of ratios of single runs say.
+pub const COST_RATIOS_OF_RUNS: &str = "Intervals are those of the repetitions within one run of each: \
+    what another boot would change is not in them.";
+
+/// What the intervals of ratios of replicates say.
+pub const COST_RATIOS_OF_KERNELS: &str = "Values are medians over the runs of a kernel, and intervals \
+    are over runs: at least 4 of each kernel.";
 
 /// The sections in the order of the table.
 pub const SECTIONS: [CostSection; 9] = [
@@ -173,6 +186,41 @@ pub fn cost_parts<'a, T>(
     let order = |section| SECTIONS.iter().position(|of| *of == section);
     parts.sort_by_key(|(section, load, _)| (*load != NO_LOAD, order(*section)));
     parts
+}
+
+/// [`cost_parts`] of costs side by side, each with its head.
+#[must_use]
+pub fn compared_parts(costs: &[MatchedCost]) -> Vec<(CostHead, Vec<&MatchedCost>)> {
+    let parts = cost_parts(costs, |cost| (cost.section, cost.load.as_str()));
+    let headed = parts.into_iter().map(|(section, load, costs)| {
+        let kinds: Vec<_> = costs.iter().map(|cost| (cost.unit, cost.better)).collect();
+        (cost_head(section, load, &kinds), costs)
+    });
+    headed.collect()
+}
+
+/// A ratio of costs with three decimals below 10, so that 1 can be told from what is near it; `-`
+/// without one.
+#[must_use]
+pub fn cost_ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(
+        || "-".to_owned(),
+        |ratio| match ratio {
+            r if r >= 100.0 => format!("{r:.0}"),
+            r if r >= 10.0 => format!("{r:.1}"),
+            r => format!("{r:.3}"),
+        },
+    )
+}
+
+/// The interval of a ratio, such as `1.601 to 1.642`; `-` without one.
+#[must_use]
+pub fn ratio_interval(to_first: &ToFirst) -> String {
+    let ends = to_first.ratio_interval;
+    ends.map_or_else(
+        || "-".to_owned(),
+        |[low, high]| format!("{} to {}", cost_ratio(Some(low)), cost_ratio(Some(high))),
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! How costs are called and written in every output.
 
-use punctual_core::compare::{Against, CostRow};
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Cost, CostEnd, Unit};
 use punctual_core::units::grouped;
@@ -31,19 +30,6 @@ pub fn cost(cost: &Cost) -> String {
             format!("> {}", in_unit(cost.unit, bound))
         }
         _ => mean(cost.unit, cost.value),
-    }
-}
-
-/// The same for a run next to others.
-#[must_use]
-pub fn cost_row(unit: Unit, row: &CostRow) -> String {
-    or_bound(unit, row.end, row.value, row.high)
-}
-
-fn or_bound(unit: Unit, end: Option<CostEnd>, value: Option<f64>, high: Option<f64>) -> String {
-    match (end, high) {
-        (Some(CostEnd::NotMeasurable), Some(bound)) => format!("< {}", in_unit(unit, bound)),
-        _ => mean(unit, value),
     }
 }
 
@@ -85,17 +71,6 @@ fn digits(value: f64) -> String {
 pub fn instructions(count: f64) -> String {
     // Fewer digits than a double has: it is worked out from times.
     if count.fract().abs() < 1e-6 { format!("{count:.0}") } else { format!("{count:.2}") }
-}
-
-/// How a cost stands to that of the first run.
-#[must_use]
-pub fn against(against: Option<Against>) -> &'static str {
-    match against {
-        Some(Against::Better) => "better",
-        Some(Against::Worse) => "worse",
-        Some(Against::Alike) => "not shown to differ",
-        None => "-",
-    }
 }
 
 /// Every repetition of a cost, in their order.

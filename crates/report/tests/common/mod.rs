@@ -9,6 +9,7 @@
 )]
 
 pub mod aims;
+pub mod costed;
 pub mod explained;
 mod kinds;
 mod legged;
