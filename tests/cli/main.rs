@@ -16,6 +16,7 @@ mod live;
 mod not_worse;
 mod phases;
 mod planned;
+mod published;
 mod signals;
 mod simulated;
 mod support;

@@ -2,6 +2,7 @@
 //! from [`command`].
 
 use clap::{Arg, ArgAction, Command, ValueHint};
+use punctual_core::published::CITATIONS;
 
 use crate::output;
 
@@ -181,8 +182,24 @@ fn compare() -> Command {
                 .value_parser(factor)
                 .conflicts_with("exact"),
         )
+        .arg(
+            Arg::new("published")
+                .long("published")
+                .value_name("CITATION")
+                .help(
+                    "Also show the figures of a publication beside those of the runs, with what is \
+                     doubtful about them; one run is enough then",
+                )
+                .value_parser(citations())
+                .conflicts_with_all(["exact", "not-worse-than"]),
+        )
         .arg(json("Print the comparison as JSON"))
         .arg(html("Also write a report of all runs to this HTML file"))
+}
+
+/// The publications that are known.
+fn citations() -> Vec<&'static str> {
+    CITATIONS.iter().map(|citation| citation.name).collect()
 }
 
 /// A factor above zero.

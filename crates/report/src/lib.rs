@@ -19,6 +19,7 @@ pub mod figure;
 pub mod history;
 pub mod html;
 mod legs;
+pub mod published;
 mod replicates;
 pub mod search;
 pub mod sections;

@@ -13,8 +13,8 @@ mod phases;
 
 pub use clean::ascii;
 pub use cost_sums::{
-    IndexRow, cost_sides, index_about, index_baseline, index_name, index_rows, index_value,
-    is_attempted, mean_sentence, trade_about, trade_latency,
+    IndexRow, PUBLISHED, cost_sides, index_about, index_baseline, index_name, index_rows,
+    index_value, is_attempted, mean_sentence, trade_about, trade_latency,
 };
 pub use cost_table::{
     COST_RATIOS, COST_RATIOS_OF_KERNELS, COST_RATIOS_OF_RUNS, CostHead, SECTIONS, compared_parts,

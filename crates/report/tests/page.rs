@@ -134,7 +134,7 @@ fn runs_of_other_durations_are_compared_on_the_page_without_their_maxima() {
     long.run.cells[0].key = "wakeup @ none @ 1h".to_owned();
     long.run.cells[0].duration_ns = 3_600_000_000_000;
     let runs = [short, long];
-    let page = |any_duration| html(&runs, &Options { title: None, any_duration });
+    let page = |any_duration| html(&runs, &Options { any_duration, ..Options::default() });
     let (usual, any) = (page(false), page(true));
     check_page(&any);
     assert!(usual.contains("--any-duration compares") && !any.contains("--any-duration compares"));

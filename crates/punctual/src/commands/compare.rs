@@ -7,8 +7,10 @@ use clap::ArgMatches;
 use punctual_core::compare::{
     Comparison, Margin, Standing, compare, compare_any_duration, not_worse, warm_against_cold,
 };
+use punctual_core::published;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Outcome;
+use punctual_report::published::{PublishedBeside, beside};
 use punctual_report::{Options, text, words};
 use serde::Serialize;
 
@@ -25,7 +27,11 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         return exact::execute(matches);
     }
     let runs = report::runs(matches)?;
-    if let [only] = &runs[..] {
+    let cited = matches.get_one::<String>("published");
+    let citation = cited.and_then(|name| published::find(name));
+    if let [only] = &runs[..]
+        && citation.is_none()
+    {
         bail!("{}: one run is nothing to compare; name others too", words::clean(&only.run.run_id));
     }
     let json = matches.get_flag("json");
@@ -41,21 +47,30 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let any_duration = matches.get_flag("any-duration");
     let comparison = if any_duration { compare_any_duration(&runs) } else { compare(&runs) };
     if let Some(path) = matches.get_one::<PathBuf>("output") {
-        report::write(&runs, path, &Options { title: None, any_duration })?;
+        let published = citation.copied();
+        report::write(&runs, path, &Options { title: None, any_duration, published })?;
     }
     let limit = matches.get_one::<f64>("not-worse-than");
     let judged = limit
         .filter(|_| comparison.groups.len() > 1)
         .map(|limit| not_worse(&runs, &comparison, *limit));
+    let beside = citation.map(|citation| beside(&runs, citation));
     if json {
         output::print_json(&JudgedComparison {
             comparison: &comparison,
             not_worse_than: judged.as_ref(),
+            published: beside.as_ref(),
         })?;
     } else {
         let (width, colour) = (output::width(), output::colour());
-        output::print(&text::comparison(&comparison, width, colour))?;
-        output::print(&text::legs(&runs, width, colour))?;
+        if runs.len() > 1 {
+            output::print(&text::comparison(&comparison, width, colour))?;
+            output::print(&text::legs(&runs, width, colour))?;
+        }
+        if let Some(beside) = &beside {
+            let gap = if runs.len() > 1 { "\n" } else { "" };
+            output::print(&format!("{gap}{}", text::published(beside, width, colour)))?;
+        }
         if let Some(judged) = &judged {
             output::print(&text::margin(judged, &comparison, width, colour))?;
         }
@@ -74,13 +89,15 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     })
 }
 
-/// A comparison, and the judgement that was asked for.
+/// A comparison, and the judgement and the publication that were asked for.
 #[derive(Serialize)]
 struct JudgedComparison<'a> {
     #[serde(flatten)]
     comparison: &'a Comparison,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_worse_than: Option<&'a Margin>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    published: Option<&'a PublishedBeside>,
 }
 
 fn no_measurement(loaded: &LoadedRun) -> Option<String> {

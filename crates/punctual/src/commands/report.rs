@@ -23,7 +23,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     }
     if let Some(path) = matches.get_one::<PathBuf>("output") {
         let title = matches.get_one::<String>("title").cloned();
-        write(&runs, path, &Options { title, any_duration: matches.get_flag("any-duration") })?;
+        let any_duration = matches.get_flag("any-duration");
+        write(&runs, path, &Options { title, any_duration, published: None })?;
         if matches.get_flag("open") {
             open(path);
         }

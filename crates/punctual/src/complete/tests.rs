@@ -34,6 +34,7 @@ fn names_complete_where_they_can_stand() {
         ("run --plan koo", &["koolwal-geode"]),
         ("run --sync b", &["block"]),
         ("run --dead", &["--deadline"]),
+        ("compare --published koo", &["koolwal-geode"]),
         ("run -- wak", &["wakeup"]),
         ("load hack", &["hackbench"]),
         ("list koo", &["koolwal-geode"]),

@@ -14,6 +14,7 @@ mod opening;
 mod papers;
 mod parts;
 mod phases;
+mod published;
 mod series;
 mod spread;
 mod summary;
@@ -23,9 +24,11 @@ pub(crate) use parts::{heads, number, verdict};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use punctual_core::compare::{Comparison, compare, compare_any_duration};
+use punctual_core::published::Citation;
 use punctual_core::run::LoadedRun;
 
 use crate::describe::made;
+use crate::published::beside;
 use crate::replicates::Kernels;
 use crate::{figure, subject, words};
 
@@ -38,6 +41,8 @@ pub struct Options {
     pub title: Option<String>,
     /// Whether cells that differ in their duration only are compared, without their extremes.
     pub any_duration: bool,
+    /// The publication beside which they are put.
+    pub published: Option<Citation>,
 }
 
 /// One report about runs, side by side if there are several, by kernel if kernels have
@@ -48,7 +53,9 @@ pub fn page(runs: &[LoadedRun], options: &Options) -> String {
     let comparison = if options.any_duration { compare_any_duration(runs) } else { compare(runs) };
     let kernels = Kernels::of(runs, &comparison);
     let title = options.title.clone().unwrap_or_else(|| title(runs, kernels.as_ref()));
+    let beside = options.published.as_ref().map(|citation| beside(runs, citation));
     let main = kernels.as_ref().map_or_else(|| main(runs, &comparison), spread::main);
+    let main = html! { (main) @if let Some(beside) = &beside { (published::section(beside)) } };
     let made = html! { p class="made" { (made(runs).join(" · ")) } };
     document(&title, &made, &contents::with_contents(&main))
 }

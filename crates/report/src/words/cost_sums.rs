@@ -10,6 +10,10 @@ use super::cost_table::cost_ratio;
 use super::names::{kernel_names, key_name, letter};
 use super::{clean, runs};
 
+/// What must be said of any publication beside a run.
+pub const PUBLISHED: &str = "Other machines, kernels, compilers and programs: what differs by less \
+    than several times says nothing. Blank is blank in the publication, or not measured.";
+
 /// The names of what costs are compared of: kernels, or letters of runs.
 #[must_use]
 pub fn cost_sides(comparison: &Comparison) -> Vec<String> {
