@@ -25,7 +25,7 @@ IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: calibrate disturbances names worst run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -162,6 +162,11 @@ worst: build qemu
 	rm -rf $(WORST)
 	$(BIN) lab aim --kernel debian:none,debian:voluntary,debian:full,debian:rt \
 	wakeup --load worst,paper,dohell,hackbench -D $(EACH) --replicates $(SEEDS) --aim $(AIMS) --out $(WORST)
+
+# Times LMbench 3 and the costs in turn. What it prints is not kept: LMbench's licence forbids it.
+ROUNDS ?= 5
+against-lmbench: build
+	./tests/against-lmbench $(BIN) $(ROUNDS)
 
 # Fuzzes every parser of foreign input for a while.
 SECONDS_EACH ?= 2

@@ -14,6 +14,8 @@ mod connect;
 mod ctx;
 mod disk;
 mod disk_files;
+#[cfg(test)]
+mod documented;
 mod exchange;
 mod files;
 mod futex;
