@@ -62,7 +62,7 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     said.extend(caveats::confounded(&differences));
     said.extend(caveats::not_idle(&records));
     said.extend(caveats::unequal_samples(&cells));
-    said.extend(caveats::missing_costs(&costs));
+    said.extend(caveats::missing(&cells, &costs));
     said.extend(caveats::troubles(runs));
     let cost_means = cost_mean::of(&costs, &groups, runs.len());
     let trade = trade::of(&records, &groups, &cells, &cost_means);

@@ -43,6 +43,41 @@ fn four_kernels_with_replicates_and_the_trade() {
     insta::assert_snapshot!(text);
 }
 
+/// Two runs or more of two kernels each, with nothing but costs.
+fn costs_only(replicates: usize) -> Vec<LoadedRun> {
+    let of = |number: usize| {
+        let kernel = [("6.1.0-56-amd64", "none"), ("6.1.0-56-rt-amd64", "rt")][number % 2];
+        let worse = |_| [1.0, 1.3][number % 2] + 0.01 * number as f64;
+        let mut run = costed(kernel.0, kernel.1, worse, 0.01);
+        run.run.run_id.push_str(&number.to_string());
+        run
+    };
+    (0..2 * replicates).map(of).collect()
+}
+
+#[test]
+fn kernels_with_costs_only_have_no_tables_of_latencies() {
+    for replicates in [2, 4] {
+        let runs = costs_only(replicates);
+        let text = comparison(&compare(&runs), 80, false);
+        check_width(&text, 80);
+        let page = html(&runs, &Options::default());
+        for word in ["p99.9  ", "runs as replicates", "comparisons can reach", "\n\n\n"] {
+            assert!(!text.contains(word), "{replicates}: {word:?} in {text}");
+        }
+        for word in [
+            "Cells, run by run",
+            "runs as replicates",
+            "<h2>Cells",
+            "half of all pairs",
+            ">largest latency<",
+        ] {
+            assert!(!page.contains(word), "{replicates}: {word}");
+        }
+        assert!(text.contains("  null call ") && page.contains("What it costs"), "{text}");
+    }
+}
+
 /// Every cell of every metric is in the table once, whatever the width.
 #[test]
 fn every_column_has_a_row() {

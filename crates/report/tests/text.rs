@@ -69,7 +69,7 @@ fn a_comparison_says_of_each_run_what_is_made_up_and_what_was_not_measured() {
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("A  ") && lines[0].ends_with(" · SIMULATED"), "{text}");
     assert!(lines[2].starts_with("B  ") && lines[2].ends_with(" · NOT MEASURED"), "{text}");
-    assert!(text.contains("! wakeup @ idle @ ") && !text.contains("@ none @"), "{text}");
+    assert!(text.contains("run: wakeup @ idle @ ") && !text.contains("@ none @"), "{text}");
 }
 
 #[test]

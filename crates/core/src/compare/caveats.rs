@@ -74,9 +74,6 @@ pub(super) fn unequal_samples(cells: &[MatchedCell]) -> Vec<String> {
     let mut found = Vec::new();
     for cell in cells {
         let counts = cell.rows.iter().map(|row| row.samples).filter(|samples| *samples > 0);
-        if cell.rows.iter().any(|row| row.samples == 0) {
-            found.push(format!("{}: not measured in every run", key_name(&cell.key)));
-        }
         let (low, high) = (counts.clone().min(), counts.max());
         let (Some(low), Some(high)) = (low, high) else {
             continue;
@@ -116,7 +113,11 @@ pub(super) fn troubles(runs: &[LoadedRun]) -> Vec<String> {
     found
 }
 
-pub(super) fn missing_costs(costs: &[MatchedCost]) -> impl Iterator<Item = String> {
-    let missing = costs.iter().filter(|cost| cost.rows.iter().any(|row| !row.is_measured()));
-    missing.map(|cost| format!("{}: not measured in every run", key_name(&cost.key)))
+/// One sentence for all: a metric that is missing seldom is the only one.
+pub(super) fn missing(cells: &[MatchedCell], costs: &[MatchedCost]) -> Option<String> {
+    let cells = cells.iter().filter(|cell| cell.rows.iter().any(|row| row.samples == 0));
+    let costs = costs.iter().filter(|cost| cost.rows.iter().any(|row| !row.is_measured()));
+    let keys = cells.map(|cell| &cell.key).chain(costs.map(|cost| &cost.key));
+    let names: Vec<_> = keys.map(|key| key_name(key)).collect();
+    (!names.is_empty()).then(|| format!("not measured in every run: {}", names.join(", ")))
 }

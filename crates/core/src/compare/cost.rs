@@ -324,14 +324,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_a_run_lacks_is_said() {
-        let mut lacking = cost("x", 1.0, 2.0, 3.0);
-        let crate::schema::What::Cost(cost_of) = &mut lacking.what else { panic!("a cost") };
-        cost_of.value = None;
-        let comparison = compared(vec![
-            run("a", "none", vec![cost("x", 1.0, 2.0, 3.0)]),
-            run("b", "rt", vec![lacking]),
-        ]);
-        assert!(comparison.caveats.iter().any(|said| said == "x: not measured in every run"));
+    fn costs_that_a_run_lacks_are_said_once() {
+        let keys = ["x", "y", "z"];
+        let cells = || keys.map(|key| cost(key, 1.0, 2.0, 3.0)).to_vec();
+        let mut lacking = cells();
+        for cell in &mut lacking[1..] {
+            let crate::schema::What::Cost(cost_of) = &mut cell.what else { panic!("a cost") };
+            cost_of.value = None;
+        }
+        let comparison = compared(vec![run("a", "none", cells()), run("b", "rt", lacking)]);
+        let said = comparison.caveats.iter().filter(|said| said.contains("not measured"));
+        assert_eq!(said.collect::<Vec<_>>(), ["not measured in every run: y, z"]);
     }
 }

@@ -191,7 +191,9 @@ pub(super) fn estimate(
     let other = if let [only] = others { Some(only.clone()) } else { None };
     let episodes = episodes::rates(cells, base, &repeated, CONFIDENCE);
     let base = base.clone();
-    (Some(Replicates { base, other, confidence: CONFIDENCE, estimates, episodes }), notes)
+    let found = Replicates { base, other, confidence: CONFIDENCE, estimates, episodes };
+    // Costs have their intervals of their own.
+    (Some(found).filter(|found| !found.estimates.is_empty()), notes)
 }
 
 /// Says so if no p could reach the level, whatever the runs had measured.
@@ -199,7 +201,7 @@ fn no_small_p(estimates: &[Estimate]) -> Option<String> {
     let family = estimates.len() / Measure::ALL.len();
     let level = 1.0 - CONFIDENCE;
     let enough = replicates_needed(family, level)?;
-    if estimates.iter().any(|e| is_small(family, e.runs, level)) {
+    if estimates.is_empty() || estimates.iter().any(|e| is_small(family, e.runs, level)) {
         return None;
     }
     Some(format!(

@@ -37,7 +37,7 @@ pub struct Comparison {
     /// What differs between the runs besides their results.
     pub differences: Vec<Difference>,
     /// Estimates over replicates, if the first kernel and another one have several
-    /// runs.
+    /// runs, and latencies in common.
     pub replicates: Option<Replicates>,
     /// What may not be concluded, one sentence each, the most important first.
     pub caveats: Vec<String>,

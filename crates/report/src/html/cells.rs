@@ -31,6 +31,9 @@ pub fn of_runs<'a>(runs: &'a [LoadedRun], names: &[String]) -> Vec<Listed<'a>> {
 }
 
 pub fn section(title: &str, cells: &[Listed<'_>]) -> Markup {
+    if cells.is_empty() {
+        return html! {};
+    }
     html! {
         section {
             h2 { (title) }

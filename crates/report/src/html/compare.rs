@@ -7,7 +7,7 @@ use punctual_core::units::grouped;
 use super::compared_costs;
 use super::parts::{mean, ns, number};
 use crate::text::{
-    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
+    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_texts,
 };
 use crate::words;
 
@@ -37,6 +37,9 @@ pub fn caveats(comparison: &Comparison) -> Markup {
 }
 
 pub fn differences(comparison: &Comparison, names: &[String]) -> Markup {
+    if comparison.differences.is_empty() && comparison.unmatched.is_empty() {
+        return html! {};
+    }
     html! {
         h3 { "What differs" }
         ul {
@@ -46,7 +49,7 @@ pub fn differences(comparison: &Comparison, names: &[String]) -> Markup {
                     @if difference.role == Bearing::Confounder { strong { " (not the kernel)" } }
                 }
             }
-            @for cell in &comparison.unmatched { li { (unmatched_text(comparison, names, cell)) } }
+            @for text in unmatched_texts(comparison, names) { li { (text) } }
         }
     }
 }

@@ -74,13 +74,17 @@ fn ratio(max: &Largest, first: Option<&Largest>) -> Option<f64> {
 
 fn table(of: &str, lines: &[Line]) -> Markup {
     let first = lines.first().and_then(|line| line.max.as_ref());
+    // Runs with costs only have none, and the verdict says if nothing else was measured.
+    let has_latencies = lines.iter().any(|line| line.max.is_some());
     html! {
         div class="scroll" { table class="opening" {
             thead { tr {
                 th scope="col" { (of) }
                 th scope="col" { "verdict" }
-                @for head in ["largest latency", "ratio"] { th scope="col" class="n" { (head) } }
-                th scope="col" { "in" }
+                @if has_latencies {
+                    @for head in ["largest latency", "ratio"] { th scope="col" class="n" { (head) } }
+                    th scope="col" { "in" }
+                }
             } }
             tbody { @for line in lines {
                 tr {
@@ -94,7 +98,7 @@ fn table(of: &str, lines: &[Line]) -> Markup {
                         (maximum(&human_ns(max.ns), max.is_late))
                         (number(words::ratio(ratio(max, first))))
                         td { (broken(&max.cell)) }
-                    } @else {
+                    } @else if has_latencies {
                         td class="doubt" colspan="3" { "no samples" }
                     }
                 }

@@ -29,6 +29,7 @@ const CAPTIONS: Captions = Captions {
 pub fn main(kernels: &Kernels<'_>) -> Markup {
     let comparison = &kernels.comparison;
     let groups = 0..kernels.names.len();
+    let has_latencies = !comparison.cells.is_empty();
     let firsts: Vec<(&LoadedRun, &str)> = groups
         .clone()
         .filter_map(|group| Some((kernels.first(group)?, kernels.names[group].as_str())))
@@ -50,7 +51,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         section {
             h2 { "Kernels side by side" }
             (compare::caveats(comparison))
-            (table(kernels))
+            @if has_latencies { (table(kernels)) }
             (compared_costs::section(comparison))
             @if let Some(replicates) = &comparison.replicates { (compare::estimates(comparison, replicates)) }
             (compare::differences(comparison, &names))
@@ -60,8 +61,10 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         section {
             h2 { "Every run" }
             details { summary { "Runs" } (runs(kernels, &names)) }
-            details { summary { "Cells, run by run" } (compare::table(comparison, &names)) }
-            details { summary { "Cells without and with load, run by run" } (papers::tables(kernels.runs, &names)) }
+            @if has_latencies {
+                details { summary { "Cells, run by run" } (compare::table(comparison, &names)) }
+                details { summary { "Cells without and with load, run by run" } (papers::tables(kernels.runs, &names)) }
+            }
         }
         (cells::section("Cells: the run with the largest maximum of each kernel", &listed))
         (facts::section("Boards and kernels: the first run of each kernel", &firsts))

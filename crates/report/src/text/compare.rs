@@ -28,14 +28,14 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         out.push_str(&spread::section(comparison, width, paint));
     }
     if !is_by_kernel(comparison) {
-        if comparison.is_replicated() {
+        if comparison.is_replicated() && !comparison.cells.is_empty() {
             out.push('\n');
         }
         out.push_str(&run_by_run(comparison, width, paint));
     }
     out.push_str(&compared_costs::section(comparison, width, paint));
-    for cell in &comparison.unmatched {
-        push_wrapped(&mut out, &unmatched_text(comparison, &letters, cell), "  ", 4, width);
+    for text in unmatched_texts(comparison, &letters) {
+        push_wrapped(&mut out, &text, "  ", 4, width);
     }
     if let Some(replicates) = &comparison.replicates {
         out.push_str(&estimates(comparison, replicates, width, paint));
@@ -299,11 +299,16 @@ fn values_of(difference: &Difference, group: &KernelRuns) -> String {
     }
 }
 
-/// `only in A: wakeup @ none @ 10s`.
-pub(crate) fn unmatched_text(comparison: &Comparison, runs: &[String], cell: &Unmatched) -> String {
-    let run = match comparison.runs.get(cell.run) {
-        Some(run) if is_by_kernel(comparison) => words::clean(&run.run_id).into_owned(),
-        _ => runs.get(cell.run).cloned().unwrap_or_default(),
+/// For each run that has cells of its own `only in A: wakeup @ none @ 10s, lat.io @ none @ 1s`.
+pub(crate) fn unmatched_texts(comparison: &Comparison, runs: &[String]) -> Vec<String> {
+    let of_run = |cells: &[Unmatched]| {
+        let number = cells.first().map_or(0, |cell| cell.run);
+        let run = match comparison.runs.get(number) {
+            Some(run) if is_by_kernel(comparison) => words::clean(&run.run_id).into_owned(),
+            _ => runs.get(number).cloned().unwrap_or_default(),
+        };
+        let keys: Vec<_> = cells.iter().map(|cell| words::key_name(&cell.key)).collect();
+        format!("only in {run}: {}", keys.join(", "))
     };
-    format!("only in {run}: {}", words::key_name(&cell.key))
+    comparison.unmatched.chunk_by(|a, b| a.run == b.run).map(of_run).collect()
 }

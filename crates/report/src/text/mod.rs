@@ -18,7 +18,7 @@ mod wrap;
 
 pub use compare::comparison;
 pub(crate) use compare::{
-    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_text,
+    difference_text, episodes_text, estimate_texts, estimates_title, unmatched_texts,
 };
 pub use cost::costs;
 pub use detail::{details, timings};

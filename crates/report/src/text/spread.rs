@@ -9,7 +9,7 @@ use super::table::{Align, Table};
 use super::wrap::{push_parts, push_wrapped};
 use crate::words;
 
-/// One paragraph for each kernel, then the table.
+/// One paragraph for each kernel, then the table, if there are latencies.
 pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let names = words::kernel_names(&comparison.groups);
     let mut out = String::new();
@@ -21,6 +21,9 @@ pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
         }
     }
     out.push('\n');
+    if comparison.cells.is_empty() {
+        return out;
+    }
     push_wrapped(&mut out, words::SPREAD, "  ", 2, width);
     let mut tables = Detail::ALL.iter().map(|detail| table(comparison, &names, *detail));
     let fitting = tables.find(|table| !table.is_squeezed(width));

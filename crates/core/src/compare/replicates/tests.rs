@@ -102,6 +102,17 @@ fn a_run_given_twice_is_one_replicate() {
 }
 
 #[test]
+fn runs_with_costs_only_get_no_estimate_of_latencies() {
+    let of =
+        |id: &str, model| run(id, model, vec![crate::compare::tests::cost("x", 1.0, 2.0, 3.0)]);
+    let runs = [of("a", "none"), of("b", "none"), of("c", "rt"), of("d", "rt"), of("e", "full")];
+    let comparison = compared_runs(runs.to_vec());
+    assert!(comparison.replicates.is_none());
+    let [said] = &comparison.caveats[..] else { panic!("{:?}", comparison.caveats) };
+    assert!(said.starts_with("only one run of Linux"), "{said}");
+}
+
+#[test]
 fn runs_of_one_kernel_get_no_estimate() {
     let one = compared(&BASE, &[], |_| {});
     assert!(one.replicates.is_none());
