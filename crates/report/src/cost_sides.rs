@@ -49,6 +49,15 @@ impl Side {
         })
     }
 
+    /// Instructions that its value stands for; empty without any.
+    pub fn instructions(&self, cost: &MatchedCost) -> String {
+        let count = match self.group {
+            Some(group) => cost.spreads.get(group).and_then(|s| Some(s.instructions?.median)),
+            None => self.rows(cost).find_map(|row| row.instructions),
+        };
+        count.map_or_else(String::new, words::digits)
+    }
+
     /// How it stands to the first.
     pub fn to_first(&self, cost: &MatchedCost) -> ToFirst {
         let found = match self.group {

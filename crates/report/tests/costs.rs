@@ -6,6 +6,7 @@ use common::costed::{COLUMNS, as_real_time, costed, costed_experiment, lacking};
 use common::{check_texts, check_width};
 use punctual_core::compare::{Comparison, compare};
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Unit, What};
 use punctual_report::text::{comparison, costs, summary};
 use punctual_report::{Options, figures, html};
 
@@ -75,6 +76,45 @@ fn kernels_with_costs_only_have_no_tables_of_latencies() {
             assert!(!page.contains(word), "{replicates}: {word}");
         }
         assert!(text.contains("  null call ") && page.contains("What it costs"), "{text}");
+    }
+}
+
+/// A few times and a rate, as a board has them that executes 250 instructions in a microsecond.
+fn counted(run: LoadedRun) -> LoadedRun {
+    let mut run = lacking(run, "lat.io", "no memory");
+    for range in [39..53, 23..36, 16..21, 6..14, 0..4] {
+        run.run.cells.drain(range.clone());
+        run.cells.drain(range);
+    }
+    for cell in &mut run.run.cells {
+        let What::Cost(cost) = &mut cell.what else { continue };
+        let is_time = cost.unit == Unit::Us;
+        cost.instructions = cost.value.filter(|_| is_time).map(|us| us * 250.0);
+    }
+    run
+}
+
+#[test]
+fn instructions_stand_below_the_times_of_boards_that_count_them() {
+    let runs: Vec<_> = costs_only(2).into_iter().map(counted).collect();
+    let shown = costs(&runs[0].run, 80, false);
+    check_width(&shown, 80);
+    let text = comparison(&compare(&runs), 80, false);
+    let [narrow, page] = [comparison(&compare(&runs), 34, false), html(&runs, &Options::default())];
+    let table = text.split("\n\n").find(|part| part.contains("PREEMPT_RT: ratio")).unwrap();
+    insta::assert_snapshot!(format!("{shown}\n{table}"));
+    // 0.74 us on the first board, and of each kernel the mean of two.
+    for (text, count) in [(&shown, "185.0"), (&text, "186.9"), (&page, "186.9")] {
+        assert!(text.contains(count), "{count}: {text}");
+    }
+    let row = |text: &str| text.lines().filter(|line| line.starts_with("    instructions")).count();
+    assert_eq!(row(&text), 2 * 3, "for each kernel, of each part but the bandwidths: {text}");
+    assert!(row(&narrow) > 0, "{narrow}");
+    assert_eq!(page.matches("  instructions</th>").count(), 2 * 3);
+    let page = html(&runs[..1], &Options::default());
+    assert_eq!(page.matches(">instructions</th>").count(), 1);
+    for plain in [costs(&pair()[0].run, 200, false), comparison(&compare(&pair()), 80, false)] {
+        assert!(!plain.contains("instructions"), "{plain}");
     }
 }
 
@@ -208,7 +248,7 @@ fn foreign_names_stay_text() {
     runs[0].run.kernel.preemption = runs[1].run.kernel.preemption;
     for run in &mut runs {
         for cell in &mut run.run.cells {
-            let punctual_core::schema::What::Cost(cost) = &mut cell.what else { continue };
+            let What::Cost(cost) = &mut cell.what else { continue };
             cost.column = cost.column.as_ref().map(|name| format!("{name}\u{1b}<script>"));
         }
     }

@@ -53,6 +53,8 @@ pub struct CostRow {
     pub low: Option<f64>,
     /// Its upper end.
     pub high: Option<f64>,
+    /// Instructions that the value stands for.
+    pub instructions: Option<f64>,
     /// How it stands to the first row.
     #[serde(flatten)]
     pub to_first: ToFirst,
@@ -67,6 +69,8 @@ pub struct CostSpread {
     pub runs: usize,
     /// The values of those runs; absent without one.
     pub value: Option<Span<f64>>,
+    /// Instructions that they stand for; absent if one of them lacks them.
+    pub instructions: Option<Span<f64>>,
     /// How they stand to those of the first kernel: the median of the ratios of all pairs of runs,
     /// with the interval that latencies have; of one run each, that of the two rows.
     #[serde(flatten)]
@@ -162,6 +166,7 @@ pub(super) fn matched(
             value: cost.value,
             low: cost.low,
             high: cost.high,
+            instructions: cost.instructions,
             to_first: ToFirst::of(first.better, ratio, interval),
         })
     });
@@ -210,6 +215,7 @@ fn spreads(
             group: number,
             runs: mine.len(),
             value: Span::of(mine.iter().map(|cost| cost.value), |value| value),
+            instructions: Span::of(mine.iter().map(|cost| cost.instructions), |count| count),
             to_first: ToFirst::of(first.better, ratio, interval),
         }
     };

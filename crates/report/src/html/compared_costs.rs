@@ -46,10 +46,17 @@ fn as_published((head, costs): &(CostHead, Vec<&MatchedCost>), sides: &[Side]) -
     html! {
         div class="scroll" { table {
             (heads(&head.title, &["kernel"], &columns))
-            tbody { @for side in sides { tr {
-                th scope="row" { (side.name) }
-                @for cost in costs { (number(side.value(cost, head))) }
-            } } }
+            tbody { @for side in sides {
+                tr {
+                    th scope="row" { (side.name) }
+                    @for cost in costs { (number(side.value(cost, head))) }
+                }
+                @let counts: Vec<_> = costs.iter().map(|cost| side.instructions(cost)).collect();
+                @if counts.iter().any(|count| !count.is_empty()) { tr class="thread" {
+                    th scope="row" { "  instructions" }
+                    @for count in counts { (number(count)) }
+                } }
+            } }
         } }
     }
 }

@@ -13,24 +13,27 @@ use crate::words::CostHead;
 pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     let several = runs.len() > 1;
     let rows: Vec<(usize, &Cell, &Cost)> = words::costs(runs).collect();
+    let counted = rows.iter().any(|(.., cost)| cost.instructions.is_some());
     let parts = words::cost_parts(&rows, |(_, cell, cost)| (cost.section, cell.load.as_str()));
     let mut columns = vec!["cost", "metric"];
     columns.extend(several.then_some("run"));
+    let mut numbers = vec!["value", "interval", "spread", "repetitions", "ended"];
+    numbers.extend(counted.then_some("instructions"));
     html! {
         @if !rows.is_empty() {
             section {
                 h2 { "Costs" }
                 p class="about" { (words::COSTS) }
                 div class="scroll" { table {
-                    (heads("", &columns, &["value", "interval", "spread", "repetitions", "ended"]))
+                    (heads("", &columns, &numbers))
                     tbody { @for (section, load, rows) in &parts {
                         @let kinds: Vec<_> = rows.iter().map(|(_, _, cost)| (cost.unit, cost.better)).collect();
                         @let head = words::cost_head(*section, load, &kinds);
                         tr class="first" {
-                            th scope="rowgroup" colspan=(columns.len() + 5) { (head.title) }
+                            th scope="rowgroup" colspan=(columns.len() + numbers.len()) { (head.title) }
                         }
                         @for (run, cell, cost) in rows {
-                            (row(cell, cost, &head, names.get(*run).filter(|_| several)))
+                            (row(cell, cost, &head, names.get(*run).filter(|_| several), counted))
                         }
                     } }
                 } }
@@ -40,20 +43,21 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
     }
 }
 
-fn row(cell: &Cell, cost: &Cost, head: &CostHead, run: Option<&String>) -> Markup {
+fn row(cell: &Cell, cost: &Cost, head: &CostHead, run: Option<&String>, counted: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (head.row(words::cost_name(cell), cost.better)) }
             td { (words::probe_name(cell)) ": " (words::clean(&cost.meaning)) }
             @if let Some(run) = run { td class="run" { (run) } }
             @if let Some(absence) = words::absence(cell) {
-                td class="doubt" colspan="5" { (absence) }
+                td class="doubt" colspan=(5 + usize::from(counted)) { (absence) }
             } @else {
                 td class="n max" { (head.cost(cost.unit, cost.end, cost.value, (cost.low, cost.high))) }
                 (number(head.interval(cost)))
                 (number(words::share(cost.spread)))
                 (number(cost.repetitions.len().to_string()))
                 (number(words::cost_end(cost).to_owned()))
+                @if counted { (number(cost.instructions.map_or_else(String::new, words::digits))) }
             }
         }
     }

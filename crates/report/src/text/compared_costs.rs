@@ -13,6 +13,9 @@ use crate::cost_sides::{self, Side};
 use crate::words;
 use crate::words::CostHead;
 
+/// Heads a row of what virtual boards count, below the values that it explains.
+const INSTRUCTIONS: &str = "  instructions";
+
 /// Longer names of kernels stand in a legend.
 const LONGEST_NAME: usize = 17;
 
@@ -60,6 +63,11 @@ fn as_published((head, costs): &(CostHead, Vec<&MatchedCost>), sides: &[Side]) -
         let mut row = vec![(side.name.clone(), Style::Plain)];
         row.extend(costs.iter().map(|cost| (side.value(cost, head), Style::Plain)));
         table.row(row);
+        let counts: Vec<_> = costs.iter().map(|cost| side.instructions(cost)).collect();
+        if counts.iter().any(|count| !count.is_empty()) {
+            let row = [INSTRUCTIONS.to_owned()].into_iter().chain(counts);
+            table.row(row.map(|text| (text, Style::Faint)).collect());
+        }
     }
     table
 }
@@ -125,12 +133,15 @@ fn metric_table(
         table.heading(head.title.clone());
         for cost in costs {
             let mut row = vec![(head.row(cost.name(), cost.better), Style::Plain)];
+            let mut counts = vec![(INSTRUCTIONS.to_owned(), Style::Faint)];
             for number in shown.clone() {
                 let Some(side) = sides.get(number) else { continue };
                 if with_values {
                     row.push((side.value(cost, head), Style::Plain));
+                    counts.push((side.instructions(cost), Style::Faint));
                 }
                 if number > 0 {
+                    counts.resize(row.len() + 2, (String::new(), Style::Plain));
                     let to_first = side.to_first(cost);
                     let style = style(&to_first);
                     row.push((words::cost_ratio(to_first.ratio), style));
@@ -138,6 +149,9 @@ fn metric_table(
                 }
             }
             table.row(row);
+            if counts.iter().skip(1).any(|(count, _)| !count.is_empty()) {
+                table.row(counts);
+            }
         }
     }
     table

@@ -16,14 +16,18 @@ pub fn costs(run: &Run, width: usize, colour: bool) -> String {
 }
 
 /// Columns besides the name, the first to be left out last.
-const COLUMNS: [(&str, Align); 6] = [
+const COLUMNS: [(&str, Align); 7] = [
     ("value", Align::Right),
     ("interval", Align::Right),
+    INSTRUCTIONS,
     ("ended", Align::Left),
     ("spread", Align::Right),
     ("repetitions", Align::Right),
     ("metric", Align::Left),
 ];
+
+/// Only virtual boards count them, and not for rates.
+const INSTRUCTIONS: (&str, Align) = ("instructions", Align::Right);
 
 /// The costs of a run; nothing if it has none. Rather than cut a name it leaves out a column.
 pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
@@ -31,8 +35,11 @@ pub fn of_run(run: &Run, width: usize, paint: Paint) -> String {
     if cells.is_empty() {
         return String::new();
     }
-    let with = |columns: usize| table(&cells, &COLUMNS[..columns]);
-    let mut columns = COLUMNS.len();
+    let counted = cells.iter().any(|cell| cell.cost().is_some_and(|c| c.instructions.is_some()));
+    let known = COLUMNS.iter().filter(|column| counted || **column != INSTRUCTIONS);
+    let known: Vec<_> = known.copied().collect();
+    let with = |columns: usize| table(&cells, &known[..columns]);
+    let mut columns = known.len();
     while columns > 1 && with(columns).is_squeezed(width) {
         columns -= 1;
     }
@@ -52,12 +59,12 @@ fn table(cells: &[&Cell], columns: &[(&'static str, Align)]) -> Table {
             cells.iter().filter_map(|cell| cell.cost()).map(|c| (c.unit, c.better)).collect();
         let head = words::cost_head(section, load, &kinds);
         table.heading(head.title.clone());
-        cells.iter().for_each(|cell| push_cell(&mut table, cell, &head, columns.len()));
+        cells.iter().for_each(|cell| push_cell(&mut table, cell, &head, columns));
     }
     table
 }
 
-fn push_cell(table: &mut Table, cell: &Cell, head: &words::CostHead, columns: usize) {
+fn push_cell(table: &mut Table, cell: &Cell, head: &words::CostHead, columns: &[(&str, Align)]) {
     let Some(cost) = cell.cost() else { return };
     let plain = |text: String| (text, Style::Plain);
     let name = head.row(words::cost_name(cell), cost.better);
@@ -68,12 +75,15 @@ fn push_cell(table: &mut Table, cell: &Cell, head: &words::CostHead, columns: us
         let cells = [
             (head.cost(cost.unit, cost.end, cost.value, (cost.low, cost.high)), Style::Strong),
             plain(head.interval(cost)),
+            plain(cost.instructions.map_or_else(String::new, words::digits)),
             plain(words::cost_end(cost).to_owned()),
             plain(words::share(cost.spread)),
             plain(cost.repetitions.len().to_string()),
             plain(words::probe_name(cell)),
         ];
-        row.extend(cells.into_iter().take(columns));
+        // They may lack the instructions, and the last ones.
+        let shown = COLUMNS.iter().zip(cells).filter(|(column, _)| columns.contains(column));
+        row.extend(shown.map(|(_, cell)| cell));
     }
     table.named_row(row, full);
     if let Some(absence) = absence {
