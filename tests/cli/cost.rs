@@ -62,6 +62,11 @@ fn details_have_every_repetition_and_where_it_ran() {
     // The run is one like any other.
     let shown = stdout(&scratch.punctual("show r --all"));
     assert!(shown.contains("repetitions of"), "{shown}");
+    let rows = json(&scratch.punctual("export r --costs --json"));
+    let recorded = json(&scratch.punctual("show r --json"));
+    for name in ["key", "metric", "value", "low", "status"] {
+        assert_eq!(rows[0][name], recorded["cells"][0][name], "{name}: {rows}");
+    }
 }
 
 #[test]

@@ -86,6 +86,8 @@ fn what_is_not_there_is_said() {
         ("export r --sum --csv --histogram", "cannot be used with"),
         ("export r --load", "nothing of this kind was recorded in the chosen cells"),
         ("export r --load --csv", "nothing of this kind"),
+        ("export r --costs", "nothing of this kind"),
+        ("export r --costs --series latency", "cannot be used with"),
         ("export nowhere --worst", "no such run directory"),
     ] {
         let output = scratch.punctual(line);

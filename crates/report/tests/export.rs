@@ -5,14 +5,22 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use common::costed::{costed, lacking};
 use common::*;
 use punctual_core::block::Outlier;
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::{Unit, What};
 use punctual_report::export::*;
 use serde_json::Value;
 
-const ALL: [Exported; 5] =
-    [Exported::Histogram, Exported::Timeline, Exported::Worst, Exported::Load, Exported::Intervals];
+const ALL: [Exported; 6] = [
+    Exported::Histogram,
+    Exported::Timeline,
+    Exported::Worst,
+    Exported::Load,
+    Exported::Intervals,
+    Exported::Costs,
+];
 
 fn written(run: &LoadedRun, what: Exported, choice: &Choice, format: Format) -> String {
     render(blocks(run, what, choice), format).collect()
@@ -157,6 +165,10 @@ fn every_format_has_the_same_rows() {
                         let near = row[name].as_f64().unwrap() - field.parse::<f64>().unwrap();
                         assert!(near.abs() <= 0.05 + 1e-9, "{line}: {row}");
                     }
+                    // CSV has 120 for 120.0.
+                    "value" | "low" | "high" | "spread" | "instructions" => {
+                        assert_eq!(of_csv(field).as_f64(), row[name].as_f64(), "{name}: {line}");
+                    }
                     name => assert_eq!(of_csv(field), row[name], "{name}: {line}"),
                 }
             }
@@ -179,6 +191,37 @@ fn every_format_has_the_same_rows() {
     let worst = rows(&run, Exported::Worst, &only(1));
     let (at, monotonic) = (&worst[0]["at_ns"], &worst[0]["monotonic_ns"]);
     assert_eq!(at.as_u64().unwrap() + 77, monotonic.as_u64().unwrap());
+}
+
+#[test]
+fn every_cost_has_a_row_with_all_of_its_digits() {
+    let mut run = lacking(costed("6.1.0", "none", |_| 1.0 / 3.0, 0.01), "lat.sh", "no /bin/sh");
+    for cell in &mut run.run.cells {
+        let What::Cost(cost) = &mut cell.what else { continue };
+        let is_time = cost.unit == Unit::Us;
+        cost.instructions = cost.value.filter(|_| is_time).map(|us| us * 250.0);
+        cost.note = cell.reason.clone();
+    }
+    let table = rows(&run, Exported::Costs, &Choice::default());
+    assert_eq!(table.len(), run.run.cells.len());
+    for (number, (row, cell)) in (1_u64..).zip(table.iter().zip(&run.run.cells)) {
+        let cost = cell.cost().unwrap();
+        let recorded = serde_json::to_value(cost).unwrap();
+        assert_eq!((&row["cell"], &row["key"]), (&number.into(), &cell.key.as_str().into()));
+        assert_eq!((&row["origin"], &row["column"]), (&"native".into(), &recorded["column"]));
+        assert_eq!(row["repetitions"], cost.repetitions.len());
+        assert_eq!(row["instructions"].as_f64(), cost.instructions);
+        let same = ["metric", "unit", "better", "value", "low", "high", "spread", "status", "note"];
+        for name in same {
+            assert_eq!(row[name], recorded[name], "{name}: {row}");
+        }
+    }
+    assert_eq!(rows(&run, Exported::Costs, &only(2))[0]["metric"], "sys.cacheline");
+    let text = written(&run, Exported::Costs, &Choice::default(), Format::Text);
+    assert!(text.starts_with("# cell\tkey\torigin\tmetric\tcolumn\tunit\tbetter\t"), "{text}");
+    assert_eq!(text.trim_end().lines().count(), table.len() + 1, "one block of gnuplot");
+    let none = one("wakeup", "none", 1, None);
+    assert!(rows(&none, Exported::Costs, &Choice::default()).is_empty());
 }
 
 #[test]

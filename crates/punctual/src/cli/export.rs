@@ -9,8 +9,8 @@ use super::run::{flag, value};
 const ROWS_LIMIT: u64 = 10_000_000;
 
 /// Options that ask for something else than the layout of cyclictest.
-const OTHER_LAYOUTS: [&str; 7] =
-    ["timeline", "worst", "load", "intervals", "csv", "json", "perfetto"];
+const OTHER_LAYOUTS: [&str; 8] =
+    ["timeline", "worst", "load", "intervals", "costs", "csv", "json", "perfetto"];
 
 const EXAMPLES: &str = r#"Examples:
   punctual export last --histogram --text > h.txt
@@ -34,10 +34,15 @@ simulated if the latencies are made up), thread, cpus, and
                CLOCK_MONOTONIC
   --load       second, load, counter and count; no thread and cpus
   --intervals  CPU, start and end of the time that an actor had it (after the
-               cell's start), and the actor; no thread and cpus\n\n\
+               cell's start), and the actor; no thread and cpus
+  --costs      metric, column (its published name), unit, better (less or
+               more); value (the median), low and high end of its interval,
+               repetitions (how many), spread, instructions (of virtual
+               boards), status and note; no thread and cpus\n\n\
 A column that ends in _ns is in nanoseconds; those of another series end in its unit. Latencies \
 of early samples are negative. --text leaves out cell, key, origin, thread and cpus: comments before \
-each block name them, and two empty lines end it (gnuplot's index). An unknown value \
+each block name them, and two empty lines end it (gnuplot's index); --costs is one block, with all \
+columns. An unknown value \
 is empty, NaN or null.\n\n\
 Bins are under 0.8 % wide. The rows of --histogram --text are 1 us, and a bin is counted in the \
 row of its upper end. Early samples have no row there: a comment counts them.";
@@ -57,9 +62,10 @@ pub fn command() -> Command {
             "intervals",
             "Who had which CPU, and when, of probes that find it out (cpumap, noise)",
         ))
+        .arg(flag("costs", "What each cost came to, a row for each cell"))
         .group(
             ArgGroup::new("what")
-                .args(["histogram", "timeline", "worst", "load", "intervals"])
+                .args(["histogram", "timeline", "worst", "load", "intervals", "costs"])
                 .required(true),
         )
         .next_help_heading("How")
@@ -78,7 +84,7 @@ pub fn command() -> Command {
         )
         .arg(
             value("series", "NAME", "Another series of the probe than the one it is judged by")
-                .conflicts_with_all(["load", "intervals"]),
+                .conflicts_with_all(["load", "intervals", "costs"]),
         )
         .args(cyclictest())
 }

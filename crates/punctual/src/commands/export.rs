@@ -26,11 +26,12 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         () if matches.get_flag("worst") => Exported::Worst,
         () if matches.get_flag("load") => Exported::Load,
         () if matches.get_flag("intervals") => Exported::Intervals,
+        () if matches.get_flag("costs") => Exported::Costs,
         () => Exported::Histogram,
     };
     check(&run, &choice)?;
     run.damage.iter().for_each(|line| output::complain(line));
-    if !matches!(exported, Exported::Load | Exported::Intervals) {
+    if !matches!(exported, Exported::Load | Exported::Intervals | Exported::Costs) {
         for cell in cut_short(&run, &choice) {
             output::complain(&format!(
                 "cell {cell} was cut short: its bins are up to 25 % wide, and its worst samples \

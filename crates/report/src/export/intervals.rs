@@ -33,9 +33,7 @@ pub(super) fn blocks<'a>(
     let parts = data.intervals.chunks(ROWS);
     let count = parts.len();
     parts.enumerate().map(move |(part, intervals)| Block {
-        cell: number,
-        key: cell.key.clone(),
-        origin,
+        cell: Some((number, cell.key.clone(), origin)),
         thread: None,
         columns: ["cpu", "from_ns", "to_ns", "actor"].map(str::to_owned).to_vec(),
         rows: intervals.iter().map(row).collect(),

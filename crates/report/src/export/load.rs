@@ -40,9 +40,7 @@ pub(super) fn block(number: usize, cell: &Cell, origin: Origin, data: &CellData)
     }
     let columns = ["second", "load", "counter", "count"];
     (!rows.is_empty()).then(|| Block {
-        cell: number,
-        key: cell.key.clone(),
-        origin,
+        cell: Some((number, cell.key.clone(), origin)),
         thread: None,
         columns: columns.map(str::to_owned).to_vec(),
         rows,

@@ -3,6 +3,7 @@
 //! A table is a list of [`Block`]s, one per cell and thread; [`render`] writes them in a
 //! [`Format`]. [`cyclictest`] writes a histogram exactly as that program does.
 
+mod costs;
 mod cyclictest;
 mod histogram;
 mod intervals;
@@ -36,6 +37,8 @@ pub enum Exported {
     Load,
     /// Which actor had which CPU, and when.
     Intervals,
+    /// What each cost came to.
+    Costs,
 }
 
 /// Which cells and series.
@@ -56,6 +59,8 @@ pub enum Field {
     Integer(i128),
     /// A mean.
     Mean(f64),
+    /// Any other number, with all of its digits.
+    Number(f64),
     /// Not known.
     Absent,
 }
@@ -72,15 +77,14 @@ impl From<i64> for Field {
     }
 }
 
-/// The rows of one thread of one cell, of a load, or of a part of a map.
+/// Number of a cell, from 1, its key, and whether its latencies were measured, imported or made up.
+pub type OfCell = (usize, String, Origin);
+
+/// The rows of one thread of one cell, of a load, of a part of a map, or of all costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// Number of the cell, from 1.
-    pub cell: usize,
-    /// Key of the cell.
-    pub key: String,
-    /// Whether its latencies were measured, imported or made up.
-    pub origin: Origin,
+    /// The cell; `None` for a table of many, whose rows name theirs.
+    pub cell: Option<OfCell>,
     /// The thread and its CPUs; `None` for a table that is not by thread.
     pub thread: Option<(u32, String)>,
     /// Names of the columns; those of quantities end in their unit.
@@ -94,7 +98,7 @@ pub struct Block {
 }
 
 /// The table's blocks. They are made one after the other, because those of a long run are
-/// large. Cells without such data, such as those of costs, have none.
+/// large. Cells without such data have none.
 pub fn blocks<'a>(
     run: &'a LoadedRun,
     table: Exported,
@@ -112,10 +116,15 @@ pub fn blocks<'a>(
             intervals::blocks(number, cell, origin_of(run, cell), data)
         }));
     }
+    if table == Exported::Costs {
+        return Box::new(costs::block(run, choice).into_iter());
+    }
     Box::new(recordings(run, choice).filter_map(move |recording| match table {
         Exported::Histogram => histogram::block(&recording),
         Exported::Timeline => timeline::block(&recording),
-        Exported::Worst | Exported::Load | Exported::Intervals => worst::block(&recording),
+        Exported::Worst | Exported::Load | Exported::Intervals | Exported::Costs => {
+            worst::block(&recording)
+        }
     }))
 }
 
@@ -137,9 +146,7 @@ impl TrackOf<'_> {
         // In a name of a column a slash would be a division, for gnuplot among others.
         let unit = unit.replace('/', "_per_");
         (!rows.is_empty()).then(|| Block {
-            cell: self.cell_number,
-            key: self.cell.key.clone(),
-            origin: self.origin,
+            cell: Some((self.cell_number, self.cell.key.clone(), self.origin)),
             thread: Some((self.thread.thread, self.thread.placement.affinity.clone())),
             columns: columns.iter().map(|name| name.replace("UNIT", &unit)).collect(),
             rows,

@@ -38,10 +38,13 @@ pub fn render<'a>(
 
 /// Names and values of the columns that say whose rows these are.
 fn whose(block: &Block) -> Vec<(&'static str, Field)> {
-    let cell = Field::Integer(i128::try_from(block.cell).unwrap_or(i128::MAX));
-    let key = Field::Text(clean(&block.key).into_owned());
-    let origin = Field::Text(block.origin.name().to_owned());
-    let mut whose = vec![("cell", cell), ("key", key), ("origin", origin)];
+    let mut whose = Vec::new();
+    if let Some((number, key, origin)) = &block.cell {
+        let number = Field::Integer(i128::try_from(*number).unwrap_or(i128::MAX));
+        whose.push(("cell", number));
+        whose.push(("key", Field::Text(clean(key).into_owned())));
+        whose.push(("origin", Field::Text(origin.name().to_owned())));
+    }
     if let Some((thread, cpus)) = &block.thread {
         whose.push(("thread", Field::from(u64::from(*thread))));
         whose.push(("cpus", Field::Text(clean(cpus).into_owned())));
@@ -74,9 +77,11 @@ fn csv(block: &Block, with_header: bool) -> String {
 fn text(block: &Block) -> String {
     let mut text = String::new();
     if block.is_first {
-        text = format!("# cell {}: {}\n", block.cell, key_name(&block.key));
-        if block.origin == Origin::Simulated {
-            text.push_str(MADE_UP);
+        if let Some((number, key, origin)) = &block.cell {
+            text = format!("# cell {number}: {}\n", key_name(key));
+            if *origin == Origin::Simulated {
+                text.push_str(MADE_UP);
+            }
         }
         if let Some((thread, cpus)) = &block.thread {
             text.push_str(&format!("# thread {thread}, CPU {}\n", clean(cpus)));
@@ -113,6 +118,7 @@ fn plain(field: &Field, absent: &str) -> String {
         Field::Text(text) => text.clone(),
         Field::Integer(value) => value.to_string(),
         Field::Mean(value) => format!("{value:.1}"),
+        Field::Number(value) => value.to_string(),
         Field::Absent => absent.to_owned(),
     }
 }
@@ -121,7 +127,9 @@ fn value(field: &Field) -> Value {
     match field {
         Field::Text(text) => Value::String(text.clone()),
         Field::Integer(value) => Number::from_i128(*value).map_or(Value::Null, Value::Number),
-        Field::Mean(value) => Number::from_f64(*value).map_or(Value::Null, Value::Number),
+        Field::Mean(value) | Field::Number(value) => {
+            Number::from_f64(*value).map_or(Value::Null, Value::Number)
+        }
         Field::Absent => Value::Null,
     }
 }
