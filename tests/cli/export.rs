@@ -87,6 +87,7 @@ fn what_is_not_there_is_said() {
         ("export r --load", "nothing of this kind was recorded in the chosen cells"),
         ("export r --load --csv", "nothing of this kind"),
         ("export r --costs", "nothing of this kind"),
+        ("export r --phases --csv", "nothing of this kind"),
         ("export r --costs --series latency", "cannot be used with"),
         ("export nowhere --worst", "no such run directory"),
     ] {

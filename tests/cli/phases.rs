@@ -94,6 +94,17 @@ fn the_phases_are_the_seconds_of_the_timeline() {
     let found: Vec<(u64, u64, u64)> = cell["phases"].as_array().unwrap().iter().map(told).collect();
     assert_eq!(found, expected);
     assert!(expected.iter().all(|(samples, missed, _)| *samples > 10_000 && *missed > 20));
+    for words in ["export --timeline --json r", "export --phases --json r"] {
+        let mut exported = [(0, 0, 0); 3];
+        for row in scratch.run(words).with(0).json().as_array().unwrap() {
+            let (samples, missed, max) =
+                &mut exported[usize::try_from(count(row, "phase")).unwrap() - 1];
+            *samples += count(row, "samples");
+            *missed += count(row, "missed");
+            *max = count(row, "max_ns").max(*max);
+        }
+        assert_eq!(exported, expected, "{words}");
+    }
 
     run(&scratch, &[&words[..7], &["--no-report", "--out", "s"]].concat()).with(0);
     let again = scratch.folder().json("s/run.json");

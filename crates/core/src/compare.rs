@@ -29,7 +29,7 @@ pub use episodes::EpisodeRates;
 pub use groups::KernelRuns;
 pub(crate) use groups::by_kernel;
 pub use margin::{FEWEST_REPLICATES, Margin, MarginCell, Standing, not_worse};
-pub use matched::MatchedCell;
+pub use matched::{CHANGES, MatchedCell};
 pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Method, Replicates};
 pub use result::{Comparison, RunLabel};
@@ -41,7 +41,7 @@ use crate::indices;
 use crate::run::LoadedRun;
 use crate::schema::Run;
 use crate::text::clean;
-use matching::{Match, match_cells};
+use matching::match_cells;
 
 /// Compares runs. The first one is what the others are divided by.
 #[must_use]
@@ -49,7 +49,8 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let records: Vec<&Run> = runs.iter().map(|loaded| &loaded.run).collect();
     let (matched, unmatched) = match_cells(&records);
     let (groups, repeated) = groups::by_kernel(&records);
-    let cells: Vec<_> = matched.iter().filter_map(|found| matched_cell(found, &groups)).collect();
+    let cells: Vec<_> =
+        matched.iter().filter_map(|found| matched::matched(found, &groups)).collect();
     let one_boot = records.iter().any(|run| run.board.is_warm());
     let costs = matched.iter().filter_map(|found| cost::matched(found, &groups, one_boot));
     let costs: Vec<_> = costs.collect();
@@ -122,17 +123,6 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         cells_measured: run.cells.iter().filter(|cell| cell.is_measured()).count(),
         cells_simulated: run.cells.iter().filter(|cell| cell.is_simulated()).count(),
     }
-}
-
-/// The rows of a cell; none for a cost.
-fn matched_cell(found: &Match<'_>, groups: &[KernelRuns]) -> Option<MatchedCell> {
-    let first = &found.cells.first()?.2.latency()?.stats;
-    let rows = found.cells.iter().filter_map(|(run, index, cell)| {
-        Some(Row::of(*run, *index, cell, &cell.latency()?.stats, first))
-    });
-    let rows: Vec<Row> = rows.collect();
-    let spreads = spread::of_rows(&rows, groups);
-    Some(MatchedCell { key: found.key.clone(), rows, spreads })
 }
 
 #[cfg(test)]

@@ -40,5 +40,5 @@ pub use outcomes::{
     SIMULATED, SIMULATED_IN_PART, cell_outcome, compared_outcome, labels, outcome, outcomes,
     run_outcome, simulated, simulated_kernel, simulated_run, thread_outcome,
 };
-pub use phases::{PhaseRow, part_name, phase_rows, schedule_note};
+pub use phases::{PhaseRow, part_name, phase_rows, schedule_note, with_phases};
 pub use punctual_core::text::{clean, clean_lines};

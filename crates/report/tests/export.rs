@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::costed::{costed, lacking};
+use common::phased::phased;
 use common::*;
 use punctual_core::block::Outlier;
 use punctual_core::run::LoadedRun;
@@ -13,9 +14,10 @@ use punctual_core::schema::{Unit, What};
 use punctual_report::export::*;
 use serde_json::Value;
 
-const ALL: [Exported; 6] = [
+const ALL: [Exported; 7] = [
     Exported::Histogram,
     Exported::Timeline,
+    Exported::Phases,
     Exported::Worst,
     Exported::Load,
     Exported::Intervals,
@@ -135,6 +137,7 @@ fn exported_data_say_that_they_are_made_up() {
 fn every_format_has_the_same_rows() {
     let under_load = standard("6.1.0", "none", 1.0);
     let map = mapped(2, 3);
+    let changing = phased(&[("none", 5), ("hackbench", 5)], 20, Some(1_000_000));
     let mut run = all_kinds("6.1.0", "none", 1.0);
     run.run.cells[0].key = "wakeup:threads=2,interval=\"1ms\" @ none @ 9s".to_owned();
     run.run.cells[0].epoch_ns = Some(77);
@@ -142,6 +145,7 @@ fn every_format_has_the_same_rows() {
         let run = match what {
             Exported::Load => &under_load,
             Exported::Intervals => &map,
+            Exported::Phases => &changing,
             _ => &run,
         };
         let json = rows(run, what, &Choice::default());
@@ -222,6 +226,41 @@ fn every_cost_has_a_row_with_all_of_its_digits() {
     assert_eq!(text.trim_end().lines().count(), table.len() + 1, "one block of gnuplot");
     let none = one("wakeup", "none", 1, None);
     assert!(rows(&none, Exported::Costs, &Choice::default()).is_empty());
+}
+
+#[test]
+fn phases_have_the_rows_of_their_seconds() {
+    let run = phased(&[("none", 3), ("hackbench", 2), ("copy", 5)], 30, Some(1_000_000));
+    let cell = &run.run.cells[0];
+    let seconds = rows(&run, Exported::Timeline, &Choice::default());
+    let phases = rows(&run, Exported::Phases, &Choice::default());
+    let changes = cell.changes.as_ref().filter(|found| found.seconds > 0).expect("changes");
+    let found = cell.phases.iter().map(|phase| (phase.load.as_str(), &phase.found));
+    let found: Vec<_> = found.chain([("changes", changes)]).collect();
+    assert_eq!(phases.len(), found.len() * cell.threads().len());
+    for (number, (load, found)) in (1_u64..).zip(found) {
+        let phase = if load == "changes" { Value::Null } else { number.into() };
+        let of = |table: &[Value]| {
+            let own = table.iter().filter(|row| row["phase"] == phase);
+            own.cloned().collect::<Vec<_>>()
+        };
+        let (seconds, own) = (of(&seconds), of(&phases));
+        assert!(own.iter().all(|row| row["load"] == load && row["seconds"] == found.seconds));
+        assert_eq!(seconds.len() as u64, found.seconds * own.len() as u64, "{load}");
+        for column in ["samples", "missed", "early", "above_deadline"] {
+            assert_eq!(sum(&seconds, column), sum(&own, column), "{load}: {column}");
+        }
+        assert_eq!(sum(&own, "samples"), found.stats.samples);
+        let max = own.iter().filter_map(|row| row["max_ns"].as_i64()).max();
+        assert_eq!(max, found.stats.max);
+        let worst = own.iter().find(|row| row["max_ns"].as_i64() == max).unwrap();
+        assert_eq!(worst["max_at_ns"].as_u64(), found.max_at_ns);
+        assert!(own.iter().all(|row| row["all_p999_ns"].as_i64() == found.stats.p999));
+    }
+    let plain = one("wakeup", "none", 1, None);
+    assert!(rows(&plain, Exported::Phases, &Choice::default()).is_empty());
+    let seconds = rows(&plain, Exported::Timeline, &Choice::default());
+    assert!(seconds.iter().all(|row| row["phase"].is_null()));
 }
 
 #[test]

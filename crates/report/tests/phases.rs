@@ -4,6 +4,8 @@ mod common;
 
 use common::phased::phased;
 use common::{check_figures, check_width};
+use punctual_core::compare::{MatchedCell, compare, compare_any_duration};
+use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
 use punctual_report::figure::Figure;
 use punctual_report::{Options, figures, html, text};
@@ -107,4 +109,79 @@ fn the_page_has_a_table_by_phase() {
     }
     let plain = html(&[common::one("wakeup", "none", 1, None)], &Options::default());
     assert!(!plain.contains("By phase"));
+}
+
+/// Runs of two kernels in turn; on the second one the hackbench of phase 2 delays more.
+fn kernels(replicates: usize) -> Vec<LoadedRun> {
+    let of = |number: usize| {
+        let mut run = phased(&THREE, 15, None);
+        run.run.run_id.push_str(&number.to_string());
+        if number % 2 == 1 {
+            run.run.kernel.release = "6.1.0-none".to_owned();
+            run.run.kernel.preemption = Model::None;
+            let stats = &mut run.run.cells[0].phases[1].found.stats;
+            stats.max = stats.max.map(|max| max * 4);
+        }
+        run
+    };
+    (0..2 * replicates).map(of).collect()
+}
+
+fn cell_of(runs: &[LoadedRun]) -> MatchedCell {
+    compare(runs).cells.remove(0)
+}
+
+#[test]
+fn a_comparison_has_the_rows_of_each_phase_below_those_of_its_cell() {
+    let runs = kernels(1);
+    let cell = cell_of(&runs);
+    let loads: Vec<_> = cell.phases.iter().map(|phase| phase.key.as_str()).collect();
+    assert_eq!(loads, ["none", "hackbench", "paper", "changes"]);
+    for (number, phase) in cell.phases.iter().take(3).enumerate() {
+        for (row, run) in phase.rows.iter().zip(&runs) {
+            let found = &run.run.cells[0].phases[number].found.stats;
+            assert_eq!((row.max_ns, row.p999_ns, row.avg_ns), (found.max, found.p999, found.avg));
+        }
+        let ratio = if number == 1 { 4.0 } else { 1.0 };
+        assert_eq!(phase.rows[1].ratio.max, Some(ratio), "to the same phase of the first run");
+        assert_eq!(phase.spreads[1].ratio.max, Some(ratio));
+    }
+    let shown = text::comparison(&compare(&runs), 80, false);
+    check_width(&shown, 80);
+    let table = shown.split("\n\n").find(|part| part.contains("phase 1")).unwrap();
+    let replicated = text::comparison(&compare(&kernels(3)), 80, false);
+    check_width(&replicated, 80);
+    let spread = replicated.split("\n\n").find(|part| part.contains("phase 1")).unwrap();
+    insta::assert_snapshot!(format!("{table}\n\n{spread}"));
+    for runs in [runs, kernels(3)] {
+        let page = html(&runs, &Options::default());
+        for name in ["phase 1: idle", "phase 2: hackbench", "changes between the phases"] {
+            // Of kernels with replicates the runs have a table of their own too.
+            let tables = if runs.len() > 2 { 2 } else { 1 };
+            assert_eq!(page.matches(&format!(">{name}</th>")).count(), tables, "{name}");
+        }
+    }
+}
+
+#[test]
+fn only_phases_of_one_schedule_are_compared() {
+    let mut runs = kernels(2);
+    // One that was not measured has none.
+    runs[1].run.cells[0].phases.clear();
+    let cell = cell_of(&runs);
+    assert_eq!((cell.rows.len(), cell.phases[1].rows.len()), (4, 3));
+    runs[3].run.cells[0].phases[1].for_ns += 1;
+    assert!(cell_of(&runs).phases.is_empty());
+    let plain = [0, 1].map(|_| common::one("wakeup", "none", 1, None));
+    assert!(cell_of(&plain).phases.is_empty());
+}
+
+#[test]
+fn phases_of_any_duration_have_no_extremes() {
+    let runs = [phased(&THREE, 15, None), phased(&THREE, 30, None)];
+    let comparison = compare_any_duration(&runs);
+    let phase = &comparison.cells[0].phases[1];
+    let extremes = phase.rows.iter().map(|row| (row.max_ns, row.min_ns));
+    assert!(extremes.clone().count() == 2 && extremes.into_iter().all(|of| of == (None, None)));
+    assert!(phase.rows.iter().all(|row| row.p999_ns.is_some()));
 }

@@ -31,6 +31,10 @@ pub(super) fn any_duration(runs: &mut [LoadedRun]) -> Vec<String> {
         for cell in runs.iter_mut().flat_map(|loaded| &mut loaded.run.cells) {
             if cell.what.kind() == kind && stem_of(&cell.key) == stem {
                 cell.key = format!("{stem}{BETWEEN}{ANY}");
+                let phases = cell.phases.iter_mut().map(|phase| &mut phase.found);
+                for found in phases.chain(&mut cell.changes) {
+                    (found.stats.max, found.stats.min) = (None, None);
+                }
                 if let Some(latency) = cell.latency_mut() {
                     (latency.stats.max, latency.stats.min) = (None, None);
                 }

@@ -9,8 +9,8 @@ use super::run::{flag, value};
 const ROWS_LIMIT: u64 = 10_000_000;
 
 /// Options that ask for something else than the layout of cyclictest.
-const OTHER_LAYOUTS: [&str; 8] =
-    ["timeline", "worst", "load", "intervals", "costs", "csv", "json", "perfetto"];
+const OTHER_LAYOUTS: [&str; 9] =
+    ["timeline", "phases", "worst", "load", "intervals", "costs", "csv", "json", "perfetto"];
 
 const EXAMPLES: &str = r#"Examples:
   punctual export last --histogram --text > h.txt
@@ -28,8 +28,11 @@ simulated if the latencies are made up), thread, cpus, and
   --histogram  low and high end of a bin, samples in it, and missed releases
                with that delay
   --timeline   second; samples, missed releases, samples that were early and
-               above the deadline; least, mean and largest sample; and when the
-               largest was taken, after the cell's start
+               above the deadline; least, mean and largest sample; when the
+               largest was taken, after the cell's start; and the phase of the
+               load (its number, from 1; empty if the load changed)
+  --phases     phase, load (changes: between the phases), seconds; what --timeline
+               has, of these seconds; and quantiles over all threads
   --worst      latency; when it was taken, after the cell's start and by
                CLOCK_MONOTONIC
   --load       second, load, counter and count; no thread and cpus
@@ -56,6 +59,7 @@ pub fn command() -> Command {
         .next_help_heading("What")
         .arg(flag("histogram", "Counts of latencies, by cell and thread"))
         .arg(flag("timeline", "Every second, by cell and thread"))
+        .arg(flag("phases", "Every phase of a load that changes on a schedule, by cell and thread"))
         .arg(flag("worst", "The worst samples by cell and thread, and those kept by --keep-above"))
         .arg(flag("load", "The work of the loads and the use of the CPUs, every second"))
         .arg(flag(
@@ -65,7 +69,7 @@ pub fn command() -> Command {
         .arg(flag("costs", "What each cost came to, a row for each cell"))
         .group(
             ArgGroup::new("what")
-                .args(["histogram", "timeline", "worst", "load", "intervals", "costs"])
+                .args(["histogram", "timeline", "phases", "worst", "load", "intervals", "costs"])
                 .required(true),
         )
         .next_help_heading("How")

@@ -23,6 +23,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     };
     let exported = match () {
         () if matches.get_flag("timeline") => Exported::Timeline,
+        () if matches.get_flag("phases") => Exported::Phases,
         () if matches.get_flag("worst") => Exported::Worst,
         () if matches.get_flag("load") => Exported::Load,
         () if matches.get_flag("intervals") => Exported::Intervals,

@@ -8,6 +8,7 @@ mod cyclictest;
 mod histogram;
 mod intervals;
 mod load;
+mod phases;
 mod render;
 mod timeline;
 mod worst;
@@ -31,6 +32,8 @@ pub enum Exported {
     Histogram,
     /// Every second of every thread.
     Timeline,
+    /// Every phase of a load that changes on a schedule, of every thread.
+    Phases,
     /// The worst samples, and those above the threshold of the run.
     Worst,
     /// The work of the loads in every second, and the use of the CPUs.
@@ -122,6 +125,7 @@ pub fn blocks<'a>(
     Box::new(recordings(run, choice).filter_map(move |recording| match table {
         Exported::Histogram => histogram::block(&recording),
         Exported::Timeline => timeline::block(&recording),
+        Exported::Phases => phases::block(&recording),
         Exported::Worst | Exported::Load | Exported::Intervals | Exported::Costs => {
             worst::block(&recording)
         }

@@ -68,10 +68,10 @@ pub fn table(comparison: &Comparison, names: &[String]) -> Markup {
                     }
                 } }
                 tbody {
-                    @for cell in &comparison.cells {
+                    @for (name, cell) in words::with_phases(&comparison.cells) {
                         @for (i, row) in cell.rows.iter().enumerate() {
                             tr class=(if i == 0 { "first" } else { "" }) {
-                                th scope="row" { @if i == 0 { (words::key_name(&cell.key)) } }
+                                th scope="row" { @if i == 0 { (name) } }
                                 td { (names.get(row.run).map_or("", String::as_str)) }
                                 td class="n max" { @if row.samples == 0 { "no samples" } @else { (ns(row.max_ns)) } }
                                 (number(words::ratio(row.ratio.max)))

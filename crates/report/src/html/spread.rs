@@ -158,8 +158,8 @@ fn table(kernels: &Kernels<'_>) -> Markup {
                     }
                 } }
                 tbody {
-                    @for cell in &kernels.comparison.cells {
-                        tr class="first" { th scope="rowgroup" colspan="10" { (words::key_name(&cell.key)) } }
+                    @for (name, cell) in words::with_phases(&kernels.comparison.cells) {
+                        tr class="first" { th scope="rowgroup" colspan="10" { (name) } }
                         @for (spread, name) in cell.spreads.iter().zip(&kernels.names) {
                             tr { td class="run" { (name) } (numbers(kernels, cell, spread)) }
                         }

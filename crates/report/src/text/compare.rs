@@ -113,8 +113,8 @@ fn cells(comparison: &Comparison) -> Table {
         ("missed", right),
     ])
     .lesser(&["p99", "min", "samples", "avg", "missed"]);
-    for cell in &comparison.cells {
-        table.heading(words::key_name(&cell.key));
+    for (name, cell) in words::with_phases(&comparison.cells) {
+        table.heading(name);
         for row in &cell.rows {
             table.row(row_cells(row));
         }

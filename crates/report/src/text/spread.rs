@@ -92,8 +92,8 @@ fn table(comparison: &Comparison, names: &[String], detail: Detail) -> Table {
     }
     columns.push(("runs", right));
     let mut table = Table::new(&columns).lesser(&["avg", "runs", "p99.9"]);
-    for cell in &comparison.cells {
-        table.heading(words::key_name(&cell.key));
+    for (name, cell) in words::with_phases(&comparison.cells) {
+        table.heading(name);
         for (spread, name) in cell.spreads.iter().zip(names) {
             table.row(row(spread, name, detail));
         }

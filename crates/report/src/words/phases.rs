@@ -1,10 +1,11 @@
 //! The phases of a load that changes on a schedule, in words.
 
+use punctual_core::compare::{CHANGES, MatchedCell};
 use punctual_core::schema::{Cell, PhaseFound};
 use punctual_core::units::{exact_duration, grouped};
 
 use super::clean;
-use super::names::load_name;
+use super::names::{key_name, load_name};
 
 /// A row of the table by phase: what the load was, and what was found in its seconds.
 pub struct PhaseRow<'a> {
@@ -31,6 +32,24 @@ pub fn phase_rows(cell: &Cell) -> Vec<PhaseRow<'_>> {
         found,
     });
     phases.chain(changes).collect()
+}
+
+/// Cells side by side, each with its name and with its phases below it.
+#[must_use]
+pub fn with_phases(cells: &[MatchedCell]) -> Vec<(String, &MatchedCell)> {
+    let mut named = Vec::new();
+    for cell in cells {
+        named.push((key_name(&cell.key), cell));
+        // The last one may be that of the changes.
+        named.extend(cell.phases.iter().zip(1..).map(|(phase, number)| {
+            let name = match phase.key.as_str() {
+                CHANGES => "changes between the phases".to_owned(),
+                load => format!("phase {number}: {}", load_name(load)),
+            };
+            (name, phase)
+        }));
+    }
+    named
 }
 
 /// The schedule of a cell's load and how its seconds are counted; none of any other cell.
