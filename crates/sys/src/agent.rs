@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use crate::error::{called, in_call, text};
+use crate::error::{called, in_call, kind, text};
 use crate::process::{
     PANICKED, Pid, die_with_parent, kill, leave_terminal, try_wait, unblock_signals, wait,
 };
@@ -114,7 +114,7 @@ impl Agent {
         let length = usize::from(u16::from_le_bytes([header[9], header[10]]));
         let said = String::from_utf8_lossy(rest.get(..length).unwrap_or(rest));
         let errno = i32::try_from(number(&header[1..9])).unwrap_or(0);
-        let kind = io::Error::from_raw_os_error(errno).kind();
+        let kind = kind(&io::Error::from_raw_os_error(errno));
         Err(io::Error::new(if errno == 0 { io::ErrorKind::Other } else { kind }, said.as_ref()))
     }
 

@@ -12,7 +12,16 @@ pub(crate) fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
 
 /// An error of the same kind that names the system call (or the step) that failed.
 pub(crate) fn in_call(name: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{name}: {error}"))
+    io::Error::new(kind(error), format!("{name}: {error}"))
+}
+
+/// The kind of an error. Too many open files, for which std has no kind, are `QuotaExceeded`.
+#[must_use]
+pub fn kind(error: &io::Error) -> io::ErrorKind {
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => io::ErrorKind::QuotaExceeded,
+        _ => error.kind(),
+    }
 }
 
 /// [`check`], with the system call's name in the error.
@@ -49,6 +58,16 @@ mod tests {
     fn errors_are_put_in_words() {
         assert_eq!(text(&io::Error::from_raw_os_error(2)), "No such file or directory");
         assert_eq!(text(&io::Error::other("no such load")), "no such load");
+    }
+
+    #[test]
+    fn too_many_open_files_keep_a_kind_when_they_are_put_in_words() {
+        for number in [libc::EMFILE, libc::ENFILE] {
+            let error = in_call("pipe", &io::Error::from_raw_os_error(number));
+            assert_eq!(kind(&error), io::ErrorKind::QuotaExceeded, "{error}");
+        }
+        let refused = io::Error::from_raw_os_error(libc::EACCES);
+        assert_eq!(kind(&refused), io::ErrorKind::PermissionDenied);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::affinity::{self, CpuSet};
-use crate::error::called;
+use crate::error::{called, in_call};
 use crate::process::{self, Exit, Pid};
 
 /// Exit status of one whose body panicked; no errno is as large.
@@ -121,12 +121,7 @@ impl Partner {
                 }
                 Ok(Some(Exit::Code(errno))) if errno > 0 => {
                     let why = io::Error::from_raw_os_error(errno);
-                    let kind = match errno {
-                        // std has no kind of its own for them.
-                        libc::EMFILE | libc::ENFILE => io::ErrorKind::QuotaExceeded,
-                        _ => why.kind(),
-                    };
-                    return io::Error::new(kind, format!("the other process: {why}"));
+                    return in_call("the other process", &why);
                 }
                 Ok(Some(exit)) => return io::Error::other(format!("the other process {exit}")),
                 Err(_) => break,

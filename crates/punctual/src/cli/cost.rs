@@ -24,7 +24,7 @@ const EXIT_STATUS: &str = "\
 Exit status:
     0  done
     2  usage error, or a metric failed, and the others went on
-    4  a metric was SKIPPED because something is missing or forbidden
+    4  a metric that was named was SKIPPED: something is missing or forbidden
   130  interrupted; what was measured is kept";
 
 /// The options of `run` that make sense for a cost.

@@ -9,7 +9,7 @@ use punctual_sys::storage::{self, Room};
 
 use crate::harness::context::default_scratch_parent;
 use crate::harness::set::available_memory;
-use crate::registry::room::{check, default_reserve};
+use crate::registry::room::default_reserve;
 use crate::registry::{Default, Kind, Param, Values, any_text};
 
 /// The parameter `dir` of metrics with files.
@@ -28,15 +28,14 @@ pub(super) const fn size(default: &'static str, help: &'static str) -> Param {
 /// Refuses to use more than half of the memory that is available.
 ///
 /// # Errors
-/// What is needed and available, and what to do.
+/// What is needed and available.
 pub(super) fn claim_memory(bytes: u64) -> io::Result<()> {
     let available = available_memory(Path::new("/proc"));
     if bytes <= available / 2 {
         return Ok(());
     }
     let text = format!(
-        "it needs {bytes} bytes of memory, more than half of the {available} that are available: \
-         choose a smaller size"
+        "it needs {bytes} bytes of memory, more than half of the {available} that are available"
     );
     Err(io::Error::new(io::ErrorKind::OutOfMemory, text))
 }
@@ -74,18 +73,24 @@ pub(super) fn file(folder: &Path, bytes: u64) -> io::Result<File> {
 /// Refuses to use more than what is free besides a reserve.
 ///
 /// # Errors
-/// What is free, and what to do.
+/// What is needed, and what is free.
 pub(super) fn claim_space(folder: &Path, bytes: u64) -> io::Result<Room> {
     let room = storage::room(folder).map_err(|error| in_folder(folder, &error))?;
-    check(room, default_reserve(room.total), bytes).map_err(|short| {
-        io::Error::new(io::ErrorKind::StorageFull, format!("{}: {short}", folder.display()))
-    })?;
-    Ok(room)
+    let reserve = default_reserve(room.total);
+    if bytes <= room.free.saturating_sub(reserve) {
+        return Ok(room);
+    }
+    let text = format!(
+        "{}: it needs {bytes} bytes, and {} are free, {reserve} of which are kept free",
+        folder.display(),
+        room.free
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, text))
 }
 
 /// An error that says in which folder it was.
 pub(super) fn in_folder(folder: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {}", folder.display(), error::text(error)))
+    io::Error::new(error::kind(error), format!("{}: {}", folder.display(), error::text(error)))
 }
 
 #[cfg(test)]

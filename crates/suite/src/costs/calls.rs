@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use punctual_core::schema::{Better, CostSection, Unit};
 use punctual_sys::calls::WriteSet;
+use punctual_sys::error::{kind, text};
 use punctual_sys::shared::memory_file;
 
 use super::apart::{Apart, Scale, timed};
@@ -73,9 +74,7 @@ numbered from the lowest that are free, in a process of one thread. Comparable t
 
 /// The same error with the name of what failed.
 pub(super) fn named<T>(what: &str, result: io::Result<T>) -> io::Result<T> {
-    result.map_err(|error| {
-        io::Error::new(error.kind(), format!("{what}: {}", punctual_sys::error::text(&error)))
-    })
+    result.map_err(|error| io::Error::new(kind(&error), format!("{what}: {}", text(&error))))
 }
 
 struct NullIo {

@@ -42,7 +42,7 @@ pub(super) fn in_words(what: &str, error: &io::Error) -> io::Error {
     let late = error.kind() == io::ErrorKind::WouldBlock && error.raw_os_error().is_some();
     let (kind, why) = match late {
         true => (io::ErrorKind::TimedOut, format!("nothing came for {} s", LIMIT.as_secs())),
-        false => (error.kind(), error::text(error)),
+        false => (error::kind(error), error::text(error)),
     };
     io::Error::new(kind, format!("{what}: {why}"))
 }

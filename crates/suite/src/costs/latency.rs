@@ -164,6 +164,6 @@ mod tests {
             assert!(error.to_string().contains("must be a multiple of 8"), "{error}");
         }
         let Err(error) = laid(&values(&MEMORY, &[("size", "64T")])) else { panic!() };
-        assert!(error.to_string().contains("choose a smaller size"), "{error}");
+        assert!(error.to_string().contains("more than half"), "{error}");
     }
 }

@@ -161,8 +161,7 @@ impl Job {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         bind_to_this(&mut command);
-        let what = "starting a program in memory (/proc, vm.memfd_noexec)";
-        let mut child = named(what, command.spawn())?;
+        let mut child = started(command.spawn())?;
         let (orders, answers) = (child.stdin.take(), child.stdout.take());
         let (Some(orders), Some(answers)) = (orders, answers) else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -206,6 +205,16 @@ impl Drop for Job {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Why a program in memory could not be started. Unless there are too many processes, that is
+/// because the kernel executes none.
+fn started<T>(started: io::Result<T>) -> io::Result<T> {
+    let what = match &started {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => "starting a program",
+        _ => "starting a program in memory (/proc, vm.memfd_noexec)",
+    };
+    named(what, started)
 }
 
 struct Forks {

@@ -15,6 +15,7 @@ use punctual_sys::clock::{Clock, granularity_ns, monotonic_ns};
 use punctual_sys::memory;
 use punctual_sys::signal::Nudge;
 
+use super::advice::advised;
 use super::api::ThreadProgress;
 use super::body::{Body, Times};
 use super::outcome::{STUCK, failed};
@@ -140,7 +141,7 @@ impl CostBody {
                 let _nudge = NudgeAtEnd(nudge);
                 measure(entry, &values, &clock)
             })
-            .map_err(|error| format!("a thread cannot be started: {error}"))?;
+            .map_err(|error| format!("a thread cannot be started: {}", advised(&error, entry)))?;
         let times =
             Times { warmup_end: epoch, epoch, end: u64::MAX, simulated: false, pause_ns: 0 };
         Ok(Self { entry, mips, stop, repeated, seen: 0, handle, times })
@@ -256,7 +257,7 @@ impl Body for CostBody {
             (Err(NoCost::Failed(error)), _) => failed(cell, error.to_string()),
             (Err(NoCost::Refused(error)), _) => {
                 cell.state = CellState::Skipped;
-                cell.reason = Some(error.to_string());
+                cell.reason = Some(advised(&error, self.entry));
             }
             (Ok(_), _) => {}
         }

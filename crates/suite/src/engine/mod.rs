@@ -13,6 +13,7 @@ use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
 use punctual_sys::signal::Signals;
 
+mod advice;
 mod aimed;
 mod api;
 mod beside;
