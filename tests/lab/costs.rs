@@ -1,7 +1,7 @@
 //! What operations cost on virtual boards, counted.
 
 use punctual_harness::schema::validate;
-use punctual_harness::{Place, items, need, run_json};
+use punctual_harness::{Place, count, items, need, run_json};
 
 use crate::boards::{hog, x86_64};
 use crate::exact::same_twice;
@@ -56,4 +56,40 @@ fn costs_repeat_to_the_last_digit_and_have_their_instructions() {
     }
     let compared = place.run("compare a/debian-none-0 a/debian-rt-0").with(0).stdout;
     assert!(compared.contains("geometric mean"), "{compared}");
+}
+
+#[test]
+fn costs_on_a_board_with_64_mb_are_measured_or_say_what_they_lack() {
+    need!(x86_64());
+    let place = Place::of_build();
+    // Debian's kernel takes a good part of it, and QEMU does not start it with so little memory of
+    // its own.
+    let line = "lab run --offline -q --no-report --replicates 1 --kernel debian:rt \
+                --append mem=110M --out r --cost summary -D 50ms";
+    place.run(line).with(0);
+    let run = run_json(&place.path.join("r/debian-rt-0"));
+    validate(&run);
+    let memory = count(&run["facts"]["memory"], "total_bytes");
+    assert!(memory < 64 << 20, "{memory} bytes");
+    assert_eq!(run["state"], "complete", "the guest lived to its end");
+    let mut lacking = Vec::new();
+    for cell in items(&run["cells"]) {
+        let (metric, reason) = (cell["key"].as_str().unwrap(), cell["reason"].as_str());
+        println!("{metric}: {} {}", cell["status"], reason.unwrap_or_default());
+        match cell["state"].as_str().unwrap() {
+            "complete" => {
+                let status = cell["status"].as_str().unwrap();
+                assert!(["measured", "not-measurable"].contains(&status), "{cell}");
+            }
+            "skipped" => lacking.push((metric, reason.unwrap())),
+            _ => panic!("neither measured nor skipped: {cell}"),
+        }
+    }
+    // A board has no shell, and nothing else may be missing but memory.
+    lacking.retain(|(metric, _)| !metric.starts_with("lat.sh "));
+    assert!(!lacking.is_empty() && lacking.len() < 8, "{lacking:?}");
+    for (metric, reason) in lacking {
+        let says = ["bytes of memory", "are available: "].iter().all(|part| reason.contains(part));
+        assert!(says, "{metric}: {reason}");
+    }
 }

@@ -3,6 +3,7 @@
 //! right exit status, and nothing measured is lost.
 
 mod boards;
+mod costs;
 mod damage;
 mod folders;
 mod guests;

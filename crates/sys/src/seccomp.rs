@@ -5,16 +5,23 @@ use std::io;
 
 use crate::error::called;
 
+/// The number of a system call.
+pub type CallNumber = libc::c_long;
+
 /// Number of timer_create(2).
-pub const TIMER_CREATE: libc::c_long = libc::SYS_timer_create;
+pub const TIMER_CREATE: CallNumber = libc::SYS_timer_create;
 /// Number of timerfd_create(2).
-pub const TIMERFD_CREATE: libc::c_long = libc::SYS_timerfd_create;
+pub const TIMERFD_CREATE: CallNumber = libc::SYS_timerfd_create;
+/// Number of socket(2).
+pub const SOCKET: CallNumber = libc::SYS_socket;
+/// Number of memfd_create(2).
+pub const MEMFD_CREATE: CallNumber = libc::SYS_memfd_create;
 
 /// A system call that is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusal {
     /// Its number.
-    pub call: libc::c_long,
+    pub call: CallNumber,
     /// If not 0: refused only if its first argument has one of these bits.
     pub bits: u32,
     /// The errno that it then fails with.
@@ -36,6 +43,21 @@ impl Refusal {
             always(libc::SYS_setns),
             always(libc::SYS_mount),
             always(libc::SYS_umount2),
+        ]
+    }
+
+    /// Every way in which musl makes a process, but not threads, and not clone3(2), which musl does
+    /// not use and by which a test starts the program.
+    #[must_use]
+    pub fn of_forks() -> Vec<Self> {
+        /// The signal at the end of a child (clone(2)); a thread has none.
+        const EXIT_SIGNAL: u32 = 0xff;
+        vec![
+            Self { call: libc::SYS_clone, bits: EXIT_SIGNAL, errno: libc::EPERM },
+            #[cfg(target_arch = "x86_64")]
+            Self { call: libc::SYS_fork, bits: 0, errno: libc::EPERM },
+            #[cfg(target_arch = "x86_64")]
+            Self { call: libc::SYS_vfork, bits: 0, errno: libc::EPERM },
         ]
     }
 }
