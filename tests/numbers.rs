@@ -1,6 +1,9 @@
 //! The numeric promises of SPECIFICATION.md, measured on the release binary. Each
 //! test prints what it found.
 
+#[path = "numbers/costs.rs"]
+mod costs;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
