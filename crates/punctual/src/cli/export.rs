@@ -54,6 +54,8 @@ row of its upper end. Early samples have no row there: a comment counts them.";
 pub fn command() -> Command {
     Command::new("export")
         .about("Print the data of a run for gnuplot, spreadsheets and programs")
+        // Its own would not fit a line.
+        .override_usage("punctual export <--WHAT> [OPTIONS] <RUN>")
         .after_help(format!("{EXAMPLES}\n\n{COLUMNS}"))
         .arg(super::runs(RUN_HELP, 1).num_args(1))
         .next_help_heading("What")
