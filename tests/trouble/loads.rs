@@ -18,6 +18,14 @@ fn trouble(cell: &Value) -> &str {
     cell["load_work"][0]["trouble"].as_str().unwrap_or_else(|| panic!("no trouble in {cell}"))
 }
 
+/// A command that has not ended after 300 ms counts as started: on a machine that stands still for so
+/// long, one that fails does too.
+fn refused(place: &Place, line: &[&str]) -> Ended {
+    let mut tries = (0..3).map(|_| place.words(line));
+    let ended = tries.find(|ended| ended.status == Some(4));
+    ended.unwrap_or_else(|| place.words(line).with(4))
+}
+
 #[test]
 fn a_load_that_cannot_start_skips_the_cell_with_its_reason() {
     let place = Place::new();
@@ -27,7 +35,7 @@ fn a_load_that_cannot_start_skips_the_cell_with_its_reason() {
         ("tree:dir=/nonexistent", "/nonexistent"),
         ("disk:dir=/proc", "/proc"),
     ] {
-        let ended = place.words(&[SHORT, &["-D", "1", "--load", load]].concat()).with(4);
+        let ended = refused(&place, &[SHORT, &["-D", "1", "--load", load]].concat());
         let cell = &ended.json()["cells"][0];
         assert_eq!(cell["state"], "skipped", "{load}");
         let said = cell["reason"].as_str().unwrap();
@@ -35,9 +43,10 @@ fn a_load_that_cannot_start_skips_the_cell_with_its_reason() {
         let name = load.split(':').next().unwrap();
         assert!(said.contains(name), "{load}: {said}");
     }
-    let text = place.run("run wakeup -D 1 --load cmd:false --no-report").with(4);
-    text.says(&["SKIPPED", "\"false\" exited with status 1"]);
-    place.run("load cmd:false -D 1").with(4).says(&["SKIPPED", "\"false\" exited with status 1"]);
+    for line in ["run wakeup -D 1 --load cmd:false --no-report", "load cmd:false -D 1"] {
+        let ended = refused(&place, &line.split(' ').collect::<Vec<_>>());
+        ended.says(&["SKIPPED", "\"false\" exited with status 1"]);
+    }
     assert_eq!(place.living(), Vec::<String>::new());
 }
 
