@@ -61,6 +61,10 @@ pub(super) fn folder(values: &Values) -> PathBuf {
     given.unwrap_or_else(default_scratch_parent)
 }
 
+/// A file is written by so many bytes, as LMbench's lmdd writes them. Where the page cache has large
+/// folios, they are as large as what is written at a time, and so is what a page fault maps.
+pub(super) const WRITTEN_BYTES: usize = 8 << 10;
+
 /// A file without a name in this folder, for which there are `bytes` besides what is to stay free.
 ///
 /// # Errors

@@ -63,7 +63,6 @@ subtracted",
 /// Touched are one byte in each of these, in the first of so many parts.
 const STEP_BYTES: usize = 16 << 10;
 const PARTS: usize = 10;
-const CHUNK_BYTES: usize = 64 << 10;
 
 /// A file of whole pages that are all written, and what is done with it.
 fn open<A: Apart>(
@@ -78,10 +77,10 @@ fn open<A: Apart>(
     let bytes = bytes.max(page_size());
     timed(None, scale(bytes), || {
         let mut file = area::file(&place, size)?;
-        let chunk = [b'x'; CHUNK_BYTES];
+        let chunk = [b'x'; area::WRITTEN_BYTES];
         let mut left = bytes;
         while left > 0 {
-            let part = left.min(CHUNK_BYTES);
+            let part = left.min(chunk.len());
             named(&place.display().to_string(), file.write_all(&chunk[..part]))?;
             left -= part;
         }

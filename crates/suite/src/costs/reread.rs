@@ -77,7 +77,8 @@ fn cached(values: &Values) -> io::Result<(File, usize, u64)> {
         let part = &mut block[..left.min(BLOCK)];
         sum = sum.wrapping_add(words::sum(part));
         left -= part.len();
-        let written = file.write_all(words::bytes_of(part));
+        let mut pieces = words::bytes_of(part).chunks(area::WRITTEN_BYTES);
+        let written = pieces.try_for_each(|piece| file.write_all(piece));
         written.map_err(|error| area::in_folder(&folder, &error))?;
     }
     Ok((file, count, sum))
