@@ -252,8 +252,16 @@ mod tests {
 
     #[test]
     fn each_step_takes_longer_than_the_one_before() {
-        let [fork, exec, sh] = ["lat.fork", "lat.exec", "lat.sh"].map(|what| value(what, 20));
-        assert!(0.0 < fork && fork < exec && exec < sh, "{fork} us, {exec} us, {sh} us");
+        let mut least = [f64::INFINITY; 3];
+        // What else runs lengthens one of them, but not in every round.
+        let in_order = (0..10).any(|_| {
+            for (least, what) in least.iter_mut().zip(["lat.fork", "lat.exec", "lat.sh"]) {
+                *least = value(what, 20).min(*least);
+            }
+            let [fork, exec, sh] = least;
+            0.0 < fork && 1.1 * fork < exec && 1.1 * exec < sh
+        });
+        assert!(in_order, "{least:?} us");
     }
 
     #[test]
