@@ -35,7 +35,7 @@ const RUN: &str = "/run/punctual";
 const END_INIT: &str = "punctual.end_init";
 
 /// What is mounted, where, and whether the plan can do without it.
-const MOUNTS: [(&str, &str, bool); 7] = [
+const MOUNTS: [(&str, &str, bool); 8] = [
     ("proc", "/proc", false),
     ("sysfs", "/sys", false),
     ("devtmpfs", "/dev", false),
@@ -43,6 +43,7 @@ const MOUNTS: [(&str, &str, bool); 7] = [
     ("tmpfs", "/run", false),
     ("tracefs", "/sys/kernel/tracing", true),
     ("debugfs", "/sys/kernel/debug", true),
+    ("cgroup2", "/sys/fs/cgroup", true),
 ];
 
 /// Whether this process is a virtual board's init: process 1, with something to set up.
@@ -62,6 +63,8 @@ pub fn init_main() {
             eprintln!("punctual: cannot mount {kind} on {on}: {error}");
         }
     }
+    // So that a load may limit the memory of a group; a kernel without CONFIG_MEMCG refuses.
+    let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
     if is_asked(END_INIT) {
         eprintln!("punctual: init ends, as {END_INIT} on the command line asks");
         return;

@@ -4,6 +4,7 @@
 //! `punctual_sys`. A probe or a load is one file and one line in its registry.
 #![forbid(unsafe_code)]
 
+mod cgroups;
 mod compute;
 pub mod costs;
 pub mod engine;

@@ -40,6 +40,7 @@ const TESTS: &[Test] = &[
     ("compile_makes_a_copy_of_a_tree", loads_answers::compile),
     ("osadl_holds_its_rates", loads_answers::osadl),
     ("console_lines_are_in_the_log", loads_answers::console),
+    ("oom_kills_are_in_the_log", loads_answers::oom),
     ("syscalls_are_all_refused_and_repeat", loads_answers::syscalls),
     ("signals_are_as_many_as_strace_sees", loads_memory::signals),
     ("cache_walks_all_of_its_working_set", loads_memory::cache),
@@ -90,8 +91,8 @@ const DOCKER: &str = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+s
 const MAY_BE_ZERO: [&str; 6] =
     ["direct-bytes", "major-faults", "shootdowns", "console-bytes", "merged", "builds"];
 
-/// Loads that need a socket which nobody may not have, or the kernel's log.
-const PRIVILEGED: [&str; 5] = ["flood", "paper", "dohell", "console", "worst"];
+/// Loads that need a socket which nobody may not have, the kernel's log, or a control group.
+const PRIVILEGED: [&str; 6] = ["flood", "paper", "dohell", "console", "oom", "worst"];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -209,6 +210,7 @@ fn refusals() {
         ("cmd:", "no command given; write cmd:COMMAND"),
         ("cmd:kill -9 $$", "killed by SIGKILL"),
         ("disk:/no/such/dir", "disk: /no/such/dir: No such file or directory"),
+        ("oom:limit=900T", "more than an eighth of the available memory"),
         ("disk:size=900T", "No space left on device besides the reserve"),
         ("disk:size=lots", "disk: size=lots: write a size in bytes"),
         ("compile:dir=/proc", "cannot make /proc/punctual-load-"),

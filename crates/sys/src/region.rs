@@ -74,6 +74,14 @@ impl Region {
         }
     }
 
+    /// Its pages, to be written to. Of memory that forks share, this must be the only process.
+    pub fn pages(&mut self) -> std::slice::ChunksExactMut<'_, u8> {
+        // SAFETY: the mapping is readable and writable, as large as this, zero or the file's bytes
+        // where nothing was written, and borrowed for as long as the slice.
+        let all = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) };
+        all.chunks_exact_mut(page_size())
+    }
+
     /// Reads the first byte of every page. Returns their sum.
     #[must_use]
     pub fn read(&self) -> u64 {

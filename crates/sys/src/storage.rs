@@ -116,6 +116,14 @@ pub struct Room {
     pub in_memory: bool,
 }
 
+/// Whether this process may write to a file or folder, by its real user ID (access(2)).
+#[must_use]
+pub fn may_write(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: `path` ends with a NUL byte.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+}
+
 /// The space of the file system that contains `path`.
 ///
 /// # Errors

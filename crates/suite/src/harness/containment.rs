@@ -14,7 +14,7 @@ use punctual_sys::shared::SharedCounters;
 use super::context::LoadContext;
 use super::order::PartOrder;
 use super::procs::{MARKER, kill_marked, until};
-use crate::procfs::{self, Mount};
+use crate::cgroups::OwnCgroups;
 
 /// How long processes may take to die; one that waits for a disk dies late.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -148,10 +148,7 @@ pub(super) fn kill_cgroup(cgroup: &Path) -> bool {
 }
 
 fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, String> {
-    let read =
-        |path: &str| fs::read(path).map_err(|error| format!("{path}: {}", error::text(&error)));
-    let own = own_cgroup(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)
-        .ok_or("no cgroup v2 is mounted")?;
+    let own = OwnCgroups::read()?.unified().ok_or("no cgroup v2 is mounted")?;
     let folder = own.join(format!("punctual-load-{marker}"));
     let made = context.journal.cgroup_dir(&folder);
     made.map_err(|error| format!("{}: {}", folder.display(), error::text(&error)))?;
@@ -160,36 +157,4 @@ fn make_cgroup(context: &mut LoadContext<'_>, marker: &str) -> Result<PathBuf, S
         return Err("the kernel has no cgroup.kill (Linux 5.14)".to_owned());
     }
     Ok(folder)
-}
-
-/// The folder of the caller's cgroup (v2), from `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn own_cgroup(cgroup: &[u8], mountinfo: &[u8]) -> Option<PathBuf> {
-    let (_, path) = procfs::cgroups(cgroup).find(|(controllers, _)| controllers.is_empty())?;
-    let mounts = Mount::all(mountinfo);
-    mounts.iter().filter(|mount| mount.kind == "cgroup2").find_map(|mount| mount.cgroup(&path))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_own_cgroup_is_found_wherever_it_is_mounted() {
-        let hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
-                      32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                      41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-        let unified = "25 1 0:22 / /sys/fs/cgroup rw shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let container = "25 1 0:22 /docker/a\\040b /sys/fs/cgr\\134oup ro - cgroup2 cgroup rw\n";
-        for (cgroup, mounts, expected) in [
-            ("9:name=systemd:/x\n0::/\n", hybrid, Some("/sys/fs/cgroup/unified")),
-            ("0::/user.slice/a b\n", unified, Some("/sys/fs/cgroup/user.slice/a b")),
-            ("0::/docker/a b/c\n", container, Some("/sys/fs/cgr\\oup/c")),
-            ("0::/elsewhere\n", container, None),
-            ("4:cpu:/x\n", hybrid, None),
-            ("0::/\n", "garbage - \n\n-", None),
-        ] {
-            let found = own_cgroup(cgroup.as_bytes(), mounts.as_bytes());
-            assert_eq!(found.as_deref(), expected.map(Path::new), "{cgroup}");
-        }
-    }
 }

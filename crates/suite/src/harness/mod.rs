@@ -11,6 +11,7 @@
 
 mod containment;
 pub mod context;
+pub(crate) mod memory_group;
 mod order;
 mod part;
 pub mod phased;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use punctual_sys::shared::SharedCounters;
 use serde::{Deserialize, Serialize};
 
+use super::memory_group::MemoryGroup;
 use super::worker::{CONTROL_LINE, Params, READY};
 use crate::registry::load::LoadEntry;
 
@@ -19,6 +20,7 @@ pub(super) struct PartOrder {
     pub(super) load: String,
     pub(super) params: Params,
     pub(super) scratch: Option<PathBuf>,
+    pub(super) memory_group: Option<MemoryGroup>,
     /// CPUs that it runs on if no parameter says otherwise.
     pub(super) inherited: Vec<u32>,
     /// CPUs that its workers are bound to, one after the other; none if they are not.

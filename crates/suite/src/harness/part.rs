@@ -11,12 +11,13 @@ use punctual_sys::shared::SharedCounters;
 
 use super::containment::Held;
 use super::context::{LoadContext, PartSample};
+use super::memory_group::MemoryGroup;
 use super::order::{PartOrder, has_worked};
 use super::spec::PartSpec;
 use super::status::Status;
 use super::worker::{CONTROL_LINE, DEATHS, GONE_NS, Params, RESTARTS, nanoseconds};
 use crate::knobs::remove_scratch;
-use crate::registry::load::{Form, LoadEntry, Machine};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns};
 use crate::registry::placement::{Placing, recorded};
 
 /// Lines of counters of a part. If it has more workers, they share lines.
@@ -49,6 +50,7 @@ struct Running {
     held: Held,
     counters: SharedCounters,
     scratch: Option<PathBuf>,
+    memory_group: Option<MemoryGroup>,
     status: Status,
     alive: bool,
     /// When it was found to be given up or lost.
@@ -96,13 +98,20 @@ impl Part {
         self.params = recorded(&values);
         let counters = SharedCounters::create(LINES).map_err(|error| error::text(&error))?;
         let scratch = match self.params.get("dir") {
-            Some(parent) if form.scratch => Some(make_scratch(Path::new(parent), context)?),
+            Some(parent) if form.owns == Owns::ScratchFolder => {
+                Some(make_scratch(Path::new(parent), context)?)
+            }
+            _ => None,
+        };
+        let memory_group = match form.owns {
+            Owns::MemoryGroup => Some(MemoryGroup::make(values.number("limit"), context.journal)?),
             _ => None,
         };
         let mut order = PartOrder {
             load: self.entry.name.to_owned(),
             params: self.params.clone(),
             scratch: scratch.clone(),
+            memory_group: memory_group.clone(),
             inherited: place.inherited(),
             in_turn: place.in_turn(&values),
             self_args: context.self_args.clone(),
@@ -115,6 +124,7 @@ impl Part {
                     held,
                     counters,
                     scratch,
+                    memory_group,
                     status: Status::default(),
                     alive: true,
                     gone_since: None,
@@ -122,7 +132,7 @@ impl Part {
                 });
                 Ok(())
             }
-            Err(reason) => match scratch.map_or(Ok(()), |path| remove_scratch(&path)) {
+            Err(reason) => match removed(scratch.as_deref(), memory_group.as_ref()) {
                 Ok(()) => Err(reason),
                 Err(error) => Err(format!("{reason}; {error}")),
             },
@@ -310,15 +320,13 @@ impl Part {
         }
     }
 
-    /// Ends every process and removes the folder.
+    /// Ends every process and removes what was made for it.
     fn end(&mut self) -> Result<(), String> {
         let Some(mut running) = self.running.take() else {
             return Ok(());
         };
         let all_dead = running.held.end();
-        if let Some(scratch) = &running.scratch {
-            remove_scratch(scratch)?;
-        }
+        removed(running.scratch.as_deref(), running.memory_group.as_ref())?;
         if !all_dead {
             return Err("some of its processes could not be killed".to_owned());
         }
@@ -345,6 +353,12 @@ pub(super) fn description(entry: &LoadEntry, params: &Params) -> LoadWork {
 
 fn pauses(entry: &LoadEntry) -> Pauses {
     Pauses::new(if entry.steady_from().is_some() { Pace::Steady } else { Pace::Units })
+}
+
+fn removed(scratch: Option<&Path>, group: Option<&MemoryGroup>) -> Result<(), String> {
+    let group = group.map_or(Ok(()), MemoryGroup::remove);
+    scratch.map_or(Ok(()), remove_scratch)?;
+    group
 }
 
 fn make_scratch(parent: &Path, context: &mut LoadContext<'_>) -> Result<PathBuf, String> {

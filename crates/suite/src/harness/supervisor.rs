@@ -171,8 +171,8 @@ impl Supervision {
             let _ = fs::write("/proc/self/oom_score_adj", "1000");
             thread::set_name(self.entry.name);
             let order = &self.order;
-            let scratch = order.scratch.as_deref();
-            let worker = Worker::leader(&self.values, scratch, &order.self_args, &self.counters)
+            let owned = (order.scratch.as_deref(), order.memory_group.as_ref());
+            let worker = Worker::leader(&self.values, owned, &order.self_args, &self.counters)
                 .binding(&order.in_turn);
             let settled = settle(&self.values, &order.inherited).map_err(LoadError::CannotStart);
             finish(settled.and_then(|()| (self.part.run)(&worker).map(|never| match never {})))

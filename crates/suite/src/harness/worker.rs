@@ -12,6 +12,7 @@ use punctual_sys::error;
 use punctual_sys::process::{self, Exit, Pid};
 use punctual_sys::shared::SharedCounters;
 
+use super::memory_group::MemoryGroup;
 use crate::knobs::open_scratch;
 use crate::registry::Values;
 
@@ -82,6 +83,7 @@ impl LoadError {
 pub struct Worker<'a> {
     values: &'a Values,
     scratch: Option<&'a Path>,
+    memory_group: Option<&'a MemoryGroup>,
     self_args: &'a [String],
     counters: &'a SharedCounters,
     /// CPUs that workers are bound to, one after the other; none if they are not.
@@ -107,13 +109,14 @@ impl Tally<'_> {
 impl<'a> Worker<'a> {
     pub(super) fn leader(
         values: &'a Values,
-        scratch: Option<&'a Path>,
+        (scratch, memory_group): (Option<&'a Path>, Option<&'a MemoryGroup>),
         self_args: &'a [String],
         counters: &'a SharedCounters,
     ) -> Self {
         Self {
             values,
             scratch,
+            memory_group,
             self_args,
             counters,
             in_turn: &[],
@@ -147,6 +150,15 @@ impl<'a> Worker<'a> {
         entered.map(|()| path).map_err(|error| {
             LoadError::CannotStart(format!("{}: {}", path.display(), error::text(&error)))
         })
+    }
+
+    /// The control group of this part.
+    ///
+    /// # Errors
+    /// [`LoadError::CannotStart`] if the registry entry asks for none.
+    pub(crate) fn memory_group(&self) -> Result<&'a MemoryGroup, LoadError> {
+        let missing = || LoadError::CannotStart("no control group was made for it".to_owned());
+        self.memory_group.ok_or_else(missing)
     }
 
     /// The arguments that lead this program to [`super::supervisor::supervisor_main`].

@@ -10,7 +10,7 @@ use punctual_core::random::mix;
 use punctual_sys::storage::{DIRECT_ALIGNMENT, Synced, drop_cached, open_synced};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
@@ -52,7 +52,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["writes", "reads", "bytes-written", "bytes-read", "direct-bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

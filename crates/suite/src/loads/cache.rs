@@ -7,7 +7,7 @@ use punctual_sys::code::{LINE, Lines};
 
 use super::caches::Caches;
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, jobs};
 use crate::registry::room::size_of_jobs;
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -39,7 +39,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["data-lines", "instruction-lines"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -15,7 +15,7 @@ use punctual_sys::{fd, limits};
 
 use crate::harness::procs::{descendants_usage, reaped_io_bytes};
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, nothing_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 const RUNS: usize = 0;
@@ -48,7 +48,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     needs: &[],
     form: Form::Part(PartForm {
         resolve: nothing_to_resolve,
-        scratch: false,
+        owns: Owns::Nothing,
         steady_from: Some(CPU_MS),
         run,
     }),

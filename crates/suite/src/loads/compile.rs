@@ -12,7 +12,7 @@ use punctual_sys::error;
 use punctual_sys::storage::sum_mapped;
 
 use crate::harness::worker::{LoadError, Worker, report};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR, jobs};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 mod make;
@@ -46,7 +46,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     params: &[jobs("units compiled in parallel"), SCRATCH_DIR, TREE],
     counters: &["units", "builds"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 const TREE: Param = Param {

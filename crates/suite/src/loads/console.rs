@@ -11,7 +11,7 @@ use std::time::Duration;
 use punctual_sys::{error, fd};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, nothing_to_resolve};
 use crate::registry::need::KERNEL_LOG;
 use crate::registry::{Default, Kind, Param, any_text};
 
@@ -55,7 +55,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     needs: &[KERNEL_LOG],
     form: Form::Part(PartForm {
         resolve: nothing_to_resolve,
-        scratch: false,
+        owns: Owns::Nothing,
         steady_from: None,
         run,
     }),

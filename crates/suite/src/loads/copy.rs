@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, nothing_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 const BLOCK: usize = 1 << 20;
@@ -27,7 +27,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     needs: &[],
     form: Form::Part(PartForm {
         resolve: nothing_to_resolve,
-        scratch: false,
+        owns: Owns::Nothing,
         steady_from: None,
         run,
     }),

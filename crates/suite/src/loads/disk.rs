@@ -9,7 +9,7 @@ use std::path::Path;
 use punctual_sys::storage::{self, DIRECT_ALIGNMENT};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
@@ -44,7 +44,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["bytes-written", "bytes-read", "fsyncs", "direct-bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -6,7 +6,7 @@ use punctual_sys::memory::thread_faults;
 use punctual_sys::region::Region;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, jobs};
 use crate::registry::room::size_of_jobs;
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -34,7 +34,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["minor-faults", "major-faults"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

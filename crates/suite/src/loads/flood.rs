@@ -9,7 +9,7 @@ use punctual_sys::error;
 use punctual_sys::socket::LoopbackEcho;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, nothing_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, nothing_to_resolve};
 use crate::registry::need::ICMP_SOCKET;
 use crate::registry::{Choice, Default, Kind, Param};
 
@@ -40,7 +40,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     needs: &[],
     form: Form::Part(PartForm {
         resolve: nothing_to_resolve,
-        scratch: false,
+        owns: Owns::Nothing,
         steady_from: None,
         run,
     }),

@@ -10,7 +10,7 @@ use punctual_sys::limits;
 
 use crate::harness::worker::{LoadError, Tally, Worker};
 use crate::messages::{self, GROUP_MEMORY, MESSAGE, SIDE, StartGate};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm};
 use crate::registry::{Choice, Default, Kind, Param, Value, Values};
 
 /// Enough for one message and a few calls.
@@ -54,7 +54,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["messages", "bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

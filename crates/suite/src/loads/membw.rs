@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use super::caches::Caches;
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, jobs};
 use crate::registry::room::size_of_jobs;
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -36,7 +36,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["bytes-read", "bytes-written"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -7,7 +7,7 @@ use punctual_sys::memory::thread_faults;
 use punctual_sys::region::{Region, page_size};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR, jobs};
 use crate::registry::room::{self, RESERVE, size_of_jobs};
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -41,7 +41,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["private", "shared", "file", "pages", "minor-faults"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -23,6 +23,7 @@ mod membw;
 mod memory;
 mod mitsubishi;
 mod none;
+mod oom;
 mod osadl;
 mod paper;
 mod process;
@@ -54,6 +55,7 @@ pub static LOADS: &[LoadEntry] = &[
     timers::ENTRY,
     signals::ENTRY,
     console::ENTRY,
+    oom::ENTRY,
     syscalls::ENTRY,
     cmd::ENTRY,
     paper::ENTRY,

@@ -12,7 +12,7 @@ use punctual_core::units::BareNumber;
 use punctual_sys::region::Region;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
 use crate::registry::{Default, Kind, Param, Values};
 
@@ -73,7 +73,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["network-bytes", "disk-bytes", "memory-bytes"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 const DAY_NS: u64 = 86_400_000_000_000;

@@ -6,7 +6,7 @@ use std::thread;
 use punctual_sys::process::{Exit, fork_worker, wait};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, jobs, jobs_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 /// Enough for a thread that returns at once, and little to fault in.
@@ -32,7 +32,12 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["processes", "threads"],
     needs: &[],
-    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm {
+        resolve: jobs_to_resolve,
+        owns: Owns::Nothing,
+        steady_from: None,
+        run,
+    }),
 };
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {

@@ -10,7 +10,7 @@ use punctual_sys::futex::{self, Scope};
 use punctual_sys::storm;
 
 use crate::harness::worker::{LoadError, Tally, Worker, end_process};
-use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, jobs, jobs_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 const SIGNALS: usize = 0;
@@ -35,7 +35,12 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["signals", "wakeups"],
     needs: &[],
-    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm {
+        resolve: jobs_to_resolve,
+        owns: Owns::Nothing,
+        steady_from: None,
+        run,
+    }),
 };
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {

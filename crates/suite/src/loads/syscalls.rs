@@ -6,7 +6,7 @@ use punctual_core::random::mix;
 use punctual_sys::wrong;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, PartForm, jobs, jobs_to_resolve};
+use crate::registry::load::{Form, LoadEntry, Owns, PartForm, jobs, jobs_to_resolve};
 use crate::registry::{Default, Kind, Param};
 
 const REFUSED: usize = 0;
@@ -34,7 +34,12 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["refused"],
     needs: &[],
-    form: Form::Part(PartForm { resolve: jobs_to_resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm {
+        resolve: jobs_to_resolve,
+        owns: Owns::Nothing,
+        steady_from: None,
+        run,
+    }),
 };
 
 fn run(worker: &Worker<'_>) -> Result<Infallible, LoadError> {

@@ -8,7 +8,7 @@ use punctual_sys::limits;
 use punctual_sys::timer::TimerFd;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, jobs};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, jobs};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
 const EXPIRED: usize = 0;
@@ -52,7 +52,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["expirations", "merged"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

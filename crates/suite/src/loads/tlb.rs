@@ -10,7 +10,7 @@ use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::region::{Region, page_size};
 
 use crate::harness::worker::{LoadError, Tally, Worker, end_process};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
 const PROTECTED: usize = 0;
@@ -47,7 +47,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["protections", "unmappings", "shootdowns"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use punctual_sys::error;
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm};
 use crate::registry::{Default, Kind, Param, Value, Values, any_text};
 
 const ENTRIES: usize = 0;
@@ -30,7 +30,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     }],
     counters: &["entries"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: false, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::Nothing, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, _: &Machine) -> Result<(), String> {

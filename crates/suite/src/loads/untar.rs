@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::harness::worker::{LoadError, Worker};
-use crate::registry::load::{Form, LoadEntry, Machine, PartForm, SCRATCH_DIR};
+use crate::registry::load::{Form, LoadEntry, Machine, Owns, PartForm, SCRATCH_DIR};
 use crate::registry::room::{self, RESERVE};
 use crate::registry::{Default, Kind, Param, Value, Values};
 
@@ -47,7 +47,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     ],
     counters: &["files-created", "files-deleted"],
     needs: &[],
-    form: Form::Part(PartForm { resolve, scratch: true, steady_from: None, run }),
+    form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
 
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {

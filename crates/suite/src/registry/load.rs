@@ -51,13 +51,24 @@ pub struct PartForm {
     /// against the machine. Runs in the measuring process when the cell starts. An error names
     /// the parameter.
     pub resolve: fn(&mut Values, &Machine) -> Result<(), String>,
-    /// Whether it gets a scratch folder, below its parameter `dir`.
-    pub scratch: bool,
+    /// What is made for it before it starts, and removed after its end.
+    pub owns: Owns,
     /// `None`: each counter counts units of work. Otherwise the index of the first counter of
     /// what goes on all the time, such as CPU time; those before it count events.
     pub steady_from: Option<usize>,
     /// Does the work, in the leader, until it is killed.
     pub run: fn(&Worker<'_>) -> Result<Infallible, LoadError>,
+}
+
+/// What is made for one part before it starts, noted in the journal, and removed after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owns {
+    /// Nothing.
+    Nothing,
+    /// A scratch folder, below its parameter `dir`.
+    ScratchFolder,
+    /// A control group with a limit of memory, its parameter `limit`.
+    MemoryGroup,
 }
 
 /// What the defaults of parameters depend on.

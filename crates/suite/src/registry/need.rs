@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::cgroups::may_limit_memory;
 use punctual_sys::affinity;
 use punctual_sys::clock::tsc;
 use punctual_sys::process::effective_uid;
@@ -71,6 +72,20 @@ pub const KERNEL_LOG: Need = Need {
         let off = std::fs::read("/proc/sys/kernel/printk_devkmsg");
         log.is_ok() && !off.is_ok_and(|set| set.starts_with(b"off"))
     },
+};
+
+/// A control group with a limit of memory.
+pub const MEMORY_GROUP: Need = Need {
+    what: "a control group with the memory controller in which this user may make another (as root: \
+           version 2 with memory in its cgroup.subtree_control, or version 1; a kernel with \
+           CONFIG_MEMCG)",
+    met: may_limit_memory,
+};
+
+/// A kernel that survives what the OOM killer is for.
+pub const NO_PANIC_ON_OOM: Need = Need {
+    what: "a vm.panic_on_oom other than 2",
+    met: || !std::fs::read("/proc/sys/vm/panic_on_oom").is_ok_and(|set| set.starts_with(b"2")),
 };
 
 /// io_uring.

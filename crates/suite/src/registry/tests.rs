@@ -7,7 +7,7 @@ use punctual_core::units::BareNumber;
 use punctual_sys::affinity::CpuSet;
 use punctual_sys::shared::COUNTERS;
 
-use super::load::{Form, Machine};
+use super::load::{Form, Machine, Owns};
 use super::probe::{ProbeEntry, Stage, State};
 use super::{Default, Kind, Param, Value, Values};
 use crate::costs::COSTS;
@@ -195,10 +195,11 @@ fn every_parameter_of_every_load_is_used_by_its_file() {
         let (_, code) = source.split_once("fn run(").unwrap();
         for param in entry.params {
             let asked = code.contains(&format!("\"{}\"", param.name));
-            let of_folder = param.name == "dir" && source.contains("scratch: true");
+            let of_folder = param.name == "dir" && source.contains("Owns::ScratchFolder");
+            let of_group = param.name == "limit" && source.contains("Owns::MemoryGroup");
             let of_room = param.name == "reserve" && code.contains("room::keep(");
             assert!(
-                asked || of_folder || of_room,
+                asked || of_folder || of_group || of_room,
                 "{}: {} is without effect",
                 entry.name,
                 param.name
@@ -235,7 +236,7 @@ fn the_loads_are_sound() {
             Form::Idle => assert!(entry.counters.is_empty(), "{name}"),
             Form::Part(part) => {
                 assert!(!entry.counters.is_empty(), "{name}");
-                assert!(!part.scratch || known("dir"), "{name}");
+                assert!(part.owns != Owns::ScratchFolder || known("dir"), "{name}");
             }
             Form::Composite(parts) => {
                 assert!(!parts.is_empty() && entry.params.is_empty(), "{name}");

@@ -157,26 +157,54 @@ pub fn osadl() {
     }
 }
 
-pub fn console() {
-    need!(root());
+/// The texts of the records of the kernel's log since it was opened.
+fn texts_of(log: &mut File) -> Vec<String> {
+    let mut record = [0; 8192];
+    let mut texts = Vec::new();
+    while let Ok(length @ 1..) = log.read(&mut record) {
+        let text = String::from_utf8_lossy(&record[..length]);
+        texts.push(text.split_once(';').unwrap().1.to_owned());
+    }
+    texts
+}
+
+fn end_of_log() -> File {
     let mut log = File::open("/dev/kmsg").unwrap();
     log.seek(SeekFrom::End(0)).unwrap();
     fd::set_nonblocking(log.as_fd()).unwrap();
+    log
+}
+
+pub fn console() {
+    need!(root());
+    let mut log = end_of_log();
     // No console: the test would print on that of the machine.
     let (work, ..) = work_of("console:tty=/dev/null", 1.0, || ());
     let logged = counters(&work, "console")["lines-logged"];
-    let (mut own, mut strange) = (0, 0);
-    let mut record = [0; 8192];
-    while let Ok(length @ 1..) = log.read(&mut record) {
-        let text = String::from_utf8_lossy(&record[..length]);
-        let text = text.split_once(';').unwrap().1;
-        own += u64::from(text.starts_with("punctual-load: line "));
-        strange += u64::from(text.contains("load console") && !text.starts_with("punctual-load: "));
-    }
+    let texts = texts_of(&mut log);
+    let of = |is: &dyn Fn(&str) -> bool| texts.iter().filter(|text| is(text)).count() as u64;
+    let own = of(&|text| text.starts_with("punctual-load: line "));
+    let strange = of(&|text| text.contains("load console") && !text.starts_with("punctual-load: "));
     println!("{logged} lines logged, {own} found");
     // Some were written before the measurement began and after it ended.
     assert!(own >= logged && own <= logged + 20 && strange == 0, "{own} of {logged}, {strange}");
     assert!((50..=110).contains(&logged), "{logged}: 100 per second");
+}
+
+pub fn oom() {
+    need!(root());
+    let mut log = end_of_log();
+    let (work, ..) = work_of("oom:rate=5", 2.0, || ());
+    let kills = counters(&work, "oom")["kills"];
+    let texts = texts_of(&mut log);
+    let of = |is: &dyn Fn(&str) -> bool| texts.iter().filter(|text| is(text)).count() as u64;
+    let killed =
+        of(&|text| text.contains("out of memory: Killed process") && text.contains("(oom)"));
+    let strange = of(&|text| text.starts_with("Out of memory: Killed process"));
+    println!("{kills} kills, {killed} in the log");
+    // Some came before the measurement began; the kernel's reports are fewer, but not these lines.
+    assert!(killed >= kills && killed <= kills + 3 && strange == 0, "{kills}, {killed}, {strange}");
+    assert!((5..=11).contains(&kills), "{kills}: 5 per second");
 }
 
 /// The calls of the worker, name and result, in order.
