@@ -43,3 +43,28 @@ fn every_load_works_on_a_board_with_64_mb() {
         assert!(counters.any(|one| count(one, "total") > 0), "{load}: {parts:?}");
     }
 }
+
+#[test]
+fn a_board_without_limits_of_memory_has_no_oom_and_the_rest_goes_on() {
+    need!(x86_64());
+    for (append, reason) in [
+        ("cgroup_disable=memory", "needs a control group with the memory controller"),
+        ("sysctl.vm.panic_on_oom=2", "needs a vm.panic_on_oom other than 2"),
+    ] {
+        let place = Place::of_build();
+        let line = format!(
+            "lab run --offline -q --no-report --replicates 1 --kernel debian:none \
+             --append {append} --out r wakeup --load oom,worst -D 300ms"
+        );
+        place.run(&line).with(4);
+        let run = run_json(&place.path.join("r/debian-none-0"));
+        let [oom, worst] = &run["cells"].as_array().unwrap()[..] else { panic!("{run}") };
+        assert_eq!(oom["state"], "skipped", "{append}");
+        assert!(oom["reason"].as_str().unwrap().contains(reason), "{append}: {}", oom["reason"]);
+        assert_eq!(worst["state"], "complete", "{append}");
+        for part in worst["load_work"].as_array().unwrap() {
+            let trouble = part["trouble"].as_str().unwrap_or_default();
+            assert_eq!(!trouble.is_empty(), part["load"] == "oom", "{append}: {part}");
+        }
+    }
+}
