@@ -17,7 +17,7 @@ use punctual_core::channel::{BoardSetup, Event, MODULES_PATH, ORDER_PATH, Order,
 use punctual_sys::boot;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::emulator::Channel;
-use punctual_sys::{fd, process};
+use punctual_sys::{fd, limits, process};
 
 use serde::de::DeserializeOwned;
 
@@ -33,6 +33,9 @@ const RUN: &str = "/run/punctual";
 /// A word on the kernel's command line that makes init end at once, so the kernel panics.
 /// Tests use it to see what a panic leaves.
 const END_INIT: &str = "punctual.end_init";
+
+/// Hard limit on open files.
+const OPEN_FILES: u64 = 512 << 10;
 
 /// What is mounted, where, and whether the plan can do without it.
 const MOUNTS: [(&str, &str, bool); 8] = [
@@ -68,6 +71,10 @@ pub fn init_main() {
     if is_asked(END_INIT) {
         eprintln!("punctual: init ends, as {END_INIT} on the command line asks");
         return;
+    }
+    // What a program may have on a distribution with systemd; the kernel's own limit is 4,096.
+    if let Err(error) = limits::set_open_file_limit(OPEN_FILES) {
+        eprintln!("punctual: cannot raise the limit of open files: {error}");
     }
     // Network loads use the loopback device; a kernel without networking has none.
     if let Err(error) = boot::raise_loopback() {

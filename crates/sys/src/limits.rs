@@ -20,6 +20,21 @@ pub fn raise_open_file_limit() -> io::Result<u64> {
     }
 }
 
+/// Sets the hard limit on open files, of this process and of those that it starts.
+///
+/// # Errors
+/// Those of setrlimit(2): only root may raise it, to at most `fs.nr_open`.
+pub fn set_open_file_limit(hard: u64) -> io::Result<()> {
+    // SAFETY: the structure is a valid place, filled by getrlimit.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit))?;
+        limit.rlim_max = hard;
+        limit.rlim_cur = limit.rlim_cur.min(hard);
+        check(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit)).map(drop)
+    }
+}
+
 /// The hard limit on open files.
 ///
 /// # Errors

@@ -13,8 +13,12 @@ use crate::registry::{Default, Kind, Param, Value, Values};
 
 const EXPIRED: usize = 0;
 const MERGED: usize = 1;
-/// Kernel memory of a timer and its file, rounded up, bytes.
-const TIMER_MEMORY: u64 = 2 << 10;
+/// Kernel memory of a timer, its file and its directory entry on 64-bit machines, bytes.
+const TIMER_MEMORY: u64 = 768;
+/// Time between expiries on average, if that makes no more than [`MOST`] timers, ns.
+const APART_NS: u64 = 10_000;
+/// The most timers of a job by default.
+const MOST: u64 = 32_000;
 /// Time to make the timers before the first burst, for each of them, ns.
 const MAKE_NS: u64 = 5_000;
 /// Descriptors that a process has for other things.
@@ -34,7 +38,10 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
         Param {
             name: "timers",
             kind: Kind::Count { low: 1, high: 1_000_000 },
-            default: Default::OfMachine("1000, less if the limit of open files is lower"),
+            default: Default::OfMachine(
+                "one for each 10 us of the period, at most 32000; less if all exceed an eighth of the \
+                 memory or the limit of open files is lower",
+            ),
             help: "timers of each job",
         },
         Param {
@@ -58,8 +65,9 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
 fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let jobs = machine.resolve_jobs(values);
     let limit = limits::open_file_limit().unwrap_or(1024).saturating_sub(OTHER_FILES).max(1);
+    let wanted = (values.number("period") / APART_NS).clamp(1, MOST);
     let fitting = (machine.memory / 8 / TIMER_MEMORY / jobs).max(1);
-    let timers = values.known_number("timers").unwrap_or(limit.min(fitting).min(1_000));
+    let timers = values.known_number("timers").unwrap_or(limit.min(fitting).min(wanted));
     if timers > limit {
         return Err(format!(
             "timers={timers}: the limit of open files leaves {limit} (ulimit -Hn)"
