@@ -72,8 +72,10 @@ pub fn init_main() {
         eprintln!("punctual: init ends, as {END_INIT} on the command line asks");
         return;
     }
-    // What a program may have on a distribution with systemd; the kernel's own limit is 4,096.
-    if let Err(error) = limits::set_open_file_limit(OPEN_FILES) {
+    // What programs may have on a distribution with systemd; the kernel's own limit of each is 4,096.
+    let raised = fs::write("/proc/sys/fs/file-max", i64::MAX.to_string())
+        .and_then(|()| limits::set_open_file_limit(OPEN_FILES));
+    if let Err(error) = raised {
         eprintln!("punctual: cannot raise the limit of open files: {error}");
     }
     // Network loads use the loopback device; a kernel without networking has none.

@@ -21,13 +21,13 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "oom",
     summary: "processes that the kernel kills for the memory limit of their control group",
     help: "Starts one process after the other that exceeds the limit of a control group of its own \
-           (memory.max, or memory.limit_in_bytes of version 1), until the kernel's OOM killer ends \
-           it: it receives into shared memory from a socket, page after page. The memory of the machine does not run out, and nothing else is in the \
-           group. For each the kernel writes a report to its log, at most 10 in 5 s: it prints the \
-           stack of the process with interrupts off (dump_stack_lvl), on PREEMPT_RT too. kills counts \
-           those that the group has counted (oom_kill). The log keeps the reports, and so may files of \
-           the machine's log daemon. Needs a vm.panic_on_oom other than 2, which would make each of \
-           them the end of the machine.",
+           (memory.max, or memory.limit_in_bytes of version 1), until the kernel's OOM killer ends it: \
+           it receives into shared memory from a socket, page after page. The machine's memory does \
+           not run out, and nothing else is in the group. The kernel reports each kill in its log, at \
+           most 10 in 5 s, and prints the stack of the process with interrupts off (dump_stack_lvl), \
+           on PREEMPT_RT too. kills counts those that the group has counted (oom_kill). The log keeps \
+           the reports, and so may files of the machine's log daemon. Needs a vm.panic_on_oom other \
+           than 2, with which the kernel would panic instead.",
     main_param: "rate",
     params: &[
         Param {

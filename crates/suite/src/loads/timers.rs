@@ -1,6 +1,7 @@
 //! Many high-resolution timers that expire in bursts.
 
 use std::convert::Infallible;
+use std::fs;
 
 use punctual_core::units::BareNumber;
 use punctual_sys::clock::monotonic_ns;
@@ -40,7 +41,7 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
             kind: Kind::Count { low: 1, high: 1_000_000 },
             default: Default::OfMachine(
                 "one for each 10 us of the period, at most 32000; less if all exceed an eighth of the \
-                 memory or the limit of open files is lower",
+                 memory or half of fs.file-max, or the limit of open files is lower",
             ),
             help: "timers of each job",
         },
@@ -67,7 +68,11 @@ fn resolve(values: &mut Values, machine: &Machine) -> Result<(), String> {
     let limit = limits::open_file_limit().unwrap_or(1024).saturating_sub(OTHER_FILES).max(1);
     let wanted = (values.number("period") / APART_NS).clamp(1, MOST);
     let fitting = (machine.memory / 8 / TIMER_MEMORY / jobs).max(1);
-    let timers = values.known_number("timers").unwrap_or(limit.min(fitting).min(wanted));
+    // The rest is for the machine's other processes.
+    let of_machine = fs::read_to_string("/proc/sys/fs/file-max").ok();
+    let of_machine = of_machine.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+    let most = limit.min(fitting).min((of_machine / 2 / jobs).max(1));
+    let timers = values.known_number("timers").unwrap_or(most.min(wanted));
     if timers > limit {
         return Err(format!(
             "timers={timers}: the limit of open files leaves {limit} (ulimit -Hn)"
