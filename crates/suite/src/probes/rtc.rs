@@ -325,9 +325,11 @@ mod tests {
         assert!(found.moments.min < 0, "{found:?}");
         // All ticks but the first end an interval, or are missed on a busy machine.
         assert_eq!(found.moments.count + found.moments.missed, come - 1, "{found:?}");
-        // Over all intervals, what is late makes up for what is early.
-        let sum = found.moments.sum + i128::from(found.moments.missed * PERIOD_NS);
-        assert!(sum.abs() < 10_000_000 + i128::from(PERIOD_NS), "{found:?}");
+        // Over all intervals, what is late makes up for what is early, but for how late the last is:
+        // less than a period, unless a busy machine missed some.
+        let sum = found.moments.sum;
+        let most = 10_000_000 + i128::from(PERIOD_NS);
+        assert!(found.moments.missed > 0 || sum.abs() < most, "{found:?}");
     }
 
     #[test]
