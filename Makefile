@@ -157,11 +157,16 @@ names: guests
 EACH ?= 10s
 SEEDS ?= 5
 AIMS ?= 3
+MODELS ?= debian:none,debian:voluntary,debian:full,debian:rt
 WORST := $(CURDIR)/target/worst
+STRESS := cmd:stress-ng --cpu 1 --vm 1 --fork 1 --timer 1 --switch 1 --sock 1 --mmap 1 --temp-path /tmp
 worst: build qemu
 	rm -rf $(WORST)
-	$(BIN) lab aim --kernel debian:none,debian:voluntary,debian:full,debian:rt \
-	wakeup --load worst,paper,dohell,hackbench -D $(EACH) --replicates $(SEEDS) --aim $(AIMS) --out $(WORST)
+	./tests/guest-folder $(WORST)/root /usr/bin/stress-ng
+	$(BIN) lab aim --kernel $(MODELS) wakeup --load worst,paper,dohell,hackbench \
+	-D $(EACH) --replicates $(SEEDS) --aim $(AIMS) --out $(WORST)/loads
+	$(BIN) lab aim --kernel $(MODELS) --files $(WORST)/root wakeup --load "$(STRESS)" \
+	-D $(EACH) --replicates $(SEEDS) --aim $(AIMS) --out $(WORST)/stress-ng
 
 # Times LMbench 3 and the costs in turn. What it prints is not kept: LMbench's licence forbids it.
 ROUNDS ?= 5
