@@ -1,12 +1,20 @@
-//! Builds the observer, which QEMU loads into itself while it watches a guest.
+//! Builds the observer, which QEMU loads into itself while it watches a guest, and packs the
+//! programs that virtual boards run.
 //!
-//! It is for the machine that runs QEMU, so for the one that punctual is built for. It needs no
-//! libc and links with the linker that comes with Rust, so no other compiler is needed, not even
-//! for another architecture.
+//! The observer is for the machine that runs QEMU, so for the one that punctual is built for. It
+//! needs no libc and links with the linker that comes with Rust, so no other compiler is needed, not
+//! even for another architecture.
+//!
+//! The programs of boards are files that `packaging/build-board` has built, since cargo would build
+//! others here: other flags, other bytes.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, exit};
 use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 const SOURCE: &str = "../observer/src";
 
@@ -15,9 +23,21 @@ const OPTIONS: &str = "--edition 2024 --crate-type cdylib --crate-name observer 
     -C target-feature=-crt-static -C linker=rust-lld -C linker-flavor=ld.lld \
     -C link-self-contained=no";
 
+/// The folder of the programs of boards. Without it they are not carried, and a build needs nothing.
+const BOARDS: &str = "PUNCTUAL_BOARDS";
+
 fn main() {
     println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-env-changed={BOARDS}");
     let out = env::var("OUT_DIR").expect("cargo sets it");
+    let boards = env::var(BOARDS).ok();
+    for arch in ["x86_64", "aarch64"] {
+        let packed = Path::new(&out).join(format!("board-{arch}.gz"));
+        if let Err(error) = pack(boards.as_deref(), arch, &packed) {
+            println!("cargo::error={error}");
+            exit(1);
+        }
+    }
     for api in ["1", "4"] {
         let file = Path::new(&out).join(format!("observer-{api}.so"));
         if let Err(error) = build(api, &file) {
@@ -26,6 +46,24 @@ fn main() {
             fs::write(&file, []).expect("the folder of the build is writable");
         }
     }
+}
+
+/// Without a folder the packed file is empty.
+fn pack(boards: Option<&str>, arch: &str, packed: &Path) -> Result<(), String> {
+    let mut bytes = Vec::new();
+    if let Some(boards) = boards {
+        let file = Path::new(boards).join(format!("punctual-board-{arch}"));
+        println!("cargo::rerun-if-changed={}", file.display());
+        let program = fs::read(&file).map_err(|error| {
+            format!(
+                "{BOARDS} is set, and {}: {error}: run packaging/build-board {boards}, or unset it",
+                file.display()
+            )
+        })?;
+        let mut encoder = GzEncoder::new(&mut bytes, Compression::best());
+        encoder.write_all(&program).and_then(|()| encoder.try_finish()).expect("memory takes it");
+    }
+    fs::write(packed, bytes).map_err(|error| format!("{}: {error}", packed.display()))
 }
 
 fn build(api: &str, file: &Path) -> Result<(), String> {

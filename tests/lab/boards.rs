@@ -23,7 +23,7 @@ pub fn aarch64() -> Result<(), String> {
 
 fn binary(arch: &str) -> Result<(), String> {
     let built = release()?;
-    let of_board = format!("{arch}-unknown-linux-musl/release/punctual");
+    let of_board = format!("boards/punctual-board-{arch}");
     let found = built.ancestors().nth(3).is_some_and(|target| target.join(&of_board).is_file());
     if found { Ok(()) } else { Err(format!("there is no {of_board}; run make guests")) }
 }

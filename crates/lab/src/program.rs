@@ -1,6 +1,6 @@
-//! The punctual that a board starts as its init: this program, or one built for the board.
+//! The program that a board starts as its init, `punctual-board`. This one carries those of a
+//! release, the same bytes for everyone: on a virtual board other code is another course.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -8,43 +8,62 @@ use punctual_core::schema::{MARKS, Marks};
 use punctual_sys::file;
 
 use crate::arch::Arch;
-use crate::decompress::MOST;
+use crate::decompress::{Compression, MOST};
 use crate::elf::{self, Elf};
 
-/// The executable for boards of an architecture: the named file, otherwise this program,
-/// `punctual-ARCH` next to it, or the output of a build for that target.
+/// The packed programs that are carried; empty if punctual was built without (see build.rs).
+const CARRIED: [(Arch, &[u8]); 2] = [
+    (Arch::X86_64, include_bytes!(concat!(env!("OUT_DIR"), "/board-x86_64.gz"))),
+    (Arch::Aarch64, include_bytes!(concat!(env!("OUT_DIR"), "/board-aarch64.gz"))),
+];
+
+/// The init of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The executable.
+    pub bytes: Vec<u8>,
+    /// The file that it is from, if nobody named that one: the user is to know.
+    pub chosen: Option<PathBuf>,
+}
+
+/// The executable for boards of an architecture: the named file, otherwise the one that is carried,
+/// or without that `punctual-board-ARCH` next to this program or in `boards` of the target folder
+/// that contains it.
 ///
 /// # Errors
 /// None exists, or it is not a static executable for that architecture.
-pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+pub fn find(arch: Arch, named: Option<&Path>) -> anyhow::Result<Program> {
     if let Some(path) = named {
-        return read(path, arch);
+        return Ok(Program { bytes: read(path, arch)?, chosen: None });
+    }
+    if let Some(bytes) = carried(arch)? {
+        return Ok(Program { bytes, chosen: None });
     }
     let here = std::env::current_exe().context("the path of this program")?;
-    let own = fs::read("/proc/self/exe").context("this program")?;
-    if check(&own, arch).is_ok() {
-        return Ok(own);
+    if let Some(path) = near(&here, arch) {
+        return Ok(Program { bytes: read(&path, arch)?, chosen: Some(path) });
     }
-    let beside = here.with_file_name(format!("punctual-{}", arch.name()));
-    let built = built_below(&here, arch);
-    for path in [Some(&beside), built.as_ref()].into_iter().flatten() {
-        if path.is_file() {
-            return read(path, arch);
-        }
-    }
-    let target = format!("{}-unknown-linux-musl", arch.name());
     bail!(
-        "there is no static punctual for {arch} boards: build one (rustup target add {target} && \
-         cargo build --release --target {target} -p punctual), then put it next to this program as \
-         punctual-{arch} or give it with --program"
+        "this punctual was built without the program that {arch} boards run: build both with `make \
+         guests`, or take punctual-board-{arch} of a release and put it next to this program or \
+         name it with --program"
     )
 }
 
-/// `ARCH-unknown-linux-musl/release/punctual` in the target folder that contains this program,
-/// at any depth.
-fn built_below(here: &Path, arch: Arch) -> Option<PathBuf> {
-    let built = format!("{}-unknown-linux-musl/release/punctual", arch.name());
-    here.ancestors().skip(1).take(4).map(|folder| folder.join(&built)).find(|path| path.is_file())
+fn carried(arch: Arch) -> anyhow::Result<Option<Vec<u8>>> {
+    let packed = CARRIED.into_iter().find(|(of, packed)| *of == arch && !packed.is_empty());
+    let Some((_, packed)) = packed else { return Ok(None) };
+    let bytes = Compression::Gzip.unpack(packed, MOST);
+    let bytes = bytes.and_then(|bytes| check(&bytes, arch).map(|()| bytes));
+    Ok(Some(bytes.with_context(|| format!("the program for {arch} boards that is carried"))?))
+}
+
+/// The file beside this program, or what `make guests` has left in its target folder, at any depth.
+fn near(here: &Path, arch: Arch) -> Option<PathBuf> {
+    let name = format!("punctual-board-{}", arch.name());
+    let built = Path::new("boards").join(&name);
+    let above = here.ancestors().skip(1).take(4).map(|folder| folder.join(&built));
+    [here.with_file_name(&name)].into_iter().chain(above).find(|path| path.is_file())
 }
 
 /// Where this program can be seen at work, as it says in its file; `None`: it does not, or is not at
@@ -84,6 +103,8 @@ fn check(bytes: &[u8], arch: Arch) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -123,15 +144,39 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_beside_this_program_is_found() {
+    fn what_is_beside_this_program_is_found_before_what_was_built() {
         let folder = std::env::temp_dir().join(format!("punctual-program-{}", std::process::id()));
         let here = folder.join("x86_64-unknown-linux-musl/release/punctual");
-        assert_eq!(built_below(&here, Arch::Aarch64), None);
-        let built = folder.join("aarch64-unknown-linux-musl/release/punctual");
-        fs::create_dir_all(built.parent().unwrap()).unwrap();
-        fs::write(&built, "").unwrap();
-        assert_eq!(built_below(&here, Arch::Aarch64), Some(built));
-        assert!(built_below(&folder.join("debug/punctual"), Arch::Aarch64).is_some());
+        assert_eq!(near(&here, Arch::Aarch64), None);
+        let put = |path: &str| {
+            let path = folder.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        };
+        // Another machine's, and the program that measures on the host.
+        put("boards/punctual-board-x86_64");
+        put("aarch64-unknown-linux-musl/release/punctual");
+        assert_eq!(near(&here, Arch::Aarch64), None);
+        let built = put("boards/punctual-board-aarch64");
+        for here in [here.clone(), folder.join("debug/punctual"), folder.join("debug/deps/lab-1")] {
+            assert_eq!(near(&here, Arch::Aarch64), Some(built.clone()));
+        }
+        let beside = put("x86_64-unknown-linux-musl/release/punctual-board-aarch64");
+        assert_eq!(near(&here, Arch::Aarch64), Some(beside));
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_named_or_carried_is_not_chosen() {
+        let named = find(Arch::X86_64, Some(Path::new("/proc/self/cmdline"))).unwrap_err();
+        assert!(format!("{named:#}").contains("/proc/self/cmdline"), "{named:#}");
+        for (arch, packed) in CARRIED {
+            let carried = carried(arch).unwrap();
+            assert_eq!(carried.is_some(), !packed.is_empty(), "{arch}");
+            if let Some(bytes) = carried {
+                assert_eq!(find(arch, None).unwrap(), Program { bytes, chosen: None });
+            }
+        }
     }
 }

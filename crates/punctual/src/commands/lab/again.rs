@@ -13,7 +13,6 @@ use punctual_lab::device;
 use punctual_lab::emulator::{Emulator, number};
 use punctual_lab::experiment::{Experiment, Place, Ready};
 use punctual_lab::kernel::{Kernel, Kernels};
-use punctual_lab::program;
 use punctual_report::words;
 
 use super::asked;
@@ -47,7 +46,7 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
     ensure!(lab.not_exact.is_empty(), "it may not repeat: {}", lab.not_exact.join("; "));
     let mut board = board(lab)?;
     let emulator = emulator(lab, board.arch, matches)?;
-    let program = program::find(board.arch, asked::path(matches, "program"))?;
+    let program = asked::program(matches, board.arch)?;
     ensure!(
         sha256(&program) == lab.punctual_sha256,
         "it was measured by another punctual ({}, SHA-256 {}…): name that one with --program, or \

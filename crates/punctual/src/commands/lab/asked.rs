@@ -70,7 +70,7 @@ fn of_plan(
     // First, because it is cheap and the most likely to be missing.
     let emulator = Emulator::find(board.arch, path(matches, "qemu"), qemu)?;
     board.check_on(&emulator).map_err(|error| anyhow!(error))?;
-    let program = program::find(board.arch, path(matches, "program"))?;
+    let program = program(matches, board.arch)?;
     let kernels = kernels(matches, &plan, board.arch)?;
     let jobs = number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1));
     let replicates = match number(matches, "replicates") {
@@ -140,6 +140,18 @@ fn minutes(plan: &Plan, guests: usize, jobs: usize) -> u64 {
     let turns = guests.div_ceil(jobs.max(1)) as u64;
     let guest_s = planned_s.saturating_mul(SECOND_S).saturating_add(BOOT_S);
     turns.saturating_mul(guest_s).div_ceil(60)
+}
+
+/// What boards run. Says so if it is a file that nobody named.
+///
+/// # Errors
+/// There is none.
+pub fn program(matches: &ArgMatches, arch: Arch) -> anyhow::Result<Vec<u8>> {
+    let program = program::find(arch, path(matches, "program"))?;
+    if let Some(file) = program.chosen {
+        output::complain(&format!("{arch} boards run {}", file.display()));
+    }
+    Ok(program.bytes)
 }
 
 /// The architecture of `--board`.
