@@ -19,13 +19,20 @@ STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-stat
 # one after the other, beside the boards only.
 PROGRAMS := $(shell sed -n '/^\[\[test\]\]/{n;s/^name = "\(.*\)"/\1/p}' crates/punctual/Cargo.toml)
 ANYTIME := cli page dist
-BOARDS := lab
-IN_TURN := $(filter-out $(ANYTIME) $(BOARDS),$(PROGRAMS))
+ON_BOARDS := lab
+IN_TURN := $(filter-out $(ANYTIME) $(ON_BOARDS),$(PROGRAMS))
+
+# The programs of virtual boards, which punctual carries. Where they cannot be built, and none of a
+# release are there, punctual is built without: `punctual lab` then says what to do. Whatever
+# builds the release binary takes this variable, or it is built anew each time.
+CARRIED := $(CURDIR)/target/boards
+CARRYING = $$([ -f $(CARRIED)/punctual-board-x86_64 ] && [ -f $(CARRIED)/punctual-board-aarch64 ] && \
+	echo PUNCTUAL_BOARDS=$(CARRIED))
 
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: boards board-sha256 calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -48,15 +55,23 @@ qemu:
 tools:
 	@./packaging/check-tools
 
-build: tools
-	$(STATIC) cargo build --release --target $(TARGET) -p punctual
+build: tools boards
+	$(STATIC) env $(CARRYING) cargo build --release --target $(TARGET) -p punctual
 
-# The binaries for virtual boards of other architectures, together with that of this one.
+boards: tools
+	@rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl >/dev/null 2>&1; \
+	$(STAGE) boards ./packaging/build-board; status=$$?; [ $$status = 3 ] || exit $$status
+
+# For a commit that changes what boards run; it says why.
+board-sha256: tools
+	./packaging/build-board --update
+
+# The binaries of this and of the other architecture.
 # If rustup cannot have their target, what needs them says so.
-guests: tools
+guests: tools boards
 	if rustup target add $(GUESTS) >/dev/null 2>&1; then targets="$(TARGET) $(GUESTS)"; \
 	else targets=$(TARGET); fi; $(STATIC) $(STAGE) release \
-	cargo build --release $$(printf ' --target %s' $$targets) -p punctual
+	env $(CARRYING) cargo build --release $$(printf ' --target %s' $$targets) -p punctual
 
 dist: guests
 	./packaging/dist target/dist
@@ -66,7 +81,7 @@ test:
 	rm -f target/stages
 	$(MAKE) deps tools
 	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
-	$(MAKE) --jobs=2 --output-sync=line $(BOARDS:%=test-%) in-turn
+	$(MAKE) --jobs=2 --output-sync=line $(ON_BOARDS:%=test-%) in-turn
 
 in-turn:
 	$(MAKE) --jobs=1 $(IN_TURN:%=test-%)

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use punctual_harness::{Ended, Folder, end_of, sources};
 
-const USUAL: [&str; 12] =
-    ["sh", "make", "sed", "uname", "tr", "mktemp", "rm", "dirname", "cat", "echo", "env", "id"];
+const USUAL: &str =
+    "sh make sed uname tr mktemp rm dirname cat echo env id mkdir date awk sha256sum";
 
 /// A folder of programs with which punctual builds, but for what a test takes away.
 struct Tools(Folder);
@@ -18,7 +18,7 @@ impl Tools {
     fn new() -> Self {
         let folder = Folder::new("tools");
         let path = env::var_os("PATH").unwrap();
-        for name in USUAL {
+        for name in USUAL.split_whitespace() {
             let found = env::split_paths(&path).map(|folder| folder.join(name));
             let program = found.into_iter().find(|file| file.exists());
             symlink(program.unwrap_or_else(|| panic!("there is no {name}")), folder.path(name))
@@ -113,8 +113,8 @@ fn a_missing_or_old_rust_is_named() {
         tools.lack(&[&needed, &format!("this is rustc {old}"), "rustup update stable"]);
     }
     let tools = Tools::new();
-    tools.script("rustc", "echo 'error: no default toolchain' >&2; exit 1");
-    tools.lack(&["rustup default stable", "no default toolchain"]);
+    tools.script("rustc", "echo 'error: toolchain 1.0.0 is not installed' >&2; exit 1");
+    tools.lack(&["rustup toolchain install", "toolchain 1.0.0 is not installed"]);
 }
 
 /// Both are missing on a fresh machine: one call names both.
