@@ -1,6 +1,8 @@
 //! What `make dist` makes, packed anew from the release binaries: the same bytes each time,
 //! and a package that installs and runs where nothing else is.
 
+mod boards;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +13,11 @@ use punctual_harness::{Folder, end_of, need, programs, root, sources, text};
 
 const MACHINES: [(&str, &str); 2] = [("x86_64", "amd64"), ("aarch64", "arm64")];
 
-/// Whether both release binaries are there, as `make guests` puts them.
+/// Whether the release binaries and those of boards are there, as `make guests` puts them.
 fn binaries() -> Result<(), String> {
     let built = |machine| format!("target/{machine}-unknown-linux-musl/release/punctual");
-    for file in MACHINES.map(|(machine, _)| built(machine)) {
+    let of_board = |machine| format!("target/boards/punctual-board-{machine}");
+    for file in MACHINES.iter().flat_map(|(machine, _)| [built(machine), of_board(machine)]) {
         if !sources().join(&file).exists() {
             return Err(format!("there is no {file}; run make guests"));
         }
@@ -47,7 +50,7 @@ fn the_same_commit_gives_the_same_bytes() {
     let folder = Folder::new("dist");
     let again = packed(folder.path("again"));
     let sums = fs::read_to_string(OUT.join("SHA256SUMS")).unwrap();
-    assert_eq!(sums.lines().count(), 4, "two archives and two packages: {sums}");
+    assert_eq!(sums.lines().count(), 6, "two of archives, packages, and boards: {sums}");
     assert_eq!(sums, fs::read_to_string(again.join("SHA256SUMS")).unwrap());
     for out in [&*OUT, &again] {
         let mut check = Command::new("sha256sum");
@@ -85,6 +88,9 @@ fn packages_hold_what_was_built_and_its_documents() {
             let shipped = fs::read(alone.join(file)).unwrap();
             assert!(shipped == fs::read(sources().join(file)).unwrap(), "{machine}: {file}");
         }
+        let of_board = format!("punctual-board-{machine}");
+        let built = fs::read(sources().join("target/boards").join(&of_board)).unwrap();
+        assert!(fs::read(OUT.join(of_board)).unwrap() == built, "{machine}");
 
         let share = root.join("usr/share");
         for file in [
