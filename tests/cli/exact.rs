@@ -120,17 +120,17 @@ fn sets_are_compared_run_by_run() {
     says(&output, 0, "2 of 2 runs identical\n");
     edit(&scratch.path("two/x"), |run| {
         run["board"]["lab"]["seed"] = json!(2);
-        run["plan_hash"] = json!("none");
+        run["plan"]["warmup_ns"] = json!(7);
     });
     says(
         &scratch.punctual("compare one two --exact"),
         4,
-        "x  refused: seed: 1 against 2; plan_hash: ",
+        "x  refused: seed: 1 against 2; plan.warmup_ns: ",
     );
     change_a_block(&scratch, "two/y");
     let output = scratch.punctual("compare one two/ --exact");
     assert_eq!(stdout(&output).lines().count(), 3, "{}", stdout(&output));
-    says(&output, 1, "x  refused: seed: 1 against 2; plan_hash: ");
+    says(&output, 1, "x  refused: seed: 1 against 2; plan.warmup_ns: ");
     says(&output, 1, "y  not identical: sim @ idle @ 3s (2): thread 0, second 1: largest");
     says(&output, 1, "0 of 2 runs identical\n");
     let answer = json(&scratch.punctual("compare one two --exact --json"));

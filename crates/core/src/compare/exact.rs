@@ -174,8 +174,9 @@ fn compare_cells<'a>(
             }
         }
     }
-    let entry = |json: &'a Value| json.get("cells")?.get(number);
-    let difference = json_difference(&format!("cells[{number}]"), entry(a.json), entry(b.json));
+    let entry = |json: &'a Value| json.get("cells")?.get(number).map(measured);
+    let (left, right) = (entry(a.json), entry(b.json));
+    let difference = json_difference(&format!("cells[{number}]"), left.as_ref(), right.as_ref());
     found.extend(difference.map(|what| first(layout::RUN_JSON, what)));
 }
 
@@ -199,9 +200,8 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     }
     let command_line = |side: Candidate<'_>| side.run.kernel.command_line.clone();
     found.extend(unlike("kernel.command_line", &command_line(a), &command_line(b)));
-    found.extend(unlike("plan_hash", &a.run.plan_hash, &b.run.plan_hash));
-    // The hash is what a file claims; the plan is what it holds.
-    found.extend(json_difference("plan", a.json.get("plan"), b.json.get("plan")));
+    let plan = |side: Candidate<'_>| side.json.get("plan").map(ordered);
+    found.extend(json_difference("plan", plan(a).as_ref(), plan(b).as_ref()));
     for (group, fact) in FACTS {
         let of =
             |side: Candidate<'_>| side.json.pointer(&format!("/facts/{group}/{fact}")).cloned();
@@ -219,6 +219,58 @@ fn refusals(a: Candidate<'_>, b: Candidate<'_>) -> Vec<String> {
     found.extend(unlike("aim", &aim(a), &aim(b)));
     found.extend([a, b].into_iter().filter_map(nothing_in));
     found
+}
+
+/// Keys of a plan that only name it or say how to judge: those whose values stay with the side that
+/// orders a run ([`crate::channel::Order`]).
+const NOT_ORDERED: [&str; 11] = [
+    "name",
+    "variant",
+    "citation",
+    "kernels",
+    "episodes",
+    "tolerate_episodes",
+    "tolerate",
+    "probability",
+    "singly",
+    "confidence",
+    "available",
+];
+
+/// The plan without what only names or judges, also in its cells.
+fn ordered(plan: &Value) -> Value {
+    let mut plan = plan.clone();
+    let without = |value: &mut Value| {
+        if let Some(keys) = value.as_object_mut() {
+            keys.retain(|key, _| !NOT_ORDERED.contains(&key.as_str()));
+        }
+    };
+    without(&mut plan);
+    plan.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten().for_each(without);
+    plan
+}
+
+/// Keys of a verdict that are counted while it is measured; the others are a judgement of these, in
+/// the words of whoever judged.
+const COUNTED: [&str; 2] = ["exceedances", "deadline_ns"];
+
+/// An entry of a cell without what was judged of it.
+fn measured(entry: &Value) -> Value {
+    match entry {
+        Value::Object(keys) => {
+            let kept = keys.iter().map(|(key, value)| match value {
+                Value::Object(verdict) if key == "verdict" => {
+                    let counted = verdict.iter().filter(|(key, _)| COUNTED.contains(&key.as_str()));
+                    let counted = counted.map(|(key, value)| (key.clone(), value.clone()));
+                    (key.clone(), Value::Object(counted.collect()))
+                }
+                value => (key.clone(), measured(value)),
+            });
+            Value::Object(kept.collect())
+        }
+        Value::Array(values) => Value::Array(values.iter().map(measured).collect()),
+        value => value.clone(),
+    }
 }
 
 /// Facts that numbers depend on, by group: settings of the engine besides the plan, and the

@@ -100,6 +100,26 @@ fn what_was_measured_is_compared_and_names_and_times_are_not() {
 }
 
 #[test]
+fn what_was_judged_and_by_whom_is_not_compared() {
+    let again = Fixture::changed(|other| {
+        other.run.tool.version = "2.0.0".to_owned();
+        other.run.plan_hash = "of another name".to_owned();
+        other.run.plan.name = "another".to_owned();
+        other.run.plan.citation = Some("a paper".to_owned());
+        other.run.plan.confidence = 0.99;
+        other.run.plan.tolerate = Some(0.5);
+        other.run.judged = false;
+        for cell in &mut other.run.cells {
+            cell.verdict.because = vec!["in other words".to_owned()];
+            cell.verdict.outcome = crate::schema::Outcome::Inconclusive;
+        }
+    });
+    assert_eq!(Fixture::new().against(&again).outcome, Sameness::Identical);
+    let (_, text) = first(|other| other.run.cells[1].verdict.exceedances = 1);
+    assert_eq!(text, "w @ tree @ 2s: cells[1].verdict.exceedances: 0 against 1 [run.json]");
+}
+
+#[test]
 fn the_first_difference_is_said_in_the_words_of_its_record() {
     let blocks = |records: &[Record]| {
         let blocks = bytes(records);
@@ -249,7 +269,7 @@ fn runs_that_measured_nothing_are_refused() {
 }
 
 #[test]
-fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
+fn the_plan_and_the_settings_are_compared() {
     let refused = |change: fn(&mut Fixture)| match Fixture::new()
         .against(&Fixture::changed(change))
         .outcome
@@ -259,6 +279,8 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
     };
     let plan = refused(|other| other.run.plan.warmup_ns += 1);
     assert!(plan[0].starts_with("plan.warmup"), "{plan:?}");
+    let plan = refused(|other| other.run.plan.deadline_ns = Some(1));
+    assert!(plan[0].starts_with("plan.deadline_ns"), "{plan:?}");
     let engine = refused(|other| {
         other.run.facts.insert("engine".to_owned(), serde_json::json!({"break_ns": 7}));
     });
@@ -272,7 +294,7 @@ fn the_plan_and_the_settings_are_compared_and_not_only_the_hash() {
 #[test]
 fn other_boards_are_refused_and_every_difference_is_listed() {
     type Change = fn(&mut Run, &mut Lab);
-    let changes: [(&str, Change); 19] = [
+    let changes: [(&str, Change); 18] = [
         ("qemu: 7.2 against 8.0", |_, lab| lab.qemu = "8.0".to_owned()),
         ("options: none against -cpu max", |_, lab| {
             lab.options = vec!["-cpu".to_owned(), "max".to_owned()];
@@ -292,7 +314,6 @@ fn other_boards_are_refused_and_every_difference_is_listed() {
         ("kernel.command_line: none against quiet", |run, _| {
             run.kernel.command_line = "quiet".to_owned();
         }),
-        ("plan_hash: none against h", |run, _| run.plan_hash = "h".to_owned()),
         ("phase_ns: 0 against 5", |run, _| run.phase_ns = 5),
         ("dither: none against seed 2", |run, _| run.dither = Some(Dither::of_seed(2))),
         ("aim: none against release 5 of cell 0 at 0.0042 s", |run, _| {
