@@ -6,6 +6,7 @@
 //! it sends [`Event::Pausing`] and pauses, and whatever goes on from there gets its order from
 //! the emulator ([`ORDER_FILE`]). Nothing here depends on what carries the bytes.
 
+mod fixed;
 mod frames;
 mod message;
 mod order;
@@ -13,5 +14,5 @@ mod setup;
 
 pub use frames::{ChannelError, Decoder, encode};
 pub use message::{Event, Message};
-pub use order::{Order, VirtualBoard};
+pub use order::{Order, OrderedCell, VirtualBoard};
 pub use setup::{BoardSetup, MODULES_PATH, ModuleFile, ORDER_FILE, ORDER_PATH, SETUP_PATH};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::hash::sha256;
 use crate::key;
 use crate::params::{Named, ParamError};
 use crate::phases::PhaseError;
@@ -236,6 +237,12 @@ impl Plan {
             warmup_ns: SECOND_NS,
             cells: Vec::new(),
         }
+    }
+
+    /// SHA-256 of the plan, hexadecimal, as records have it.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        sha256(&serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Whether the deadline, if there is one, may never be missed.

@@ -41,6 +41,7 @@ pub fn rebuild(loaded: &mut LoadedRun) {
         }
     }
     crate::judge::judge_cells(&mut loaded.run, &rule);
+    loaded.run.judged = true;
 }
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {

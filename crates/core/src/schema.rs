@@ -37,7 +37,7 @@ pub use verdict::{Condition, Outcome, Verdict};
 pub use work::{LoadWork, WorkCounter};
 
 /// The version written by this tool.
-pub const SCHEMA: &str = "2.0";
+pub const SCHEMA: &str = "2.1";
 
 #[cfg(test)]
 mod tests;

@@ -206,9 +206,8 @@ impl BoardSpec {
     #[must_use]
     pub fn virtual_board(&self) -> VirtualBoard {
         VirtualBoard {
-            mips: self.mips,
-            cpus: self.cpus,
-            not_exact: self.not_exact(),
+            mips: self.mips.map(u64::from),
+            cpus: u64::from(self.cpus),
             turn_wait_ns: None,
         }
     }

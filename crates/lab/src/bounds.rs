@@ -4,9 +4,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use punctual_core::channel::Order;
+use punctual_core::channel::{Order, OrderedCell};
 use punctual_core::layout::{CELL_FILES, CELLS};
-use punctual_core::plan::CellPlan;
 use punctual_core::run::limits::{MAX_RUN_JSON, MAX_THREADS};
 
 /// Bytes that a guest may send in addition to those for each second of its plan.
@@ -53,14 +52,15 @@ impl Bounds {
     /// The bounds of a guest with this order, and with this patience for one that says nothing.
     #[must_use]
     pub fn of(order: &Order, patience: Duration) -> Self {
-        let cells = order.plan.cells.iter().enumerate();
+        let plan = order.plan();
+        let cells = plan.cells.iter().enumerate();
         let files = cells.flat_map(|(number, cell)| {
             let dir = cell.dir(number);
             CELL_FILES.map(|file| format!("{CELLS}/{dir}/{file}"))
         });
         let board_ns = order.limit_ns.saturating_add(SPARE_NS);
-        let planned_s = order.plan.cells.iter().fold(0_u64, |sum, cell| {
-            sum.saturating_add(cell.duration_ns.saturating_add(order.plan.warmup_ns) / SECOND_NS)
+        let planned_s = order.cells.iter().fold(0_u64, |sum, cell| {
+            sum.saturating_add(cell.duration_ns.saturating_add(order.warmup_ns) / SECOND_NS)
         });
         Self {
             files: files.collect(),
@@ -79,7 +79,7 @@ impl Bounds {
 /// Bytes of all that `run.json` is while the plan is measured: it is sent at the start of each
 /// cell and at the end, and has the results of the cells before it.
 fn records_of_run(order: &Order) -> u64 {
-    let cells = &order.plan.cells;
+    let cells = &order.cells;
     // What the measuring side was asked for, with the defaults, before there are results.
     let planned = (cells.len() as u64).saturating_mul(CELL / 4).saturating_add(RUN);
     let mut length = planned;
@@ -93,9 +93,9 @@ fn records_of_run(order: &Order) -> u64 {
 }
 
 /// The threads that a cell has at most. Costs have one.
-fn threads_of(cell: &CellPlan, order: &Order) -> u64 {
+fn threads_of(cell: &OrderedCell, order: &Order) -> u64 {
     // `per-cpu`, and an affinity to several CPUs.
-    let cpus = order.virtual_board.as_ref().map_or(1, |board| u64::from(board.cpus));
+    let cpus = order.virtual_board.as_ref().map_or(1, |board| board.cpus);
     let asked = cell.params.get("threads").and_then(|threads| threads.parse().ok());
     asked.unwrap_or(1).max(cpus).min(MAX_THREADS)
 }
@@ -103,30 +103,18 @@ fn threads_of(cell: &CellPlan, order: &Order) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::aim::Aim;
     use punctual_core::plan::Plan;
     use punctual_core::schema::Run;
 
     fn order(plan: &str) -> Order {
-        Order {
-            plan: Plan::from_toml(plan).unwrap(),
-            board: String::new(),
-            virtual_board: None,
-            group: None,
-            replicate: None,
-            phase_ns: 0,
-            dither: None,
-            aim: Aim::NONE,
-            limit_ns: 153 * SECOND_NS,
-            tool_sha256: None,
-        }
+        Order::of(&Plan::from_toml(plan).unwrap(), 153 * SECOND_NS)
     }
 
     /// As many cells of one second.
     fn repeated(probe: &str, cells: usize) -> Order {
         let mut order =
             order(&format!("name = \"x\"\n[[cell]]\nprobe = \"{probe}\"\nduration = \"1s\"\n"));
-        order.plan.cells = vec![order.plan.cells[0].clone(); cells];
+        order.cells = vec![order.cells[0].clone(); cells];
         order
     }
 
@@ -160,7 +148,7 @@ mod tests {
         latency.threads = vec![latency.threads[0].clone(); 16];
         let run = |cells: usize| Run {
             cells: vec![over.clone(); cells],
-            plan: order.plan.clone(),
+            plan: order.plan(),
             ..simulated.clone()
         };
         let (none, one) = (length(&run(0)), length(&run(1)));

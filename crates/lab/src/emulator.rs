@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use punctual_core::hash::sha256;
+use punctual_sys::file;
 
 use crate::arch::Arch;
 use crate::firmware;
@@ -19,6 +21,9 @@ const OLDEST: Version = (7, 2);
 /// page would take 4096, eight times as many as by words, which no real CPU does.
 const BYTEWISE: [&str; 5] = ["erms", "fsrm", "fzrm", "fsrs", "fsrc"];
 
+/// No QEMU is larger, bytes.
+const MOST: u64 = 1 << 30;
+
 /// An installed QEMU for boards of one architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Emulator {
@@ -26,6 +31,8 @@ pub struct Emulator {
     pub program: PathBuf,
     /// Its version, such as `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`.
     pub version: String,
+    /// SHA-256 of the program; `None` if it cannot be read.
+    pub sha256: Option<String>,
     /// The CPU of its boards, as for `-cpu`.
     pub cpu: String,
     /// SHA-256 of the firmware of its boards; `None` if they have none.
@@ -84,7 +91,8 @@ impl Emulator {
             Arch::Aarch64 => "cortex-a53".to_owned(),
         };
         let firmware_sha256 = firmware::hash(&program, arch)?;
-        Ok(Self { program, version, cpu, firmware_sha256 })
+        let sha256 = file::read(&program, MOST).ok().map(|bytes| sha256(&bytes));
+        Ok(Self { program, version, sha256, cpu, firmware_sha256 })
     }
 
     /// Its version, to compare.

@@ -178,7 +178,7 @@ impl Experiment {
     fn start(&self, place: &Place, host: &Ready) -> Result<(Order, Vec<u8>)> {
         let kernel = &self.kernels[place.kernel];
         let provisions = &host.provisions[place.kernel];
-        let order = contents::order(&self.board, &self.plan, place, &host.program_sha256);
+        let order = contents::order(&self.board, &self.plan, place);
         let given = (!self.warm).then_some(&order);
         let initramfs =
             contents::initramfs(given, provisions, &kernel.release, &self.program, &self.files)?;
@@ -354,6 +354,9 @@ impl Experiment {
             group: self.group(),
             command: self.command.clone(),
             model: kernel.model.filter(|_| !told),
+            plan: self.plan.clone(),
+            order: order.clone(),
+            replicate: place.replicate,
         };
         let (state, text) = (snapshot.map(Snapshot::path), serde_json::to_vec(&order)?);
         let boot = Boot {
@@ -393,6 +396,7 @@ impl Experiment {
             counted: board.mips.is_some(),
             not_exact: board.not_exact(),
             qemu: self.emulator.version.clone(),
+            qemu_sha256: self.emulator.sha256.clone(),
             options: board.options(&self.emulator.cpu, place.seed()),
             firmware_sha256: self.emulator.firmware_sha256.clone(),
             arch: board.arch.name().to_owned(),
@@ -439,13 +443,26 @@ mod tests {
     use crate::testing::emulator;
     use punctual_core::aim::Aim;
 
-    /// The initramfs and the record of the last kernel's second boot.
+    /// The initramfs and the record of the last kernel's second boot, of a plan that measures the
+    /// same whatever it is called.
     fn last(kernels: &[&str], group: &str, qemu: &str, aim: Option<Aim>) -> (Vec<u8>, Lab) {
+        let text = "name = \"x\"\ndeadline = \"1ms\"\n[[cell]]\nprobe = \"wakeup\"\n";
+        let plan = Plan::from_toml(text).unwrap();
+        planned(Plan { name: group.to_owned(), ..plan }, kernels, group, qemu, aim)
+    }
+
+    fn planned(
+        plan: Plan,
+        kernels: &[&str],
+        group: &str,
+        qemu: &str,
+        aim: Option<Aim>,
+    ) -> (Vec<u8>, Lab) {
         let emulator = emulator(qemu);
         let experiment = Experiment {
             emulator,
             board: BoardSpec::default(),
-            plan: Plan::new("x"),
+            plan,
             kernels: kernels.iter().map(|name| kernel(name)).collect(),
             replicates: 2,
             first_replicate: 0,
@@ -466,7 +483,7 @@ mod tests {
             provisions: kernels.iter().map(|_| Provisions::default()).collect(),
         };
         let Experiment { board, plan, program, .. } = &experiment;
-        let order = contents::order(board, plan, &place, &host.program_sha256);
+        let order = contents::order(board, plan, &place);
         let provisions = &host.provisions[place.kernel];
         let initramfs =
             contents::initramfs(Some(&order), provisions, "6.1.0", program, &[]).unwrap();
@@ -484,6 +501,27 @@ mod tests {
         assert_eq!((lab.kernel.as_str(), lab.qemu.as_str()), ("debian:rt", "7.2.22"));
         assert_eq!((other.kernel.as_str(), other.qemu.as_str()), ("/home/me/vmlinux", "9.0.0"));
         assert_eq!(lab.initramfs_sha256, sha256(&among));
+    }
+
+    #[test]
+    fn hosts_that_name_and_judge_in_another_way_start_the_same_guest() {
+        let text = "name = \"x\"\ndeadline = \"1ms\"\n[[cell]]\nprobe = \"wakeup\"\n";
+        let plan = Plan::from_toml(text).unwrap();
+        let of = |plan: &Plan, group| planned(plan.clone(), &["debian:rt"], group, "7.2", None);
+        let renamed = Plan {
+            name: "y, variant z".to_owned(),
+            variant: Some("z".to_owned()),
+            citation: Some("a paper of this host".to_owned()),
+            confidence: 0.999,
+            tolerate: Some(0.01),
+            probability: Some(1e-9),
+            ..plan.clone()
+        };
+        let (one, other) = (of(&plan, "a"), of(&renamed, "a longer group"));
+        assert_eq!(one.1.initramfs_sha256, other.1.initramfs_sha256);
+        // As long, and another one: what is later is counted while it is measured.
+        let judged = of(&Plan { deadline_ns: Some(2_000_000), ..plan }, "a");
+        assert!(judged.0.len() == one.0.len() && judged.0 != one.0);
     }
 
     #[test]

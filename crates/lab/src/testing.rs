@@ -39,6 +39,7 @@ pub(crate) fn emulator(version: &str) -> Emulator {
         program: "qemu".into(),
         version: version.to_owned(),
         cpu: "max".to_owned(),
+        sha256: None,
         firmware_sha256: None,
     }
 }

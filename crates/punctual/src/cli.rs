@@ -23,9 +23,6 @@ pub use cost::DEFAULT_COST_NS;
 pub use run::{DEFAULT_DURATION_NS, PROBE_OPTIONS};
 pub use typed::{read, takes_next, takes_value};
 
-/// The internal command that starts a load's supervisor.
-pub const LOAD_SUPERVISOR: &str = "__load";
-
 /// Width of help on wider terminals, columns.
 const HELP_WIDTH: usize = 100;
 

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use ending::Ending;
-use punctual_suite::init;
+use punctual_suite::again::started_again;
 use punctual_sys::signal;
 
 mod cli;
@@ -25,22 +25,8 @@ fn main() -> ExitCode {
 fn start() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    // First, because a load's supervisor forks and must not have threads.
-    if let [_, command, order @ ..] = &arguments[..]
-        && command == cli::LOAD_SUPERVISOR
-    {
-        let status = punctual_suite::harness::supervisor::supervisor_main(order);
-        return ExitCode::from(u8::try_from(status).unwrap_or(1));
-    }
-    // After the check for supervisors, which are process 1 of their namespaces too.
-    if init::is_init() {
-        init::init_main();
-        return ExitCode::FAILURE;
-    }
-    if let [_, command] = &arguments[..]
-        && command == init::MEASURE
-    {
-        return ExitCode::from(u8::try_from(init::measure_main()).unwrap_or(1));
+    if let Some(status) = started_again(&arguments, request::PROGRAM) {
+        return ExitCode::from(status);
     }
     signal::survive_file_size_limit();
     let words: Vec<_> = std::env::args_os().collect();

@@ -11,7 +11,7 @@ use punctual_core::params::{Named, split_list};
 use punctual_core::plan::{CellPlan, Plan, Subject, phased};
 use punctual_core::rate::Rate;
 use punctual_core::units::SECOND_NS;
-use punctual_suite::engine::{self, Options, SyncPolicy};
+use punctual_suite::engine::{self, Options, Program, SyncPolicy};
 use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::threads::PER_CPU;
@@ -147,6 +147,9 @@ pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
     }
 }
 
+/// This program, as its records name it.
+pub const PROGRAM: Program = Program { name: "punctual", version: env!("CARGO_PKG_VERSION") };
+
 /// How to run the plan.
 pub fn options(matches: &ArgMatches) -> Options {
     let text = |id: &str| given::<String>(matches, id).cloned();
@@ -171,6 +174,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         force: flag("force"),
         require_rt: flag("require-rt"),
         continued: None,
+        program: PROGRAM,
         virtual_board: None,
         tool_sha256: None,
         conditions: Vec::new(),

@@ -21,6 +21,7 @@ use punctual_sys::{fd, limits, process};
 
 use serde::de::DeserializeOwned;
 
+use crate::engine::Program;
 use crate::remote::{self, Carrier, tell};
 use crate::{rest, turns, warm};
 
@@ -188,9 +189,9 @@ fn measure(order: &Order) -> anyhow::Result<()> {
     }
 }
 
-/// The measuring process: runs the plan of the order and sends the run out as it grows.
+/// The measuring process, of this program: carries out the order and sends the run out as it grows.
 #[must_use]
-pub fn measure_main() -> i32 {
+pub fn measure_main(program: Program) -> i32 {
     let done = read::<Order>(ORDER_PATH).and_then(|mut order| {
         let mut way_out = WayOut::open().context("the channel to the emulator")?;
         let mut settling = || tell(&mut way_out, Event::Settling { at_ns: monotonic_ns() });
@@ -202,7 +203,7 @@ pub fn measure_main() -> i32 {
             board.turn_wait_ns = Some(wait_ns);
         }
         let conditions = unrest.into_iter().collect();
-        remote::measure(&order, Path::new(RUN), conditions, &mut way_out)
+        remote::measure(&order, program, Path::new(RUN), conditions, &mut way_out)
     });
     match done {
         Ok(()) => 0,

@@ -4,13 +4,14 @@
 //! `punctual_sys`. A probe or a load is one file and one line in its registry.
 #![forbid(unsafe_code)]
 
+pub mod again;
 mod cgroups;
 mod compute;
 pub mod costs;
 pub mod engine;
 pub mod facts;
 pub mod harness;
-pub mod init;
+mod init;
 pub mod knobs;
 pub mod loads;
 mod messages;

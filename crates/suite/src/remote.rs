@@ -10,10 +10,11 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use punctual_core::channel::{Event, Message, Order, encode};
+use punctual_core::judge::Unjudged;
 use punctual_core::schema::{Cell, Condition, Run};
 use punctual_sys::clock::monotonic_ns;
 
-use crate::engine::{self, Observer, Options, Progress, SyncPolicy};
+use crate::engine::{self, Observer, Options, Program, Progress, SyncPolicy};
 
 /// Transports the bytes of messages, either all of them or with an error.
 pub trait Carrier {
@@ -36,39 +37,42 @@ fn send(carrier: &mut dyn Carrier, message: &Message) {
     }
 }
 
-/// Runs the plan of the order in `dir`, which must not exist yet, and sends the run out as it
-/// grows. `conditions` are those that are known beforehand.
+/// Runs the order in `dir`, which must not exist yet, and sends the run out as it grows. It is
+/// judged by the side that ordered it. `conditions` are those that are known beforehand.
 ///
 /// # Errors
 /// Those of [`engine::run`], or `run.json` could not be written.
 pub fn measure(
     order: &Order,
+    program: Program,
     dir: &Path,
     conditions: Vec<Condition>,
     carrier: &mut dyn Carrier,
 ) -> anyhow::Result<()> {
     let options = Options {
         out: Some(PathBuf::from(dir)),
-        board_name: Some(order.board.clone()),
-        virtual_board: order.virtual_board.clone(),
+        // What names the run and its board stays with the side that ordered it.
+        board_name: None,
+        group: None,
+        replicate: None,
+        program,
+        virtual_board: order.virtual_board,
         sync: SyncPolicy::Cell,
-        group: order.group.clone(),
-        replicate: order.replicate,
         phase_ns: order.phase_ns,
         dither: order.dither.clone(),
         aim: order.aim,
         dma_latency_us: Some(0),
         break_ns: None,
-        // All samples are kept where a repeat of the run can explain them.
-        threshold_ns: order.virtual_board.as_ref().and_then(|board| board.mips).map(|_| 0),
+        threshold_ns: order.threshold_ns,
         force: false,
         require_rt: false,
         continued: None,
-        tool_sha256: order.tool_sha256.clone(),
+        // The other side, which sent the program, knows it.
+        tool_sha256: Some(String::new()),
         conditions,
     };
     let mut sender = Sender { carrier, dir, cell: None, sent: BTreeMap::new() };
-    let finished = engine::run(&order.plan, &options, &mut sender)?;
+    let finished = engine::run(&order.plan(), &options, &Unjudged, &mut sender)?;
     if let Some(reason) = finished.not_written {
         anyhow::bail!("run.json could not be written: {reason}");
     }

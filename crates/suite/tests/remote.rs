@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::{fs, io};
 
-use punctual_core::aim::Aim;
 use punctual_core::channel::{Decoder, Event, Message, Order, VirtualBoard};
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Condition, Outcome, Run};
 use punctual_core::units::SECOND_NS;
+use punctual_suite::engine::Program;
 use punctual_suite::remote::{Carrier, measure};
 
 const PLAN: &str = r#"
@@ -35,7 +35,8 @@ fn carried_out(order: &Order) -> (Run, BTreeMap<String, Vec<u8>>, Vec<Event>) {
     let _ = fs::remove_dir_all(&dir);
     let mut carrier = Bytes(Vec::new());
     let known = Condition { id: "known".to_owned(), text: "beforehand".to_owned() };
-    measure(order, &dir, vec![known], &mut carrier).unwrap();
+    let program = Program { name: "punctual-board", version: "1.2.3" };
+    measure(order, program, &dir, vec![known], &mut carrier).unwrap();
     let mut decoder = Decoder::default();
     decoder.push(&carrier.0);
     let (mut run, mut files, mut events) = (None, BTreeMap::new(), Vec::new());
@@ -62,16 +63,9 @@ fn carried_out(order: &Order) -> (Run, BTreeMap<String, Vec<u8>>, Vec<Event>) {
 fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
     let free_running = VirtualBoard { cpus: 1, ..VirtualBoard::default() };
     let order = Order {
-        plan: Plan::from_toml(PLAN).unwrap(),
-        board: "virtual-x86_64".to_owned(),
         virtual_board: Some(free_running),
-        group: None,
-        replicate: Some(3),
         phase_ns: 7,
-        dither: None,
-        aim: Aim::NONE,
-        limit_ns: 10 * SECOND_NS,
-        tool_sha256: Some("beef".to_owned()),
+        ..Order::of(&Plan::from_toml(PLAN).unwrap(), 10 * SECOND_NS)
     };
     let (run, files, events) = carried_out(&order);
     let names: Vec<&str> = files.keys().map(|name| name.rsplit('/').next().unwrap()).collect();
@@ -80,12 +74,13 @@ fn the_run_that_comes_out_is_the_one_that_was_ordered_and_written() {
     assert!(matches!(events[0], Event::Started { cells: 1, .. }), "{events:?}");
     assert!(matches!(events[1], Event::Cell { number: 0, .. }), "{events:?}");
 
-    assert_eq!((run.replicate, run.phase_ns, &run.group), (Some(3), 7, &None));
-    assert_eq!(run.tool.sha256, "beef");
-    assert_eq!(run.board.name, "virtual-x86_64");
-    // What the board was made of is for those to record who made it.
-    assert_eq!(run.board.lab, None);
-    // That its time is not counted is known here, since nothing is judged then.
-    assert_eq!(run.conditions[0].id, "free-running");
-    assert_eq!(run.verdict.outcome, Outcome::Inconclusive);
+    assert_eq!((run.plan, run.phase_ns), (order.plan(), 7));
+    assert_eq!((run.tool.name.as_str(), run.tool.version.as_str()), ("punctual-board", "1.2.3"));
+    // What the board was made of, and how the run is called, is for those to record who ordered it.
+    assert_eq!((run.board.lab, run.group, run.replicate), (None, None, None));
+    assert_eq!((run.tool.sha256, run.plan_hash), (String::new(), String::new()));
+    // And so is the judgement.
+    assert!(!run.judged);
+    assert_eq!(run.verdict.outcome, Outcome::None);
+    assert_eq!(run.cells[0].verdict.outcome, Outcome::None);
 }

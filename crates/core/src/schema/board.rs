@@ -123,6 +123,9 @@ pub struct Lab {
     pub not_exact: Vec<String>,
     /// Version of QEMU.
     pub qemu: String,
+    /// SHA-256 of its program.
+    #[serde(default)]
+    pub qemu_sha256: Option<String>,
     /// Its options, without the paths of files.
     pub options: Vec<String>,
     /// SHA-256 of the board's firmware: BIOS and option ROMs. `None` if it has none.
@@ -148,12 +151,12 @@ pub struct Lab {
     /// Loaded modules, in order.
     #[serde(default)]
     pub modules: Vec<String>,
-    /// SHA-256 of the initramfs: punctual, modules, plan, phase.
+    /// SHA-256 of the initramfs: program, modules, order.
     pub initramfs_sha256: String,
-    /// SHA-256 of the punctual in the initramfs.
+    /// SHA-256 of the program that measures, in the initramfs.
     pub punctual_sha256: String,
     /// SHA-256 of the kept state that the guest went on from; `None` if it booted. The initramfs
-    /// is then that of the boot whose state was kept, without plan and phase.
+    /// is then that of the boot whose state was kept, without order.
     #[serde(default)]
     pub snapshot_sha256: Option<String>,
 }

@@ -72,6 +72,9 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// The worst of the cells' verdicts.
     pub verdict: Verdict,
+    /// Whether the verdicts are there. A program that only measures leaves them to its readers.
+    #[serde(default)]
+    pub judged: bool,
 }
 
 impl Run {

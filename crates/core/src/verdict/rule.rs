@@ -56,13 +56,6 @@ impl Rule {
         }
     }
 
-    /// The rule on a virtual board whose time is counted in instructions, or runs freely,
-    /// while its record does not say so yet.
-    #[must_use]
-    pub fn on_virtual_board(self, counted: bool) -> Self {
-        Self { deterministic: counted, plumbing: !counted, ..self }
-    }
-
     /// Whether an exceedance fails.
     pub(super) fn is_hard(&self) -> bool {
         self.tolerate.is_none() && self.tolerate_episodes.is_none()

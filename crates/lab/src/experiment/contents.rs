@@ -15,24 +15,20 @@ use crate::initramfs::Initramfs;
 /// Time of the board that a plan may take beyond three times its planned duration, ns.
 const SPARE_NS: u64 = 120_000_000_000;
 
-/// Contains nothing about the host or the other kernels of the experiment, so a guest's
-/// numbers are the same in every experiment.
-pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place, program_sha256: &str) -> Order {
+/// Contains nothing about the host, the other kernels of the experiment, or how its runs are named
+/// and judged, so a guest's numbers are the same in every experiment.
+pub(super) fn order(board: &BoardSpec, plan: &Plan, place: &Place) -> Order {
     let takes = |duration: u64| duration.saturating_add(plan.warmup_ns);
     let plan_ns =
         plan.cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(takes(cell.duration_ns)));
     Order {
-        plan: plan.clone(),
-        board: format!("virtual-{}", board.arch),
         virtual_board: Some(board.virtual_board()),
-        // Set by the host.
-        group: None,
-        replicate: Some(place.replicate),
+        // All samples are kept where a repeat of the run can explain them.
+        threshold_ns: board.mips.map(|_| 0),
         phase_ns: place.phase_ns(),
         dither: Some(Dither::of_seed(place.seed())),
         aim: place.aim.unwrap_or(Aim::NONE),
-        limit_ns: plan_ns.saturating_mul(3).saturating_add(SPARE_NS),
-        tool_sha256: Some(program_sha256.to_owned()),
+        ..Order::of(plan, plan_ns.saturating_mul(3).saturating_add(SPARE_NS))
     }
 }
 

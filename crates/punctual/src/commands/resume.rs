@@ -6,6 +6,7 @@ use punctual_core::plan::Plan;
 use punctual_core::schema::{BoardKind, Origin, Run};
 use punctual_suite::engine::{Options, SyncPolicy};
 
+use crate::request::PROGRAM;
 use crate::store;
 
 /// The plan of a run that was cut short, and the options that it was started with.
@@ -45,6 +46,7 @@ fn options(run: Run) -> Options {
         force: true,
         require_rt: engine.and_then(|e| e.get("require_rt")?.as_bool()).unwrap_or(false),
         continued: Some(Box::new(run)),
+        program: PROGRAM,
         virtual_board: None,
         tool_sha256: None,
         conditions: Vec::new(),

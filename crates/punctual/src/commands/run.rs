@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::ArgMatches;
+use punctual_core::judge::ByPlan;
 use punctual_core::plan::Plan;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::Run;
@@ -46,7 +47,7 @@ pub fn measure(
     told: Told,
 ) -> anyhow::Result<Ending> {
     let mut follower = Follower::new(plan, matches.get_flag("quiet"), live);
-    let finished = engine::run(plan, options, &mut follower)?;
+    let finished = engine::run(plan, options, &ByPlan, &mut follower)?;
     follower.end();
     let Finished { run, dir, signals, ended_by, not_written } = finished;
     if let Some(reason) = &not_written {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use punctual_core::judge::judge_recorded;
 use punctual_core::recover;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::RunState;
@@ -10,7 +11,8 @@ use super::cell_files::Files;
 use super::legs::read_legs;
 use super::writer::read_ended;
 
-/// Reads a run directory. A run whose process was killed is rebuilt from its blocks.
+/// Reads a run directory. A run whose process was killed is rebuilt from its blocks, and one that
+/// was measured by what judges nothing is judged by its plan.
 ///
 /// # Errors
 /// It is not a run directory, its `run.json` cannot be read or is of another major version, or
@@ -28,6 +30,7 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let cells = run.cells.iter().map(|cell| files.read_cell(dir, cell, &mut damage)).collect();
     let legs = read_legs(dir, &run, &mut damage);
     let mut loaded = LoadedRun { run, cells, legs, damage, label: None };
+    judge_recorded(&mut loaded);
     if loaded.run.state == RunState::Running {
         recover::rebuild(&mut loaded);
     }

@@ -109,6 +109,7 @@ fn running(what: What) -> Value {
         facts: Default::default(),
         cells: vec![Cell { state: CellState::Running, load_work, ..cell }],
         verdict: Verdict::default(),
+        judged: false,
     };
     serde_json::to_value(run).unwrap()
 }

@@ -8,10 +8,10 @@ use std::hint::black_box;
 
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
+use punctual_core::judge::Judge;
 use punctual_core::key::key_name;
 use punctual_core::schema::{CellState, Condition, Run};
 use punctual_core::units::{exact_duration, grouped};
-use punctual_core::verdict::{Rule, judge_cell};
 
 use super::prepared::{Measures, Prepared};
 
@@ -77,11 +77,8 @@ fn why_not(aim: Aim, cells: &[Prepared]) -> String {
 
 /// Says that a run had an aimed release, whose cell, the one with this index, has ended; the
 /// cells after it are not measured.
-pub(super) fn record(aim: Aim, number: usize, run: &mut Run, rule: &Rule) {
-    let (cell, later) = match &mut run.cells[number..] {
-        [cell, later @ ..] => (cell, later),
-        [] => return,
-    };
+pub(super) fn record(aim: Aim, number: usize, run: &mut Run, judge: &dyn Judge) {
+    let cell = &run.cells[number];
     let key = key_name(&cell.key);
     let due = cell.latency().map_or(0, |latency| latency.stats.scheduled);
     let release = grouped(aim.release);
@@ -94,9 +91,12 @@ pub(super) fn record(aim: Aim, number: usize, run: &mut Run, rule: &Rule) {
         )
     };
     let reason = format!("the run ends with the aimed release of {key}");
-    for cell in later.iter_mut().filter(|cell| cell.state == CellState::Pending) {
-        (cell.state, cell.reason) = (CellState::Skipped, Some(reason.clone()));
-        cell.verdict = judge_cell(cell, rule);
+    for later in number + 1..run.cells.len() {
+        let cell = &mut run.cells[later];
+        if cell.state == CellState::Pending {
+            (cell.state, cell.reason) = (CellState::Skipped, Some(reason.clone()));
+            judge.cell(run, later, None);
+        }
     }
     run.aim = Some(aim);
     run.conditions.push(Condition { id: "aimed".to_owned(), text });

@@ -42,6 +42,8 @@ pub struct Options {
     pub require_rt: bool,
     /// The record of the run in `out` that was cut short and that this run goes on with.
     pub continued: Option<Box<Run>>,
+    /// The program that measures.
+    pub program: Program,
     /// The virtual board that this machine is, if it is one. The lab, which made the board,
     /// adds to the record what it was made of.
     pub virtual_board: Option<VirtualBoard>,
@@ -50,6 +52,15 @@ pub struct Options {
     pub tool_sha256: Option<String>,
     /// Conditions that are known before the run.
     pub conditions: Vec<Condition>,
+}
+
+/// A program that measures, as records name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
 }
 
 /// What is wrong with the request; nothing was measured.

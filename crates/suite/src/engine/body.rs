@@ -5,6 +5,7 @@ use std::io;
 
 use punctual_core::format::Record;
 use punctual_core::schema::Cell;
+use punctual_core::stats::BySecond;
 
 use super::api::ThreadProgress;
 use super::run_dir::CellFiles;
@@ -74,12 +75,20 @@ pub(super) trait Body {
         false
     }
 
-    /// Joins its threads, takes what is left and puts into `cell` what was found; returns the
-    /// records of the cell's end. The journal is undone after it.
+    /// Joins its threads, takes what is left and puts into `cell` what was found. The journal is
+    /// undone after it.
     fn finish(
         self: Box<Self>,
         files: &mut CellFiles,
         cell: &mut Cell,
         journal: &mut Journal,
-    ) -> Vec<Record>;
+    ) -> Closing;
+}
+
+/// What a body leaves besides what it puts into its cell.
+pub(super) struct Closing {
+    /// The records of the cell's end.
+    pub(super) records: Vec<Record>,
+    /// What the seconds of the cell were, for those who judge; none of a cost.
+    pub(super) course: Option<BySecond>,
 }

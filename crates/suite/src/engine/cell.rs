@@ -3,8 +3,7 @@
 use punctual_core::aim::Aim;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Run};
-use punctual_core::stats::Limits;
-use punctual_core::verdict::{judge_cell, judge_threads};
+use punctual_core::stats::{BySecond, Limits};
 use punctual_sys::signal::Signal;
 use punctual_sys::{affinity, memory};
 
@@ -14,7 +13,7 @@ use super::cost::CostBody;
 use super::environment::Environment;
 use super::latency::{LatencyBody, Start};
 use super::main_thread::{MainThread, keep_clear_of};
-use super::outcome::{failed, note, note_load, note_others, note_warm_up, write};
+use super::outcome::{failed, note, note_load, note_others, write};
 use super::prepared::{Measures, Prepared};
 use super::team::NotStarted;
 use super::thread::STACK_BYTES;
@@ -39,31 +38,29 @@ pub(super) fn run(
     number: usize,
 ) -> std::io::Result<()> {
     let refused = environment.refused.clone().filter(|_| !prepared.is_simulated());
-    let outcome = match refused.or_else(|| unmet(prepared.needs().into_iter())) {
+    let measured = match refused.or_else(|| unmet(prepared.needs().into_iter())) {
         Some(reason) => Err(reason),
         None => measure(environment, plan, prepared, run, number)?,
     };
-    let cell = &mut run.cells[number];
-    if let Err(reason) = outcome {
+    let course = measured.unwrap_or_else(|reason| {
+        let cell = &mut run.cells[number];
         cell.state = CellState::Skipped;
         cell.reason = Some(reason);
-    }
-    if let Some(latency) = cell.latency_mut() {
-        judge_threads(latency, &environment.rule);
-    }
-    note_warm_up(cell, environment.rule.deadline_ns);
-    cell.verdict = judge_cell(cell, &environment.rule);
+        None
+    });
+    environment.judge.cell(run, number, course.as_ref());
     Ok(())
 }
 
-/// The outer error is one of the run directory; the inner one is the reason to skip the cell.
+/// What the seconds of the cell were, if it has any. The outer error is one of the run directory;
+/// the inner one is the reason to skip the cell.
 fn measure(
     environment: &mut Environment<'_>,
     plan: &Plan,
     prepared: &Prepared,
     run: &mut Run,
     number: usize,
-) -> std::io::Result<Result<(), String>> {
+) -> std::io::Result<Result<Option<BySecond>, String>> {
     if let Measures::Later(entry) = &prepared.measures {
         return Ok(Err(format!("the probe {} is not in this version", entry.name)));
     }
@@ -111,7 +108,7 @@ fn measure(
                     environment.ended_by = signal;
                     cell.state = CellState::Interrupted;
                     cell.reason = Some("ended by a signal before it began".to_owned());
-                    Ok(())
+                    Ok(None)
                 }
             });
         }
@@ -150,7 +147,7 @@ fn measure(
         failed(cell, reason);
     }
     environment.stuck = !body.ended();
-    let records = body.finish(&mut files, cell, environment.journal);
+    let left = body.finish(&mut files, cell, environment.journal);
     if let Measures::Cost(_) = prepared.measures {
         lock_again(environment, cell);
     }
@@ -167,8 +164,8 @@ fn measure(
         let beside = beside::condition(&FactsRoot::live().path("proc"));
         cell.conditions.extend(beside.filter(|_| !beside_before));
     }
-    write(cell, files, &records, environment.store);
-    Ok(Ok(()))
+    write(cell, files, &left.records, environment.store);
+    Ok(Ok(left.course))
 }
 
 /// Locks the memory for the cells that follow a cost, if it was locked.
@@ -204,7 +201,6 @@ fn body<'a>(
                     interval: probe.threads.interval_ns,
                     ..Limits::of_deadline(plan.deadline_ns)
                 },
-                by_chance: environment.rule.by_chance(),
                 refused: environment.privileges.real_time.as_ref(),
                 nudge,
                 load: &prepared.load,

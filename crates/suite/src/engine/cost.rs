@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
-use punctual_core::format::Record;
 use punctual_core::schema::{
     Better, Cell, CellState, Cost, CostEnd, Helper, Placement, Unit, What,
 };
@@ -17,7 +16,7 @@ use punctual_sys::signal::Nudge;
 
 use super::advice::advised;
 use super::api::ThreadProgress;
-use super::body::{Body, Times};
+use super::body::{Body, Closing, Times};
 use super::outcome::{STUCK, failed};
 use super::prepared::CostCell;
 use super::run_dir::CellFiles;
@@ -245,10 +244,10 @@ impl Body for CostBody {
         Vec::new()
     }
 
-    fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell, _: &mut Journal) -> Vec<Record> {
+    fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell, _: &mut Journal) -> Closing {
         if !self.handle.is_finished() {
             failed(cell, format!("the operation {STUCK}"));
-            return Vec::new();
+            return NOTHING;
         }
         let panicked = || io::Error::other("the thread panicked");
         let ended = self.handle.join().unwrap_or_else(|_| Err(NoCost::Failed(panicked())));
@@ -261,9 +260,11 @@ impl Body for CostBody {
             }
             (Ok(_), _) => {}
         }
-        Vec::new()
+        NOTHING
     }
 }
+
+const NOTHING: Closing = Closing { records: Vec::new(), course: None };
 
 fn fill(cost: &mut Cost, entry: &CostEntry, measured: Costed, mips: Option<u32>) {
     let Costed { timed, in_unit, value, interval, bound, placement, helpers } = measured;

@@ -2,7 +2,7 @@
 
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
-use punctual_core::verdict::Rule;
+use punctual_core::judge::Judge;
 use punctual_sys::signal::{Signal, Signals, die_by_default};
 
 use super::api::{Observer, Progress};
@@ -17,7 +17,7 @@ pub(super) struct Environment<'a> {
     pub(super) signals: &'a Signals,
     pub(super) journal: &'a mut Journal,
     pub(super) observer: &'a mut dyn Observer,
-    pub(super) rule: Rule,
+    pub(super) judge: &'a dyn Judge,
     pub(super) privileges: Privileges,
     /// Why no cell may be measured: a privilege that the user requires is refused.
     pub(super) refused: Option<String>,

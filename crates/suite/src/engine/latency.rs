@@ -18,7 +18,7 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::signal::Nudge;
 
 use super::api::ThreadProgress;
-use super::body::{Body, Times};
+use super::body::{Body, Closing, Times};
 use super::by_phase::PhaseLog;
 use super::collector::{Collector, Track};
 use super::outcome::{self, Left};
@@ -59,7 +59,6 @@ pub(super) struct LatencyBody<'a> {
     begun: bool,
     /// Limits of the primary series.
     limits: Limits,
-    by_chance: bool,
     /// Why the trace cannot be stopped at a break.
     trace_refused: Option<io::Error>,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
@@ -76,8 +75,6 @@ pub(super) struct Start<'a> {
     pub(super) aim: Aim,
     /// Limits of the primary series.
     pub(super) limits: Limits,
-    /// Whether the order of its seconds is chance.
-    pub(super) by_chance: bool,
     /// Why real-time scheduling is refused, if it is.
     pub(super) refused: Option<&'a String>,
     pub(super) nudge: Nudge,
@@ -188,7 +185,6 @@ impl<'a> LatencyBody<'a> {
             times,
             begun: false,
             limits: start.limits,
-            by_chance: start.by_chance,
             trace_refused,
             warmup_max_ns: None,
         })
@@ -366,7 +362,7 @@ impl Body for LatencyBody<'_> {
         files: &mut CellFiles,
         cell: &mut Cell,
         journal: &mut Journal,
-    ) -> Vec<Record> {
+    ) -> Closing {
         let mut this = *self;
         let last = this.drain_session(u64::MAX);
         this.push_intervals(files);
@@ -401,12 +397,11 @@ impl Body for LatencyBody<'_> {
             by_session,
             tracks: this.collector.tracks,
             course: this.collector.course,
-            by_chance: this.by_chance,
             helpers: this.helpers,
             closed,
             warmup_max_ns: this.warmup_max_ns,
         };
-        let records = left.assemble(cell);
+        let closing = left.assemble(cell);
         let broken = stop.broken();
         let saved = stop.trace().and_then(|trace| {
             trace.end(broken.is_some(), || files.make_file(layout::TRACE), journal)
@@ -415,6 +410,6 @@ impl Body for LatencyBody<'_> {
             outcome::note_break(cell, this.probe.break_ns, this.go.epoch, &broken);
             outcome::note_trace(cell, saved.or(this.trace_refused.map(Err)));
         }
-        records
+        closing
     }
 }

@@ -4,10 +4,10 @@
 //! here is in the hot path; [`crate::recorder`] is.
 
 use anyhow::{Context, anyhow};
+use punctual_core::judge::Judge;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Origin, Run, RunState, TimeBase};
 use punctual_core::units::{SECOND_NS, exact_duration};
-use punctual_core::verdict::{Rule, judge_cell, judge_run};
 use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
@@ -37,7 +37,7 @@ mod thread;
 pub mod threads;
 mod timing;
 
-pub use api::{Finished, Observer, Options, Progress, ThreadProgress, UsageError};
+pub use api::{Finished, Observer, Options, Program, Progress, ThreadProgress, UsageError};
 pub use prepared::{canonical, long_enough_ns};
 pub use run_dir::{Draft, RunDir, SyncPolicy};
 
@@ -53,13 +53,15 @@ use crate::knobs::{DmaLatency, Journal};
 /// Longer delays are useless, and sums of instants stay far below 2^64 ns.
 const LONGEST_DELAY_NS: u64 = 3_600 * SECOND_NS;
 
-/// Runs a plan on this machine. Call it in the main thread, before others start.
+/// Runs a plan on this machine, and has `judge` judge what is found. Call it in the main thread,
+/// before others start.
 ///
 /// # Errors
 /// [`UsageError`] if the request itself is wrong; other errors if nothing could be measured.
 pub fn run(
     plan: &Plan,
     options: &Options,
+    judge: &dyn Judge,
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Finished> {
     let wrong = |text: String| anyhow!(UsageError(text));
@@ -138,17 +140,12 @@ pub fn run(
         room::Takes::Enough(text) => observer.takes(&text),
         room::Takes::Scarce(text) => observer.warn(&text),
     }
-    let rule = Rule::of(plan, &run.board);
-    let rule = match &options.virtual_board {
-        Some(board) => rule.on_virtual_board(board.mips.is_some()),
-        None => rule,
-    };
     let mut environment = Environment {
         store: &mut store,
         signals: &signals,
         journal: &mut journal,
         observer,
-        rule,
+        judge,
         refused: privileges.of(options.require_rt),
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
@@ -158,7 +155,10 @@ pub fn run(
         dither: options.dither.as_ref(),
         aim: options.aim,
         sync: options.sync,
-        mips: options.virtual_board.as_ref().filter(|board| board.cpus == 1).and_then(|b| b.mips),
+        mips: options
+            .virtual_board
+            .filter(|board| board.cpus == 1)
+            .and_then(|board| u32::try_from(board.mips?).ok()),
         interrupts,
         hash_at_end: options.tool_sha256.is_none(),
         ended_by: None,
@@ -207,7 +207,7 @@ fn run_cells(
         if let Err(error) = done {
             run.cells[number].state = CellState::Failed;
             run.cells[number].reason = Some(error.to_string());
-            run.cells[number].verdict = judge_cell(&run.cells[number], &environment.rule);
+            environment.judge.cell(run, number, None);
             run.state = RunState::Failed;
         }
         before_ns = before_ns.saturating_add(cell_ns(number));
@@ -230,7 +230,7 @@ fn run_cells(
         }
         let aimed = environment.aim.in_cell(number).is_some();
         if aimed {
-            aimed::record(environment.aim, number, run, &environment.rule);
+            aimed::record(environment.aim, number, run, environment.judge);
         }
         let over = aimed || matches!(run.state, RunState::Interrupted | RunState::Failed);
         if over || Some(number) == last {
@@ -239,7 +239,7 @@ fn run_cells(
             }
             finish(run, environment);
         } else {
-            run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &environment.rule);
+            environment.judge.run(run);
         }
         not_written = environment.store.write_run(run).err();
         if over {
@@ -271,7 +271,7 @@ fn finish(run: &mut Run, environment: &Environment<'_>) {
         insert(run, "interrupts_during", &environment.interrupts.until(&after));
         insert(run, "interrupts_after", &after);
     }
-    run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &environment.rule);
+    environment.judge.run(run);
 }
 
 /// Reads all clocks in a row.

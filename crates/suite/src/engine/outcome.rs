@@ -13,11 +13,12 @@ use punctual_core::schema::{
 };
 use punctual_core::stats::{
     BySecond, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
-    note_drift, spells_on_disk, tell_episodes,
+    spells_on_disk, tell_episodes,
 };
 use punctual_core::units::human_ns;
 use punctual_sys::error;
 
+use super::body::Closing;
 use super::by_phase::{self, ThreadPhases};
 use super::collector::Track;
 use super::prepared::ProbeCell;
@@ -40,8 +41,6 @@ pub(super) struct Left<'a> {
     pub(super) tracks: Vec<Track>,
     /// What the blocks of all threads were, second by second.
     pub(super) course: BySecond,
-    /// Whether the order of the seconds is chance.
-    pub(super) by_chance: bool,
     pub(super) helpers: Vec<String>,
     pub(super) closed: Closed,
     /// Largest sample of the warm-up in a primary series that the session records, ns.
@@ -63,8 +62,8 @@ struct Found {
 }
 
 impl Left<'_> {
-    /// Fills in `cell`, statistics included, and returns the final records.
-    pub(super) fn assemble(self, cell: &mut Cell) -> Vec<Record> {
+    /// Fills in `cell`, statistics included.
+    pub(super) fn assemble(self, cell: &mut Cell) -> Closing {
         let threads = self.probe.threads.threads.len();
         let (mut ends, helper_ends) = {
             let mut ends = self.ends;
@@ -146,8 +145,7 @@ impl Left<'_> {
         if self.probe.entry.pace == Pace::Periodic {
             note_early(cell);
         }
-        note_drift(cell, &self.course, self.by_chance);
-        records
+        Closing { records, course: Some(self.course) }
     }
 }
 
@@ -307,20 +305,6 @@ pub(super) fn note_break(cell: &mut Cell, limit_ns: i64, epoch_ns: u64, broken: 
         cpu: of_thread.and_then(|one| one.placement.cpu),
         at_ns: Some(broken.at_ns.saturating_sub(epoch_ns)),
     });
-}
-
-/// Notes that the warm-up, which is part of no number, was later than the deadline.
-pub(super) fn note_warm_up(cell: &mut Cell, deadline_ns: Option<u64>) {
-    let Some(max) = cell.latency().and_then(|latency| latency.warmup_max_ns) else { return };
-    let late = |deadline: u64| u64::try_from(max).is_ok_and(|max| max > deadline);
-    if deadline_ns.is_some_and(late) {
-        let max = human_ns(max);
-        note(
-            cell,
-            "warmup-later-than-deadline",
-            format!("the warm-up had {max}, later than the deadline: no result contains it"),
-        );
-    }
 }
 
 /// Says where the trace of a break is, or why it is not there.
@@ -493,25 +477,6 @@ mod tests {
             condition.text.contains("2 samples") && condition.text.contains("9.89"),
             "{condition:?}"
         );
-    }
-
-    #[test]
-    fn a_warm_up_later_than_the_deadline_is_a_condition() {
-        let noted = |max, deadline| {
-            let what = What::Latency(Latency { warmup_max_ns: max, ..Latency::default() });
-            let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
-            note_warm_up(&mut cell, deadline);
-            cell.conditions.into_iter().map(|condition| condition.id).collect::<Vec<_>>()
-        };
-        assert_eq!(noted(Some(6_999_000), Some(6_000_000)), ["warmup-later-than-deadline"]);
-        for (max, deadline) in [
-            (Some(6_000_000), Some(6_000_000)),
-            (None, Some(1)),
-            (Some(-5), Some(1)),
-            (Some(9), None),
-        ] {
-            assert_eq!(noted(max, deadline), [""; 0], "{max:?} {deadline:?}");
-        }
     }
 
     #[test]

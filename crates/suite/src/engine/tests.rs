@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use punctual_core::aim::Aim;
 use punctual_core::dither::Dither;
+use punctual_core::judge::{ByPlan, Unjudged};
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::CellData;
 use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState, Tells};
@@ -41,6 +42,7 @@ fn options(out: PathBuf) -> Options {
         require_rt: false,
         continued: None,
         virtual_board: None,
+        program: Program { name: "punctual", version: "1.2.3" },
         tool_sha256: Some(String::new()),
         conditions: Vec::new(),
     }
@@ -83,7 +85,7 @@ impl Place {
         plan.cells.push(CellPlan { duration_ns, ..cell(subject, params) });
         let options = Options { break_ns: self.1, ..options(self.0.join("run")) };
         let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        run(&plan, &options, &mut Silent).unwrap().run
+        run(&plan, &options, &ByPlan, &mut Silent).unwrap().run
     }
 
     fn exercise(&self, more: &[(&str, &str)]) -> Run {
@@ -345,7 +347,7 @@ fn a_delay_that_no_clock_holds_is_a_usage_error() {
     let longer = Plan { warmup_ns: u64::MAX - 7, ..plan.clone() };
     let later = Options { phase_ns: u64::MAX - 7, ..options.clone() };
     for (plan, options, what) in [(&longer, &options, "warm-up"), (&plan, &later, "phase")] {
-        let error = run(plan, options, &mut Silent).unwrap_err();
+        let error = run(plan, options, &ByPlan, &mut Silent).unwrap_err();
         assert!(error.downcast_ref::<UsageError>().unwrap().0.contains(what), "{error}");
         assert!(!place.0.join("run").exists());
     }
@@ -477,7 +479,7 @@ fn a_run_ends_with_its_aimed_release_and_says_so_only_then() {
     let options = Options { aim, dither, ..options(place.0.join("run")) };
     let mut records = Records(place.0.join("run"), Vec::new());
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let run = run(&plan, &options, &mut records).unwrap().run;
+    let run = run(&plan, &options, &ByPlan, &mut records).unwrap().run;
     drop(alone);
     let written = fs::read(place.0.join("run/run.json")).unwrap();
     assert_eq!(serde_json::from_slice::<Run>(&written).unwrap(), run);
@@ -518,7 +520,7 @@ fn a_cell_that_has_its_samples_before_the_aimed_release_says_so() {
     let aim = Aim { cell: 0, release: 1_100, at_ns: 1_199_000_000 };
     let options = Options { aim, ..options(place.0.join("run")) };
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let run = run(&plan, &options, &mut Silent).unwrap().run;
+    let run = run(&plan, &options, &ByPlan, &mut Silent).unwrap().run;
     assert_eq!((run.state, run.aim), (RunState::Complete, Some(aim)));
     let said = run.conditions.iter().find(|condition| condition.id == "aimed").unwrap();
     assert!(said.text.contains("ended before its release 1,100"), "{}", said.text);
@@ -553,7 +555,7 @@ fn what_cannot_be_aimed_at_is_a_usage_error() {
     ] {
         let aim = Aim { cell, release, at_ns };
         let options = Options { aim, dither: Some(dither.clone()), ..options(place.0.join("run")) };
-        let error = run(&plan, &options, &mut Silent).unwrap_err();
+        let error = run(&plan, &options, &ByPlan, &mut Silent).unwrap_err();
         let text = &error.downcast_ref::<UsageError>().unwrap().0;
         assert!(text.contains(why) && text.starts_with("it cannot be aimed at release"), "{text}");
         assert!(!place.0.join("run").exists());
@@ -569,4 +571,30 @@ fn what_cannot_be_aimed_at_is_a_usage_error() {
         let aim = Aim { cell: 0, release, at_ns };
         assert_eq!(aimed::refused(aim, &cells, Some(&dither)), None, "{}", aim.words());
     }
+}
+
+#[test]
+fn what_measures_without_judging_leaves_all_that_a_judgement_needs() {
+    let place = Place::new("unjudged");
+    let mut plan = Plan::new("test");
+    plan.deadline_ns = Some(12_000);
+    let setting = place.0.join("setting");
+    let setting = [("setting", setting.to_str().unwrap()), ("policy", "other")];
+    for (probe, params) in [("sim", &[][..]), ("exercise", &setting)] {
+        plan.cells.push(cell(Subject::Probe(probe.to_owned()), params));
+    }
+    let of = |name: &str, judge: &dyn Judge| {
+        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        run(&plan, &options(place.0.join(name)), judge, &mut Silent).unwrap().run
+    };
+    let judged = of("judged", &ByPlan);
+    let mut unjudged = of("unjudged", &Unjudged);
+    assert!(judged.judged && !unjudged.judged);
+    assert_eq!(unjudged.verdict.outcome, Outcome::None);
+    assert_ne!(judged.verdict.outcome, Outcome::None);
+    punctual_core::judge::judge_record(&mut unjudged);
+    assert!(unjudged.judged);
+    let [one, other] = [&judged, &unjudged].map(|run| &run.cells[0]);
+    assert_eq!(one.verdict, other.verdict, "the cell of simulated time, which repeats itself");
+    assert_eq!(unjudged.verdict.outcome, judged.verdict.outcome);
 }

@@ -1,9 +1,7 @@
 //! Conditions that make the numbers suspect: each is one line that names the setting, its
 //! effect on the numbers and, if there is one, the remedy.
 
-use punctual_core::channel::VirtualBoard;
 use punctual_core::schema::Condition;
-use punctual_core::units::human_ns;
 use punctual_sys::affinity::CpuSet;
 
 use super::kernel_config::DEBUG_OPTIONS;
@@ -76,37 +74,6 @@ const RULES: &[(&str, Rule)] = &[
     ("numa-balancing", numa_balancing),
     ("tainted", tainted),
 ];
-
-/// What the numbers of a virtual board mean, and what they do not.
-#[must_use]
-pub fn virtual_board(board: &VirtualBoard) -> Condition {
-    let Some(mips) = board.mips else {
-        return Condition {
-            id: "free-running".to_owned(),
-            text: "not a measurement: the guest runs without instruction counting, so its \
-                   latencies are host noise"
-                .to_owned(),
-        };
-    };
-    let mut text = format!(
-        "virtual board: time is counted in instructions, {mips} per microsecond; latencies \
-         reflect instruction counts only (no caches, buses or device delays)"
-    );
-    if board.takes_turns() {
-        let each = board.turn_wait_ns.map_or_else(String::new, |ns| {
-            let longest = human_ns(i64::try_from(ns).unwrap_or(i64::MAX));
-            format!(", each of up to {longest} while all CPUs are busy and only ticks end a turn")
-        });
-        text.push_str(&format!(
-            "; its CPUs take turns: a latency may include waits for a turn{each}, which are not \
-             work of the kernel"
-        ));
-    }
-    for reason in &board.not_exact {
-        text.push_str(&format!("; not exact: {reason}"));
-    }
-    Condition { id: "counted-instructions".to_owned(), text }
-}
 
 /// Judges the facts. An unknown fact yields no condition. What concerns only threads that spin
 /// is one short condition, the last, if none does.

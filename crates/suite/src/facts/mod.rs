@@ -26,7 +26,9 @@ use std::io::Read as _;
 use punctual_core::hash::Hasher;
 use punctual_core::schema::Tool;
 
-pub use conditions::{Measurement, conditions, virtual_board};
+use crate::engine::Program;
+
+pub use conditions::{Measurement, conditions};
 pub use cpu_times::{CpuTimes, Share, Ticks};
 pub use events::Watch;
 pub use interrupts::Interrupts;
@@ -37,11 +39,11 @@ pub use strain::{StrainReader, Totals};
 
 /// This program and how it was started. `sha256` is that of its executable, or empty if not known.
 #[must_use]
-pub fn tool(sha256: Option<&str>) -> Tool {
+pub fn tool(program: Program, sha256: Option<&str>) -> Tool {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     Tool {
-        name: "punctual".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: program.name.to_owned(),
+        version: program.version.to_owned(),
         target: format!("{}-unknown-linux-{libc}", std::env::consts::ARCH),
         sha256: sha256.unwrap_or_default().to_owned(),
         command: std::env::args_os()
@@ -74,9 +76,11 @@ mod tests {
 
     #[test]
     fn this_program_is_named_and_hashed() {
-        let tool = tool(None);
+        let program = Program { name: "punctual-board", version: "1.2.3" };
+        let tool = tool(program, None);
+        assert_eq!((tool.name.as_str(), tool.version.as_str()), (program.name, program.version));
         assert_eq!(tool.sha256, "");
-        assert_eq!(super::tool(Some("known")).sha256, "known");
+        assert_eq!(super::tool(program, Some("known")).sha256, "known");
         let program = std::fs::read("/proc/self/exe").unwrap();
         assert_eq!(hash_of_executable().unwrap(), punctual_core::hash::sha256(&program));
         assert!(!tool.command.is_empty());

@@ -6,6 +6,7 @@ use punctual_sys::affinity::CpuSet;
 use punctual_sys::process::containment::Containment;
 use punctual_sys::storage;
 
+use crate::again::LOAD_SUPERVISOR;
 use crate::knobs::{Journal, temporary_folders};
 
 /// What a load is started with.
@@ -13,7 +14,8 @@ use crate::knobs::{Journal, temporary_folders};
 pub struct LoadContext<'a> {
     /// The program that supervisors are exec'd from; `/proc/self/exe` by default.
     pub executable: PathBuf,
-    /// Arguments that make it call [`super::supervisor::supervisor_main`]; `__load` by default.
+    /// Arguments that make it call [`super::supervisor::supervisor_main`]; [`LOAD_SUPERVISOR`] by
+    /// default.
     pub self_args: Vec<String>,
     /// Where scratch folders of loads are made, unless a parameter says otherwise.
     pub scratch_parent: PathBuf,
@@ -32,7 +34,7 @@ impl<'a> LoadContext<'a> {
     pub fn new(journal: &'a mut Journal) -> Self {
         Self {
             executable: "/proc/self/exe".into(),
-            self_args: vec!["__load".to_owned()],
+            self_args: vec![LOAD_SUPERVISOR.to_owned()],
             scratch_parent: default_scratch_parent(),
             probe: CpuSet::default(),
             containments: Containment::ALL.to_vec(),
