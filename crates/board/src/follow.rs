@@ -60,7 +60,8 @@ impl Observer for Follow {
     }
 
     fn ignoring(&mut self, signals: &[Signal]) {
-        self.say(&format!("ignored since before the start, and end nothing: {signals:?}"));
+        let names: Vec<_> = signals.iter().map(|signal| signal.name()).collect();
+        self.say(&format!("{} were ignored before the start, and end nothing", names.join(", ")));
     }
 
     fn cell_started(&mut self, cell: &Cell, _: usize, before_ns: u64) {

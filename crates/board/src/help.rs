@@ -45,5 +45,5 @@ asked for is missing, 5 a sample was above the break value, 130 interrupted.
 
 /// Prints it.
 pub fn print() -> anyhow::Result<Ending> {
-    say(HELP)
+    say(HELP).map(|()| Ending::Done)
 }

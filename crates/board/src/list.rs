@@ -71,5 +71,5 @@ pub fn execute(words: &[String]) -> anyhow::Result<Ending> {
     if out.is_empty() {
         bail!("there is no probe, load or cost \"{}\"", word.unwrap_or_default());
     }
-    say(&out)
+    say(&out).map(|()| Ending::Done)
 }

@@ -49,7 +49,9 @@ fn execute(words: &[String]) -> anyhow::Result<Ending> {
     let (command, words) = words.split_first().map_or(("--help", words), |(c, w)| (c, w));
     match command {
         "-h" | "--help" | "help" => help::print(),
-        "-V" | "--version" => numbers::say(&format!("{} {}\n", PROGRAM.name, PROGRAM.version)),
+        "-V" | "--version" => {
+            numbers::say(&format!("{} {}\n", PROGRAM.name, PROGRAM.version)).map(|()| Ending::Done)
+        }
         "run" => run::probes(words),
         "cost" => run::costs(words),
         "load" => load::execute(words),

@@ -6,16 +6,13 @@ use punctual_core::schema::{Cell, CellState, Condition, Cost, Latency, Run, Unit
 use punctual_core::text::clean;
 use punctual_core::units::{exact_duration, grouped, human_ns};
 
-use crate::ending::Ending;
-
 /// Prints to stdout.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn say(text: &str) -> anyhow::Result<Ending> {
+pub fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
-    Ok(Ending::Done)
+    Ok(out.write_all(text.as_bytes()).and_then(|()| out.flush())?)
 }
 
 /// Releases of a run that were later than the deadline.
@@ -32,7 +29,7 @@ pub fn broke(run: &Run) -> bool {
     run.cells.iter().filter_map(Cell::latency).any(|latency| latency.broke.is_some())
 }
 
-const HEADINGS: [&str; 7] = ["CPU", "min", "avg", "p99.9", "max", "samples", "missed"];
+const HEADINGS: [&str; 7] = ["CPUs", "min", "avg", "p99.9", "max", "samples", "missed"];
 
 /// The table, the conditions by their names, and what was later than the deadline.
 pub fn of(run: &Run) -> String {
@@ -46,7 +43,7 @@ pub fn of(run: &Run) -> String {
         if let Some(cost) = cell.cost() {
             out.push_str(&format!("  {}\n", value_of(cost)));
         }
-        for work in &cell.load_work {
+        for work in cell.load_work.iter().filter(|work| !work.counters.is_empty()) {
             let rate = |counter: &punctual_core::schema::WorkCounter| {
                 format!("{:.0} {}/s", counter.per_second, counter.name)
             };
@@ -89,7 +86,7 @@ fn latencies(out: &mut String, latency: &Latency) {
         #[allow(clippy::cast_possible_truncation, reason = "an average of i64")]
         let avg = stats.avg.map(|ns| ns.round() as i64);
         [
-            thread.placement.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
+            clean(&thread.placement.affinity).into_owned(),
             known(stats.min),
             known(avg),
             known(stats.p999),
@@ -123,8 +120,9 @@ fn value_of(cost: &Cost) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ending::Ending;
     use punctual_core::plan::Plan;
-    use punctual_core::schema::{Stats, Thread, What};
+    use punctual_core::schema::{Placement, Stats, Thread, What};
 
     #[test]
     fn numbers_are_told_and_none_is_judged() {
@@ -132,6 +130,7 @@ mod tests {
         let mut run: Run = serde_json::from_slice(simulated).unwrap();
         run.plan.deadline_ns = Some(1_000_000);
         let mut thread = Thread {
+            placement: Placement { affinity: "0-1".to_owned(), ..Placement::default() },
             stats: Stats {
                 samples: 5_000,
                 min: Some(2_100),
@@ -154,8 +153,8 @@ mod tests {
         let text = of(&run);
         for line in [
             "wakeup @ none @ 5s\n",
-            "  CPU     min     avg   p99.9      max  samples  missed\n",
-            "    -  2.1 us  3.4 us  9.9 us  40.1 us    5,000       2\n",
+            "  CPUs     min     avg   p99.9      max  samples  missed\n",
+            "   0-1  2.1 us  3.4 us  9.9 us  40.1 us    5,000       2\n",
             "  3 later than 1ms\n",
             "  SKIPPED: there is no\u{fffd}[2J device\n",
             "  ! virtual-machine\n",

@@ -40,7 +40,7 @@ fn measure(plan: &Plan, line: &Line) -> anyhow::Result<Ending> {
     let ending = Ending::of(&run, ended_by.is_some() || came(&signals), not_written.is_none());
     // A late signal must not replace the exit status: the mask stays until the process ends.
     std::mem::forget(signals);
-    said.map(|_| ending)
+    said.map(|()| ending)
 }
 
 /// Whether a signal that ends a run has come meanwhile.

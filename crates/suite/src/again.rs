@@ -1,11 +1,8 @@
 //! What a program that measures is started again for: by itself, or as the init of a board.
 
 use crate::engine::Program;
-use crate::harness::supervisor;
+use crate::harness::{LOAD_SUPERVISOR, supervisor};
 use crate::init;
-
-/// The internal command with which a load's supervisor is started.
-pub const LOAD_SUPERVISOR: &str = "__load";
 
 /// Does what a program with these arguments was started again for; returns its exit status, or
 /// `None` if a user has started it. Call it before anything else.

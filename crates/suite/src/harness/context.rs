@@ -6,7 +6,7 @@ use punctual_sys::affinity::CpuSet;
 use punctual_sys::process::containment::Containment;
 use punctual_sys::storage;
 
-use crate::again::LOAD_SUPERVISOR;
+use super::order::LOAD_SUPERVISOR;
 use crate::knobs::{Journal, temporary_folders};
 
 /// What a load is started with.

@@ -26,4 +26,5 @@ mod watcher;
 mod worked;
 pub mod worker;
 
+pub use order::LOAD_SUPERVISOR;
 pub use punctual_sys::process::containment::Containment;

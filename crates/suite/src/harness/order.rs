@@ -9,6 +9,9 @@ use super::memory_group::MemoryGroup;
 use super::worker::{CONTROL_LINE, Params, READY};
 use crate::registry::load::LoadEntry;
 
+/// The internal command with which a load's supervisor is started.
+pub const LOAD_SUPERVISOR: &str = "__load";
+
 /// Prefix of the line that says that the part is given up.
 pub(super) const END: &str = "end ";
 /// Prefix of the line that says why the part was restarted.
