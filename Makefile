@@ -40,7 +40,7 @@ run: build
 
 # The kernels are downloaded once, into a cache (punctual lab fetch).
 demo: build qemu
-	@$(BIN) lab run --replicates 4 $(ARGS); status=$$?; case $$status in 0|1|3|4) exit 0;; *) exit $$status;; esac
+	@./packaging/demo $(BIN) $(ARGS); status=$$?; case $$status in 0|1|3|4) exit 0;; *) exit $$status;; esac
 
 # Kept in punctual-history: a second time only what is new is measured.
 history: build qemu
