@@ -409,6 +409,7 @@ impl Experiment {
             kernel_sha256: kernel.image_sha256.clone(),
             modules: modules.iter().map(|module| module.name.clone()).collect(),
             initramfs_sha256: sha256(initramfs),
+            initramfs_bytes: initramfs.len() as u64,
             punctual_sha256: host.program_sha256.clone(),
             // Known when there is one.
             snapshot_sha256: None,

@@ -1,7 +1,7 @@
 //! What a run recorded besides its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, CellStrain, Placement, Pressure, Thread, What};
+use punctual_core::schema::{Cell, CellStrain, Lab, Placement, Pressure, Thread, What};
 use punctual_core::units::{SECOND_NS, human_ns};
 use serde_json::Value;
 
@@ -191,6 +191,7 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
         ("privileged", yes_no(r.privileged)),
         ("virtual", yes_no(r.is_virtual)),
     ]);
+    list.extend(r.board.lab.iter().flat_map(made_of));
     if let Some(group) = &r.group {
         list.push(("group", group.clone()));
     }
@@ -206,6 +207,17 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
     list.into_iter()
         .map(|(key, value)| (key.to_owned(), words::clean(&value).into_owned()))
         .collect()
+}
+
+/// What a virtual board was made of: where all four are the same, so are the nanoseconds of a seed.
+fn made_of(lab: &Lab) -> [(&'static str, String); 4] {
+    let known = |hash: Option<&String>| hash.map_or_else(|| "none".to_owned(), String::clone);
+    [
+        ("board program", lab.punctual_sha256.clone()),
+        ("QEMU", format!("{} {}", known(lab.qemu_sha256.as_ref()), lab.qemu)),
+        ("firmware", known(lab.firmware_sha256.as_ref())),
+        ("kernel image", format!("{} {}", lab.kernel_sha256, lab.kernel)),
+    ]
 }
 
 fn yes_no(so: bool) -> String {

@@ -153,6 +153,9 @@ pub struct Lab {
     pub modules: Vec<String>,
     /// SHA-256 of the initramfs: program, modules, order.
     pub initramfs_sha256: String,
+    /// Its length, bytes; 0 in records that do not have it.
+    #[serde(default)]
+    pub initramfs_bytes: u64,
     /// SHA-256 of the program that measures, in the initramfs.
     pub punctual_sha256: String,
     /// SHA-256 of the kept state that the guest went on from; `None` if it booted. The initramfs

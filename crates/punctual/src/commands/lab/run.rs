@@ -163,6 +163,14 @@ fn summary(boots: &Boots, runs: &[LoadedRun], legless: &[(String, String)], out:
             "troubles": done.end.troubles,
             "console": done.end.last_lines,
         });
+        let run = store::read_run(&out.join(name));
+        if let Some(lab) = run.ok().and_then(|run| run.board.lab) {
+            guest["board_program_sha256"] = json!(lab.punctual_sha256);
+            guest["qemu"] = json!(lab.qemu);
+            guest["qemu_sha256"] = json!(lab.qemu_sha256);
+            guest["firmware_sha256"] = json!(lab.firmware_sha256);
+            guest["kernel_sha256"] = json!(lab.kernel_sha256);
+        }
         if let Some((_, why)) = legless.iter().find(|(without, _)| without == name) {
             guest["no_legs"] = json!(why);
         }
