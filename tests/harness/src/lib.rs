@@ -27,7 +27,7 @@ pub use alternating::alternating;
 pub use ended::{Ended, end_of, text, waited};
 pub use folder::{Folder, MARK};
 pub use mounts::{Namespace, Tmpfs};
-pub use needs::{programs, refused, release, root, skipped, user_namespaces};
+pub use needs::{board, programs, refused, release, root, skipped, user_namespaces};
 pub use place::Place;
 pub use results::{Tally, keep};
 pub use runs::{cell_file, conditions, count, edit, items, make_virtual, run_json};

@@ -46,6 +46,13 @@ pub fn release() -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("{}: {error}; run make build", path.display()))
 }
 
+/// The program for boards of this architecture, where `make guests` puts it.
+pub fn board() -> Result<PathBuf, String> {
+    let path =
+        sources().join("target/boards").join(format!("punctual-board-{}", env::consts::ARCH));
+    path.canonicalize().map_err(|error| format!("{}: {error}; run make guests", path.display()))
+}
+
 /// Whether all these programs are installed.
 pub fn programs(names: &[&str]) -> Result<(), String> {
     let path = env::var_os("PATH").unwrap_or_default();
