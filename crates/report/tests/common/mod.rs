@@ -365,6 +365,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
             facts: facts(),
             cells,
             verdict: worst.unwrap_or_default(),
+            judged: true,
         },
         cells: data,
         damage: Vec::new(),
