@@ -15,7 +15,8 @@ use punctual_harness::cyclictest::{
     cyclictest_median, last_cpu, lower_bound_of_median, punctual_median,
 };
 use punctual_harness::{
-    Folder, alternating, count, has_time, megabytes, need, programs, release, root, text, usage,
+    Folder, alternating, board, count, has_time, megabytes, need, programs, release, root, sources,
+    text, usage,
 };
 
 /// What callgrind prints a count behind.
@@ -77,19 +78,25 @@ fn instructions_per_sample() {
     need!(root());
     need!(programs(&["valgrind", "cyclictest"]));
     let folder = Folder::new("instructions");
-    let [ours, thread] = instructions_each(|samples| {
-        let line = ["run", "wakeup", "-i", "500", "-p", "80", "-l", samples, "--out", "r"];
-        let count = instructions_by_thread(&folder, &binary, &line);
-        fs::remove_dir_all(folder.path("r")).unwrap();
-        count
+    let board = need!(board());
+    let [[ours, thread], on_board] = [&binary, &board].map(|program| {
+        instructions_each(|samples| {
+            let line = ["run", "wakeup", "-i", "500", "-p", "80", "-l", samples, "--out", "r"];
+            let count = instructions_by_thread(&folder, program, &line);
+            fs::remove_dir_all(folder.path("r")).unwrap();
+            count
+        })
     });
     let [theirs, _] = instructions_each(|samples| {
         let line = ["-q", "-m", "-p", "80", "-i", "500", "-l", samples];
         instructions_by_thread(&folder, "cyclictest".as_ref(), &line)
     });
     println!(
-        "instructions a sample: punctual {ours:.1}, its probe's thread {thread:.1}, cyclictest {theirs:.1}"
+        "instructions a sample: punctual {ours:.1}, its probe's thread {thread:.1}, punctual-board \
+         {:.1} and {:.1}, cyclictest {theirs:.1}",
+        on_board[0], on_board[1]
     );
+    assert!(on_board[0] <= 130.0 && on_board[1] <= 125.0, "{on_board:?}");
     assert!(ours <= 150.0 && ours <= theirs, "{ours} instructions, cyclictest {theirs}");
     assert!(thread <= 125.0, "{thread} instructions in the probe's thread");
 }
@@ -183,6 +190,47 @@ fn resident(status: &str, field: &str) -> Option<u64> {
     Some(line.trim_matches([':', '\t', ' ', 'k', 'B']).parse::<u64>().ok()? * 1024)
 }
 
+/// What a process has locked, bytes, and how much of that is pages of its program.
+fn locked(pid: u32) -> Option<[u64; 2]> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?;
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let program = program.to_str()?.to_owned();
+    let (mut all, mut own, mut is_own) = (0, 0, false);
+    for line in maps.lines() {
+        if let Some(size) = resident(line, "Locked:") {
+            all += size;
+            own += if is_own { size } else { 0 };
+        } else if line.split(' ').next().is_some_and(|range| range.contains('-')) {
+            is_own = line.ends_with(&program);
+        }
+    }
+    Some([all, own])
+}
+
+/// A minute of one thread on a board, whose memory may be small.
+#[test]
+fn locked_memory_on_a_board() {
+    let board = need!(board());
+    need!(root());
+    let folder = Folder::new("locked");
+    let line = ["run", "wakeup", "-D", "1m", "-q", "--out", "r"];
+    let mut child = Command::new(&board).args(line).current_dir(folder.path(".")).spawn().unwrap();
+    let mut most = [0, 0];
+    while child.try_wait().unwrap().is_none() {
+        let now = locked(child.id()).unwrap_or_default();
+        most = if now[0] > most[0] { now } else { most };
+        sleep(Duration::from_millis(50));
+    }
+    assert!(child.wait().unwrap().success());
+    let state = count(&folder.json("r/run.json")["facts"]["engine"], "state_bytes_per_thread");
+    let [all, own] = most;
+    println!("locked {all} bytes, {own} of them the program's; a thread's state {state}");
+    let size = fs::metadata(&board).unwrap().len();
+    assert!(own > size / 2 && own <= size + 5 * 4_096, "{own} bytes of a file of {size}");
+    assert!(all - own > state, "{all} bytes cannot hold a thread's {state}");
+    assert!(all - own <= 2_500_000, "{} bytes", all - own);
+}
+
 /// A minute of two threads, as the standard plan's cells have them on a machine of two CPUs.
 #[test]
 fn peak_memory() {
@@ -215,17 +263,23 @@ fn peak_memory() {
 #[test]
 fn binary_size() {
     let binary = need!(release());
+    need!(board());
     need!(programs(&["readelf"]));
     let folder = Folder::new("size");
-    let shown = folder.run("readelf", &["-lWd", binary.to_str().unwrap()]);
-    let headers = text(&shown.stdout);
-    assert!(headers.contains("LOAD"), "{headers}");
-    for dynamic in ["INTERP", "(NEEDED)"] {
-        assert!(!headers.contains(dynamic), "the binary is not static: {headers}");
+    let boards = sources().join("target/boards");
+    let on = |machine: &str| boards.join(format!("punctual-board-{machine}"));
+    let most = [(binary, 16_000_000), (on("x86_64"), 4_000_000), (on("aarch64"), 4_000_000)];
+    for (program, most) in most {
+        let shown = folder.run("readelf", &["-lWd", program.to_str().unwrap()]);
+        let headers = text(&shown.stdout);
+        assert!(headers.contains("LOAD"), "{headers}");
+        for dynamic in ["INTERP", "(NEEDED)"] {
+            assert!(!headers.contains(dynamic), "the binary is not static: {headers}");
+        }
+        let size = fs::metadata(&program).unwrap().len();
+        println!("static binary {}: {:.2} MB", program.display(), megabytes(size));
+        assert!(size <= most, "{size} bytes");
     }
-    let size = fs::metadata(&binary).unwrap().len();
-    println!("static binary: {:.2} MB", megabytes(size));
-    assert!(size <= 8_000_000, "{size} bytes");
 }
 
 #[test]

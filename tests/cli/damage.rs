@@ -52,7 +52,7 @@ fn another_major_version_is_refused_and_a_later_minor_one_is_read() {
     let mut run: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     run["schema"] = json!("1.1");
     fs::write(&path, run.to_string()).unwrap();
-    refused(&scratch, &["schema version 1.1", "reads version 2.0"]);
+    refused(&scratch, &["schema version 1.1", "reads version 2.1"]);
     run["schema"] = json!("2.9");
     run["a_key_of_later"] = json!({"x": 1});
     fs::write(&path, run.to_string()).unwrap();

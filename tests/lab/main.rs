@@ -24,6 +24,7 @@ mod names;
 mod newer;
 mod phases;
 mod probes;
+mod readme;
 mod search;
 mod sections;
 mod shell;
