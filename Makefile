@@ -18,7 +18,7 @@ STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-stat
 # which count instructions. The others measure, or watch what they leave on the machine: they run
 # one after the other, beside the boards only.
 PROGRAMS := $(shell sed -n '/^\[\[test\]\]/{n;s/^name = "\(.*\)"/\1/p}' crates/punctual/Cargo.toml)
-ANYTIME := cli page dist
+ANYTIME := cli page dist board
 ON_BOARDS := lab
 IN_TURN := $(filter-out $(ANYTIME) $(ON_BOARDS),$(PROGRAMS))
 
@@ -32,7 +32,7 @@ CARRYING = $$([ -f $(CARRIED)/punctual-board-x86_64 ] && [ -f $(CARRIED)/punctua
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: boards board-sha256 calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: boards board-sha256 reproduce calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -61,6 +61,10 @@ build: tools boards
 boards: tools
 	@rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl >/dev/null 2>&1; \
 	$(STAGE) boards ./packaging/build-board; status=$$?; [ $$status = 3 ] || exit $$status
+
+# The same bytes by another user in another folder: some minutes.
+reproduce: guests
+	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test --workspace --test dist -- --ignored --nocapture
 
 # For a commit that changes what boards run; it says why.
 board-sha256: tools
