@@ -31,6 +31,7 @@ fi
 echo "heading"
 cat "$TABLE"
 echo
+echo "  kernel   quantity"
 echo "What differs"
 "#;
 
