@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
 use punctual_harness::{
@@ -168,7 +169,7 @@ fn it_measures_under_a_load_and_what_it_costs() {
     assert_eq!(record["cells"][0]["threads"].as_array().unwrap().len(), 2);
     assert!(record["cells"][0]["load_work"][0]["counters"][0]["per_second"].as_f64() > Some(0.0));
     assert_eq!(record["tool"]["sha256"].as_str().unwrap().len(), 64);
-    board.run("cost lat.syscall --out c").with(0).says(&["lat.syscall", " ns ("]);
+    board.run("cost lat.syscall --out c").with(0).says(&["lat.syscall", " us ("]);
     board.run("load hackbench:groups=1 -D 1s").with(0).says(&["hackbench: ", " messages ("]);
     board.run("restore").with(0);
 }
@@ -204,4 +205,44 @@ fn an_end_by_a_signal_is_kept_and_told() {
     processes::assert_no_load(pid, Duration::from_secs(30), "punctual-board was killed");
     board.host("show k --deadline 1h").says(&["wakeup"]);
     assert!(count(&board.host("show k --json").json()["cells"][0], "samples") > 500);
+}
+
+/// What a process has locked, bytes, and how much of that is pages of its program.
+fn locked(pid: u32) -> Option<[u64; 2]> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).ok()?;
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let program = program.to_str()?.to_owned();
+    let (mut all, mut own, mut is_own) = (0, 0, false);
+    for line in maps.lines() {
+        if let Some(size) = line.strip_prefix("Locked:") {
+            let size = size.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024;
+            all += size;
+            own += if is_own { size } else { 0 };
+        } else if line.split(' ').next().is_some_and(|range| range.contains('-')) {
+            is_own = line.ends_with(&program);
+        }
+    }
+    Some([all, own])
+}
+
+/// A minute of one thread on a board, whose memory may be small.
+#[test]
+fn locked_memory_on_a_board() {
+    need!(root());
+    let board = on_board!("board-locked");
+    let mut child = board.command("run wakeup -D 1m -q --out r").spawn().unwrap();
+    let mut most = [0, 0];
+    while child.try_wait().unwrap().is_none() {
+        let now = locked(child.id()).unwrap_or_default();
+        most = if now[0] > most[0] { now } else { most };
+        sleep(Duration::from_millis(50));
+    }
+    assert!(child.wait().unwrap().success());
+    let state = count(&board.record("r")["facts"]["engine"], "state_bytes_per_thread");
+    let [all, own] = most;
+    println!("locked {all} bytes, {own} of them the program's; a thread's state {state}");
+    let size = fs::metadata(board.0.path("punctual-board")).unwrap().len();
+    assert!(own > size / 2 && own <= size + 5 * 4_096, "{own} bytes of a file of {size}");
+    assert!(all - own > state, "{all} bytes cannot hold a thread's {state}");
+    assert!(all - own <= 2_500_000, "{} bytes", all - own);
 }

@@ -16,8 +16,10 @@ pub struct Follow {
     shows: bool,
     whole_ns: u64,
     before_ns: u64,
-    /// The last line, which a signal prints again.
-    line: String,
+    /// Of the cell that is measured.
+    key: String,
+    measured_ns: u64,
+    max_ns: Option<i64>,
 }
 
 impl Follow {
@@ -28,7 +30,9 @@ impl Follow {
             shows: !quiet && io::stderr().is_terminal(),
             whole_ns: whole_ns.fold(0, u64::saturating_add),
             before_ns: 0,
-            line: String::new(),
+            key: String::new(),
+            measured_ns: 0,
+            max_ns: None,
         }
     }
 
@@ -41,9 +45,19 @@ impl Follow {
 
     fn show(&self) {
         if self.shows {
-            eprint!("\r\x1b[K{}", self.line);
+            eprint!("\r\x1b[K{}", self.line());
             let _ = io::stderr().flush();
         }
+    }
+
+    /// Put together only where somebody reads it: this is done beside the probe once a second.
+    fn line(&self) -> String {
+        let done = self.before_ns.saturating_add(self.measured_ns);
+        let left_s = self.whole_ns.saturating_sub(done) / SECOND_NS;
+        let max = self.max_ns.map_or_else(String::new, |ns| format!("  max {}", human_ns(ns)));
+        let measured_s = self.measured_ns / SECOND_NS;
+        let left = exact_duration(left_s * SECOND_NS);
+        format!("{}  {measured_s} s{max}  {left} left", self.key)
     }
 
     fn say(&self, text: &str) {
@@ -66,22 +80,18 @@ impl Observer for Follow {
 
     fn cell_started(&mut self, cell: &Cell, _: usize, before_ns: u64) {
         self.before_ns = before_ns;
-        self.line.clone_from(&cell.key);
+        self.key.clone_from(&cell.key);
+        (self.measured_ns, self.max_ns) = (0, None);
         self.show();
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
-        let done = self.before_ns.saturating_add(progress.measured_ns);
-        let left_s = self.whole_ns.saturating_sub(done) / SECOND_NS;
-        let max = progress.max_ns.map_or_else(String::new, |ns| format!("  max {}", human_ns(ns)));
-        let measured_s = progress.measured_ns / SECOND_NS;
-        let left = exact_duration(left_s * SECOND_NS);
-        self.line = format!("{}  {measured_s} s{max}  {left} left", progress.key);
+        (self.measured_ns, self.max_ns) = (progress.measured_ns, progress.max_ns);
         self.show();
     }
 
     fn snapshot(&mut self) {
-        self.say(&self.line);
+        self.say(&self.line());
     }
 
     fn cell_ended(&mut self, _: &Cell) {}

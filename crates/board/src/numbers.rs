@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use punctual_core::schema::{Cell, CellState, Condition, Cost, Latency, Run, Unit};
+use punctual_core::schema::{Cell, CellState, Condition, Cost, Latency, Run};
 use punctual_core::text::clean;
 use punctual_core::units::{exact_duration, grouped, human_ns};
 
@@ -107,10 +107,7 @@ fn latencies(out: &mut String, latency: &Latency) {
 }
 
 fn value_of(cost: &Cost) -> String {
-    let unit = match cost.unit {
-        Unit::Ns => "ns".to_owned(),
-        other => format!("{other:?}"),
-    };
+    let unit = cost.unit.name();
     let ends = |end: Option<f64>| end.map_or_else(|| "-".to_owned(), |end| format!("{end:.3}"));
     let value =
         cost.value.map_or_else(|| cost.status.name().to_owned(), |value| format!("{value:.3}"));
