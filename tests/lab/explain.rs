@@ -223,7 +223,7 @@ fn what_cannot_be_repeated_is_not_explained() {
     };
     with(&lab["qemu"], "9.9.9", "it was measured on QEMU 9.9.9");
     with(&lab["kernel_sha256"], &"0".repeat(64), "is not the kernel of the run any more");
-    with(&lab["punctual_sha256"], &"0".repeat(64), "another punctual");
+    with(&lab["punctual_sha256"], &"0".repeat(64), "another program (punctual-board ");
     with(&lab["initramfs_sha256"], &"0".repeat(64), "initramfs_sha256");
     fs::write(&path, &text).unwrap();
     refused("a/debian-rt-0 --cell nonsense", "the run has no such cell");

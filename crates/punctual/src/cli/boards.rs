@@ -93,7 +93,7 @@ pub fn board() -> Vec<Arg> {
             .allow_hyphen_values(true)
             .action(ArgAction::Append),
         flag("free-running", "Do not count instructions: fast, on all CPUs, and labelled \"not a measurement\""),
-        value("program", "FILE", "The punctual that the board runs: a static executable [default: this one, or punctual-BOARD next to it]")
+        value("program", "FILE", "The program that the board runs: a punctual-board for it [default: the one that punctual carries]")
             .value_parser(clap::value_parser!(PathBuf))
             .value_hint(ValueHint::FilePath),
         value("qemu", "FILE", "The QEMU to use, version 7.2 or newer [default: the newest in PATH]")

@@ -49,8 +49,9 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
     let program = asked::program(matches, board.arch)?;
     ensure!(
         sha256(&program) == lab.punctual_sha256,
-        "it was measured by another punctual ({}, SHA-256 {}…): name that one with --program, or \
+        "it was measured by another program ({} {}, SHA-256 {}…): name that one with --program, or \
          measure again",
+        run.tool.name,
         run.tool.version,
         lab.punctual_sha256.get(..12).unwrap_or_default()
     );
