@@ -63,8 +63,8 @@ const LATE: &str = "run sim:stall=3ms,stall-every=5000 -D 2m --deadline 1ms";
 #[test]
 fn what_it_measures_is_judged_by_punctual_and_as_if_that_had_measured() {
     let board = on_board!("board-judged");
-    let ended = board.run(&format!("{LATE} --out r")).with(1);
-    let record = board.record("r");
+    let ended = board.run(&format!("{LATE} --out only/r")).with(1);
+    let record = board.record("only/r");
     assert_eq!(record["tool"]["name"], "punctual-board");
     assert_eq!((&record["judged"], &record["verdict"]["outcome"]), (&false.into(), &"NONE".into()));
     assert_eq!(record["cells"][0]["verdict"]["because"], Value::Array(Vec::new()));
@@ -74,16 +74,16 @@ fn what_it_measures_is_judged_by_punctual_and_as_if_that_had_measured() {
 
     board.host(&format!("{LATE} --out own --no-report")).with(1);
     let of = |run: &str| board.host(&format!("show {run} --json")).with(0).json();
-    let (judged, own) = (of("r"), of("own"));
+    let (judged, own) = (of("only/r"), of("own"));
     assert_eq!(own["verdict"]["outcome"], "FAIL");
     assert_eq!(judged["verdict"], own["verdict"]);
     assert_eq!(judged["cells"][0]["verdict"], own["cells"][0]["verdict"]);
     assert_eq!(judged["cells"][0]["conditions"], own["cells"][0]["conditions"]);
     assert_eq!(judged["judged"], true);
-    board.host("show r").with(0).says(&["FAIL", "max 3.0"]);
-    board.host("show r --deadline 5ms").with(0).says(&["PASS"]);
-    board.host("list runs .").with(0).says(&["FAIL (SIMULATED)"]);
-    board.host("report r -o page.html").with(0);
+    board.host("show only/r").with(0).says(&["FAIL", "max 3.0"]);
+    board.host("show only/r --deadline 5ms").with(0).says(&["PASS"]);
+    board.host("list runs only").with(0).says(&["FAIL (SIMULATED)"]);
+    board.host("report only/r -o page.html").with(0);
     assert!(fs::read_to_string(board.0.path("page.html")).unwrap().contains("FAIL"));
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
+use punctual_core::judge::judge_record;
 use punctual_core::schema::{Cell, Run};
 use punctual_core::units::human_ns;
 use punctual_report::text::{Align, Paint, Style, Table, push_wrapped};
@@ -55,7 +56,12 @@ pub(super) fn find(folders: &[PathBuf]) -> anyhow::Result<Vec<RunEntry>> {
 fn entry(path: &Path) -> RunEntry {
     let name = path.strip_prefix(store::RUNS).unwrap_or(path).to_string_lossy().into_owned();
     match store::read_run(path) {
-        Ok(run) => RunEntry { name, error: None, facts: Some(facts(&run)) },
+        Ok(mut run) => {
+            if !run.judged {
+                judge_record(&mut run);
+            }
+            RunEntry { name, error: None, facts: Some(facts(&run)) }
+        }
         Err(error) => RunEntry { name, error: Some(format!("{error:#}")), facts: None },
     }
 }
