@@ -32,7 +32,7 @@ CARRYING = $$([ -f $(CARRIED)/punctual-board-x86_64 ] && [ -f $(CARRIED)/punctua
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: boards board-sha256 reproduce calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: boards board-sha256 reproduce long calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -131,11 +131,18 @@ loom:
 e2e:
 	$(MAKE) --jobs=1 $(PROGRAMS:%=test-%)
 
+# Tests of the lab that take a quarter of its time on a slow machine: releases that are aimed, and
+# boards of QEMU 10. Before a release.
+LONG := aim:: newer::
+long: guests
+	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test --workspace --test lab -- $(LONG) --show-output
+
 # One of the test programs: make test-cli, make test-lab, ...
+test-lab: SKIPPED := $(LONG:%=--skip %)
 $(IN_TURN:%=test-%): THREADS := --test-threads=1
 $(PROGRAMS:%=test-%): test-%: guests
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
-	$(STAGE) $* cargo test --workspace --test $* -- $(THREADS) --show-output
+	$(STAGE) $* cargo test --workspace --test $* -- $(THREADS) $(SKIPPED) --show-output
 
 # Faults in every system call of a run, and kills at random moments: many more than in
 # `make test`, and for a quarter of an hour. If all is well docs/faults.txt has the results.
