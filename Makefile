@@ -11,7 +11,8 @@ GNU := $(ARCH)-unknown-linux-gnu
 # Static musl where rustup can have the target, else static glibc.
 TARGET := $(shell rustup target add $(MUSL) >/dev/null 2>&1 && echo $(MUSL) || echo $(GNU))
 BIN := target/$(TARGET)/release/punctual
-GUESTS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
+OTHERS := $(filter-out $(TARGET),x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
+HAVING_OTHERS = rustup target add $(OTHERS) >/dev/null 2>&1
 STATIC := $(if $(filter $(GNU),$(TARGET)),RUSTFLAGS="-C target-feature=+crt-static")
 
 # Test programs of the binary (tests/). Some mind no neighbour, and neither do virtual boards,
@@ -56,26 +57,25 @@ tools:
 	@./packaging/check-tools
 
 build: tools boards
-	$(STATIC) env $(CARRYING) cargo build --release --target $(TARGET) -p punctual
+	$(STATIC) $(STAGE) release env $(CARRYING) cargo build --release --target $(TARGET) -p punctual
 
 boards: tools
 	@rustup target add x86_64-unknown-linux-musl aarch64-unknown-linux-musl >/dev/null 2>&1; \
 	$(STAGE) boards ./packaging/build-board; status=$$?; [ $$status = 3 ] || exit $$status
 
 # The same bytes by another user in another folder: some minutes.
-reproduce: guests
-	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test --workspace --test dist -- --ignored --nocapture
+reproduce: boards
+	cargo test --workspace --test dist -- --ignored --nocapture anyone_builds
 
 # For a commit that changes what boards run; it says why.
 board-sha256: tools
 	./packaging/build-board --update
 
-# The binaries of this and of the other architecture.
-# If rustup cannot have their target, what needs them says so.
-guests: tools boards
-	if rustup target add $(GUESTS) >/dev/null 2>&1; then targets="$(TARGET) $(GUESTS)"; \
-	else targets=$(TARGET); fi; $(STATIC) $(STAGE) release \
-	env $(CARRYING) cargo build --release $$(printf ' --target %s' $$targets) -p punctual
+# The binaries of this and of the other architecture, which takes as long again.
+# If rustup cannot have its target, what needs it says so.
+guests: build
+	if $(HAVING_OTHERS); then env $(CARRYING) \
+	cargo build --release $(OTHERS:%=--target %) -p punctual; fi
 
 dist: guests
 	./packaging/dist target/dist
@@ -84,7 +84,7 @@ dist: guests
 test:
 	rm -f target/stages
 	$(MAKE) deps tools
-	$(MAKE) --jobs=2 --output-sync=line guests check unit loom $(ANYTIME:%=test-%) fuzz
+	$(MAKE) --jobs=2 --output-sync=line build check unit loom $(ANYTIME:%=test-%) fuzz
 	$(MAKE) --jobs=2 --output-sync=line $(ON_BOARDS:%=test-%) in-turn
 
 in-turn:
@@ -103,6 +103,8 @@ deps:
 check:
 	$(STAGE) format cargo fmt --all --check
 	$(STAGE) clippy cargo clippy --workspace --all-targets -- -D warnings
+	if $(HAVING_OTHERS); then $(STAGE) clippy-others \
+	cargo clippy $(OTHERS:%=--target %) -p punctual -p punctual-board -- -D warnings; fi
 	RUSTDOCFLAGS="-D warnings" $(STAGE) doc cargo doc --workspace --no-deps --quiet
 
 # Builds with the oldest Rust that Cargo.toml promises. clippy checks the standard library's
@@ -131,23 +133,24 @@ loom:
 e2e:
 	$(MAKE) --jobs=1 $(PROGRAMS:%=test-%)
 
-# Tests of the lab that take a quarter of its time on a slow machine: releases that are aimed, and
-# boards of QEMU 10. Before a release.
+# Before a release: the packages of both architectures, and tests of the lab that take a quarter of
+# its time on a slow machine, which are releases that are aimed, and boards of QEMU 10.
 LONG := aim:: newer::
 long: guests
+	cargo test --workspace --test dist -- --ignored --show-output both_machines
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) cargo test --workspace --test lab -- $(LONG) --show-output
 
 # One of the test programs: make test-cli, make test-lab, ...
 test-lab: SKIPPED := $(LONG:%=--skip %)
 $(IN_TURN:%=test-%): THREADS := --test-threads=1
-$(PROGRAMS:%=test-%): test-%: guests
+$(PROGRAMS:%=test-%): test-%: build
 	PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	$(STAGE) $* cargo test --workspace --test $* -- $(THREADS) $(SKIPPED) --show-output
 
 # Faults in every system call of a run, and kills at random moments: many more than in
 # `make test`, and for a quarter of an hour. If all is well docs/faults.txt has the results.
 RESULTS := $(CURDIR)/target/faults.txt
-faults: guests
+faults: build
 	@printf 'make faults: commit %s\n%s, %s CPUs, %s, %s\n\n' \
 	"$$(git describe --always --abbrev=12 --dirty)" "$$(uname -srm)" "$$(nproc)" \
 	"$$(strace -V | head -n 1)" "$$(date -u +%F)" > $(RESULTS)
@@ -159,7 +162,7 @@ faults: guests
 
 # Delays of known lengths on virtual boards, and what is measured of them: four boots of each.
 FOUND := $(CURDIR)/target/disturbances.txt
-disturbances: guests
+disturbances: build
 	@printf 'make disturbances: commit %s\n%s, %s\n\n' \
 	"$$(git describe --always --abbrev=12 --dirty)" \
 	"$$(qemu-system-x86_64 --version | head -n 1)" "$$(date -u +%F)" > $(FOUND)
@@ -169,7 +172,7 @@ disturbances: guests
 
 # The symbols that are read from the images of kernels against those that their guests show.
 NAMES := $(CURDIR)/target/names.txt
-names: guests
+names: build
 	@printf 'make names: commit %s\n%s\n%s, %s\n\n' \
 	"$$(git describe --always --abbrev=12 --dirty)" \
 	"$$(qemu-system-x86_64 --version | head -n 1)" \

@@ -16,11 +16,11 @@ fn of(folder: &Path, arch: Arch) -> PathBuf {
     folder.join(format!("punctual-board-{arch}"))
 }
 
-/// What `make guests` has put there.
+/// What `make boards` has put there.
 fn built() -> Result<PathBuf, String> {
     let folder = sources().join("target/boards");
     match ALL.map(|arch| of(&folder, arch)).iter().find(|file| !file.is_file()) {
-        Some(file) => Err(format!("there is no {}; run make guests", file.display())),
+        Some(file) => Err(format!("there is no {}; run make boards", file.display())),
         None => Ok(folder),
     }
 }

@@ -13,11 +13,14 @@ use punctual_harness::{Folder, end_of, need, programs, root, sources, text};
 
 const MACHINES: [(&str, &str); 2] = [("x86_64", "amd64"), ("aarch64", "arm64")];
 
-/// Whether the release binaries and those of boards are there, as `make guests` puts them.
-fn binaries() -> Result<(), String> {
+/// Of this machine, as `make build` makes it and the tests of each commit pack it.
+const OWN: &str = env::consts::ARCH;
+
+/// Whether the release binaries and the programs of boards of these machines are there.
+fn binaries(machines: &[&str]) -> Result<(), String> {
     let built = |machine| format!("target/{machine}-unknown-linux-musl/release/punctual");
     let of_board = |machine| format!("target/boards/punctual-board-{machine}");
-    for file in MACHINES.iter().flat_map(|(machine, _)| [built(machine), of_board(machine)]) {
+    for file in machines.iter().flat_map(|machine| [built(machine), of_board(machine)]) {
         if !sources().join(&file).exists() {
             return Err(format!("there is no {file}; run make guests"));
         }
@@ -27,11 +30,11 @@ fn binaries() -> Result<(), String> {
 
 /// Packs once for all tests, into Cargo's own folder of them.
 static OUT: LazyLock<PathBuf> =
-    LazyLock::new(|| packed(Path::new(env!("CARGO_TARGET_TMPDIR")).join("dist")));
+    LazyLock::new(|| packed(Path::new(env!("CARGO_TARGET_TMPDIR")).join("dist"), &["--only", OWN]));
 
-fn packed(out: PathBuf) -> PathBuf {
+fn packed(out: PathBuf, options: &[&str]) -> PathBuf {
     let mut pack = Command::new(sources().join("packaging/dist"));
-    pack.arg(&out);
+    pack.args(options).arg(&out);
     end_of(pack).with(0);
     out
 }
@@ -40,17 +43,18 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-fn package(architecture: &str) -> PathBuf {
-    OUT.join(format!("punctual_{}_{architecture}.deb", version()))
+fn package(out: &Path, machine: &str) -> PathBuf {
+    let (_, architecture) = MACHINES.iter().find(|(name, _)| *name == machine).unwrap();
+    out.join(format!("punctual_{}_{architecture}.deb", version()))
 }
 
 #[test]
 fn the_same_commit_gives_the_same_bytes() {
-    need!(binaries());
+    need!(binaries(&[OWN]));
     let folder = Folder::new("dist");
-    let again = packed(folder.path("again"));
+    let again = packed(folder.path("again"), &["--only", OWN]);
     let sums = fs::read_to_string(OUT.join("SHA256SUMS")).unwrap();
-    assert_eq!(sums.lines().count(), 6, "two of archives, packages, and boards: {sums}");
+    assert_eq!(sums.lines().count(), 3, "archive, package, and program of boards: {sums}");
     assert_eq!(sums, fs::read_to_string(again.join("SHA256SUMS")).unwrap());
     for out in [&*OUT, &again] {
         let mut check = Command::new("sha256sum");
@@ -60,59 +64,62 @@ fn the_same_commit_gives_the_same_bytes() {
 }
 
 #[test]
-fn packages_hold_what_was_built_and_its_documents() {
-    need!(binaries());
-    let folder = Folder::new("dist");
-    for (machine, architecture) in MACHINES {
-        let package = package(architecture);
-        let field = |name: &str| {
-            let output = folder.run("dpkg-deb", &["--field", package.to_str().unwrap(), name]);
-            text(&output.stdout).trim().to_owned()
-        };
-        assert_eq!(
-            (field("Architecture"), field("Version")),
-            (architecture.into(), version().into())
-        );
-        let root = folder.path(architecture);
-        let paths = [package.to_str().unwrap(), root.to_str().unwrap()];
-        folder.run("dpkg-deb", &["--extract", paths[0], paths[1]]);
-        let built = format!("target/{machine}-unknown-linux-musl/release/punctual");
-        let built = fs::read(sources().join(built)).unwrap();
-        assert!(fs::read(root.join("usr/bin/punctual")).unwrap() == built, "{machine}");
-        let name = format!("punctual-{}-{machine}", version());
-        let archive = OUT.join(format!("{name}.tar.gz"));
-        folder.run("tar", &["-xzf", archive.to_str().unwrap()]);
-        let alone = folder.path(&name);
-        assert!(fs::read(alone.join("punctual")).unwrap() == built, "{machine}");
-        for file in ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"] {
-            let shipped = fs::read(alone.join(file)).unwrap();
-            assert!(shipped == fs::read(sources().join(file)).unwrap(), "{machine}: {file}");
-        }
-        let of_board = format!("punctual-board-{machine}");
-        let built = fs::read(sources().join("target/boards").join(&of_board)).unwrap();
-        assert!(fs::read(OUT.join(of_board)).unwrap() == built, "{machine}");
+fn a_package_holds_what_was_built_and_its_documents() {
+    need!(binaries(&[OWN]));
+    assert_package(&Folder::new("dist"), &OUT, OWN);
+}
 
-        let share = root.join("usr/share");
-        for file in [
-            "man/man1/punctual.1.gz",
-            "man/man1/punctual-run.1.gz",
-            "man/man1/punctual-lab-run.1.gz",
-            "bash-completion/completions/punctual",
-            "zsh/vendor-completions/_punctual",
-            "fish/vendor_completions.d/punctual.fish",
-            "doc/punctual/README.md",
-            "doc/punctual/run-format.md",
-            "doc/punctual/changelog.gz",
-        ] {
-            assert!(share.join(file).metadata().is_ok_and(|file| file.len() > 0), "{file}");
-        }
-        let copyright = fs::read_to_string(share.join("doc/punctual/copyright")).unwrap();
-        assert!(copyright.contains("Expat or Apache-2.0"), "{copyright}");
-        assert!(copyright.contains("THIRD-PARTY.txt.gz"), "{copyright}");
-        let third_party = share.join("doc/punctual/THIRD-PARTY.txt.gz");
-        let shipped = folder.run("gzip", &["-dc", third_party.to_str().unwrap()]).stdout;
-        assert!(shipped == fs::read(sources().join("THIRD-PARTY.txt")).unwrap(), "{machine}");
+/// The package of a machine holds what was built for it, its documents, and what is about it.
+fn assert_package(folder: &Folder, out: &Path, machine: &str) {
+    let (_, architecture) = MACHINES.iter().find(|(name, _)| *name == machine).unwrap();
+    let package = package(out, machine);
+    let field = |name: &str| {
+        let output = folder.run("dpkg-deb", &["--field", package.to_str().unwrap(), name]);
+        text(&output.stdout).trim().to_owned()
+    };
+    assert_eq!(
+        (field("Architecture"), field("Version")),
+        ((*architecture).into(), version().into())
+    );
+    let root = folder.path(architecture);
+    let paths = [package.to_str().unwrap(), root.to_str().unwrap()];
+    folder.run("dpkg-deb", &["--extract", paths[0], paths[1]]);
+    let built = format!("target/{machine}-unknown-linux-musl/release/punctual");
+    let built = fs::read(sources().join(built)).unwrap();
+    assert!(fs::read(root.join("usr/bin/punctual")).unwrap() == built, "{machine}");
+    let name = format!("punctual-{}-{machine}", version());
+    let archive = out.join(format!("{name}.tar.gz"));
+    folder.run("tar", &["-xzf", archive.to_str().unwrap()]);
+    let alone = folder.path(&name);
+    assert!(fs::read(alone.join("punctual")).unwrap() == built, "{machine}");
+    for file in ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"] {
+        let shipped = fs::read(alone.join(file)).unwrap();
+        assert!(shipped == fs::read(sources().join(file)).unwrap(), "{machine}: {file}");
     }
+    let of_board = format!("punctual-board-{machine}");
+    let built = fs::read(sources().join("target/boards").join(&of_board)).unwrap();
+    assert!(fs::read(out.join(of_board)).unwrap() == built, "{machine}");
+
+    let share = root.join("usr/share");
+    for file in [
+        "man/man1/punctual.1.gz",
+        "man/man1/punctual-run.1.gz",
+        "man/man1/punctual-lab-run.1.gz",
+        "bash-completion/completions/punctual",
+        "zsh/vendor-completions/_punctual",
+        "fish/vendor_completions.d/punctual.fish",
+        "doc/punctual/README.md",
+        "doc/punctual/run-format.md",
+        "doc/punctual/changelog.gz",
+    ] {
+        assert!(share.join(file).metadata().is_ok_and(|file| file.len() > 0), "{file}");
+    }
+    let copyright = fs::read_to_string(share.join("doc/punctual/copyright")).unwrap();
+    assert!(copyright.contains("Expat or Apache-2.0"), "{copyright}");
+    assert!(copyright.contains("THIRD-PARTY.txt.gz"), "{copyright}");
+    let third_party = share.join("doc/punctual/THIRD-PARTY.txt.gz");
+    let shipped = folder.run("gzip", &["-dc", third_party.to_str().unwrap()]).stdout;
+    assert!(shipped == fs::read(sources().join("THIRD-PARTY.txt")).unwrap(), "{machine}");
 }
 
 /// An archive of Debian's essential packages, made once and kept in the user's cache.
@@ -157,17 +164,17 @@ test ! -e /usr/bin/punctual
 
 #[test]
 fn the_package_installs_and_runs_in_a_clean_root() {
-    need!(binaries());
+    need!(binaries(&[OWN]));
     need!(root());
     need!(programs(&["mmdebstrap", "unshare", "tar"]));
-    if env::consts::ARCH != "x86_64" {
+    if OWN != "x86_64" {
         return punctual_harness::skipped("the clean root is of amd64");
     }
     let archive = need!(clean_root());
     let folder = Folder::new("dist");
     fs::create_dir(folder.path("root")).unwrap();
     folder.run("tar", &["-C", "root", "--numeric-owner", "-xf", archive.to_str().unwrap()]);
-    fs::copy(package("amd64"), folder.path("root/package.deb")).unwrap();
+    fs::copy(package(&OUT, OWN), folder.path("root/package.deb")).unwrap();
     // What it mounts and starts goes with its namespaces.
     let unshare = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"];
     let enter = "mount -t proc proc root/proc && exec chroot root /bin/sh -c \"$0\"";
@@ -184,19 +191,25 @@ fn the_package_installs_and_runs_in_a_clean_root() {
     assert_eq!(run["cells"][0]["samples"], 1_000);
 }
 
-/// The package of the other architecture, by the emulator of its programs.
+/// Both, that of arm64 by the emulator of its programs. `make long` runs it: the other binary takes
+/// as long to build as that of this machine.
 #[test]
-fn the_package_of_arm64_runs() {
-    need!(binaries());
+#[ignore = "minutes; make long"]
+fn both_machines_are_packed_and_that_of_arm64_runs() {
+    need!(binaries(&MACHINES.map(|(machine, _)| machine)));
     need!(programs(&["qemu-aarch64-static"]));
     let folder = Folder::new("dist");
-    let package = package("arm64");
-    folder.run("dpkg-deb", &["--extract", package.to_str().unwrap(), "root"]);
+    let out = packed(folder.path("both"), &[]);
+    let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
+    assert_eq!(sums.lines().count(), 6, "two of archives, packages, and boards: {sums}");
+    for (machine, _) in MACHINES {
+        assert_package(&folder, &out, machine);
+    }
     // The machine of an ELF file, elf(5): EM_AARCH64.
-    assert_eq!(fs::read(folder.path("root/usr/bin/punctual")).unwrap()[18..20], [183, 0]);
+    assert_eq!(fs::read(folder.path("arm64/usr/bin/punctual")).unwrap()[18..20], [183, 0]);
     let emulated = |line: &[&str]| {
         let output =
-            folder.run("qemu-aarch64-static", &[&["root/usr/bin/punctual"], line].concat());
+            folder.run("qemu-aarch64-static", &[&["arm64/usr/bin/punctual"], line].concat());
         text(&output.stdout)
     };
     assert_eq!(emulated(&["--version"]).trim(), format!("punctual {}", version()));

@@ -46,11 +46,11 @@ pub fn release() -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("{}: {error}; run make build", path.display()))
 }
 
-/// The program for boards of this architecture, where `make guests` puts it.
+/// The program for boards of this architecture, where `make boards` puts it.
 pub fn board() -> Result<PathBuf, String> {
     let path =
         sources().join("target/boards").join(format!("punctual-board-{}", env::consts::ARCH));
-    path.canonicalize().map_err(|error| format!("{}: {error}; run make guests", path.display()))
+    path.canonicalize().map_err(|error| format!("{}: {error}; run make boards", path.display()))
 }
 
 /// Whether all these programs are installed.
