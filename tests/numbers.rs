@@ -79,26 +79,29 @@ fn instructions_per_sample() {
     need!(programs(&["valgrind", "cyclictest"]));
     let folder = Folder::new("instructions");
     let board = need!(board());
-    let [[ours, thread], on_board] = [&binary, &board].map(|program| {
+    let few = |[whole, thread]: &[f64; 2]| *whole <= 150.0 && *thread <= 125.0;
+    let of = |program: &Path| {
         instructions_each(|samples| {
             let line = ["run", "wakeup", "-i", "500", "-p", "80", "-l", samples, "--out", "r"];
             let count = instructions_by_thread(&folder, program, &line);
             fs::remove_dir_all(folder.path("r")).unwrap();
             count
         })
+    };
+    // Once more if neighbours made it late: what is late is recorded at length.
+    let [ours, on_board] = [&binary, &board].map(|program| {
+        let found = of(program);
+        if few(&found) { found } else { of(program) }
     });
     let [theirs, _] = instructions_each(|samples| {
         let line = ["-q", "-m", "-p", "80", "-i", "500", "-l", samples];
         instructions_by_thread(&folder, "cyclictest".as_ref(), &line)
     });
     println!(
-        "instructions a sample: punctual {ours:.1}, its probe's thread {thread:.1}, punctual-board \
-         {:.1} and {:.1}, cyclictest {theirs:.1}",
-        on_board[0], on_board[1]
+        "instructions a sample, and of them in the probe's thread: punctual {ours:.1?}, \
+         punctual-board {on_board:.1?}, cyclictest {theirs:.1}"
     );
-    assert!(on_board[0] <= 150.0 && on_board[1] <= 125.0, "{on_board:?}");
-    assert!(ours <= 150.0 && ours <= theirs, "{ours} instructions, cyclictest {theirs}");
-    assert!(thread <= 125.0, "{thread} instructions in the probe's thread");
+    assert!(few(&on_board) && few(&ours) && ours[0] <= theirs, "twice");
 }
 
 /// SIGALRM ends the process at once, and callgrind with it: what the end of a run takes, the hash

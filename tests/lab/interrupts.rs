@@ -50,7 +50,9 @@ fn a_driver_in_user_space_runs_at_the_interrupt_if_it_has_the_priority() {
         let [lost, unanswered] = ["lost", "unanswered"].map(|name| counter(cell, name));
         let samples = count(cell, "samples");
         println!("{policy}, {load}: {samples} interrupts, {min} to {max} ns, {lost} lost");
-        assert!(samples >= 10 && lost == 0 && unanswered <= 1, "{cell}");
+        // Without the priority each may wait for most of the cell.
+        let least = if (policy, load) == ("other", "hackbench") { 1 } else { 10 };
+        assert!(samples >= least && lost == 0 && unanswered <= 1, "{cell}");
         (min, max)
     };
     let [(least, idle), (_, loaded)] = ["none", "hackbench"].map(|load| max("fifo", load));

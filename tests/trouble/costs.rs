@@ -164,11 +164,15 @@ fn a_file_system_that_fills_up_ends_the_metric_and_leaves_no_file() {
     let create = format!("lat.create:kb=10,dir={}", disk.path().display());
     let line = ["cost", &create, "lat.syscall", "-D", "5s", "--json", "--no-report", "--out", "r"];
     let mut command = place.command(&line);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let is_used = || fs::read_dir(disk.path()).unwrap().next().is_some();
     assert!(until(Duration::from_secs(20), is_used), "it makes no files");
     thread::sleep(Duration::from_millis(300));
-    disk.fill();
+    // What it removes just then is free again.
+    until(Duration::from_secs(20), || {
+        disk.fill();
+        child.try_wait().unwrap().is_some()
+    });
     let says = [disk.path().to_str().unwrap(), "space", "choose another dir"];
     told(&place, waited(child), &[&create], &says);
     fs::remove_file(disk.path().join("filler")).unwrap();

@@ -72,10 +72,11 @@ impl Tmpfs {
         &self.0
     }
 
-    /// Leaves not one page free.
+    /// Leaves not one page free; once more if some have become free since.
     pub fn fill(&self) {
         use std::io::Write;
-        let mut file = fs::File::create(self.0.join("filler")).unwrap();
+        let filler = self.0.join("filler");
+        let mut file = fs::File::options().create(true).append(true).open(filler).unwrap();
         while file.write_all(&[0; 4_096]).is_ok() {}
     }
 }
