@@ -95,6 +95,7 @@ calibrate: tools
 	cargo test --release -p punctual-core --test calibration -- --ignored --nocapture --test-threads 1
 	cargo test --release -p punctual-core --lib drift -- --ignored --nocapture
 	cargo test --release -p punctual-core --lib median_ratio -- --ignored --nocapture
+	cargo test --release -p punctual-core --lib shifts -- --ignored --nocapture
 	cargo run --release -p punctual-core --example calibrate_extreme
 
 deps:

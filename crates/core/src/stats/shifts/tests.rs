@@ -95,9 +95,9 @@ fn intervals_have_the_shift_as_often_as_they_say() {
     }
 }
 
-/// `cargo test --release -p punctual-core coverage -- --ignored --nocapture`, about a minute.
+/// About a minute.
 #[test]
-#[ignore = "40,000 repetitions of each case"]
+#[ignore = "a minute: make calibrate"]
 fn the_coverage_in_the_document_is_what_comes_out() {
     const SIZES: [[usize; 2]; 9] =
         [[4, 4], [5, 5], [6, 6], [7, 7], [8, 8], [12, 12], [16, 16], [6, 12], [12, 6]];
