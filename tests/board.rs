@@ -73,14 +73,14 @@ fn what_it_measures_is_judged_by_punctual_and_as_if_that_had_measured() {
     ended.says(&[&format!("{late} later than the deadline of 1ms")]);
 
     board.host(&format!("{LATE} --out own --no-report")).with(1);
-    let of = |run: &str| board.host(&format!("show {run} --json")).with(0).json();
+    let of = |run: &str| board.host(&format!("show {run} --json")).with(1).json();
     let (judged, own) = (of("only/r"), of("own"));
     assert_eq!(own["verdict"]["outcome"], "FAIL");
     assert_eq!(judged["verdict"], own["verdict"]);
     assert_eq!(judged["cells"][0]["verdict"], own["cells"][0]["verdict"]);
     assert_eq!(judged["cells"][0]["conditions"], own["cells"][0]["conditions"]);
     assert_eq!(judged["judged"], true);
-    board.host("show only/r").with(0).says(&["FAIL", "max 3.0"]);
+    board.host("show only/r").with(1).says(&["FAIL", "max 3.0"]);
     board.host("show only/r --deadline 5ms").with(0).says(&["PASS"]);
     board.host("list runs only").with(0).says(&["FAIL (SIMULATED)"]);
     board.host("report only/r -o page.html").with(0);

@@ -28,7 +28,9 @@ fn set(scratch: &Scratch, name: &str, model: &str, maxima: &[i64]) {
             value["kernel"]["preemption"] = json!(model);
             value["kernel"]["release"] = json!(format!("6.1.0-{model}"));
             let cell = &mut value["cells"][0];
+            // The maximum of a cell is that of its threads.
             cell["max_ns"] = json!(us * 1_000);
+            cell["threads"][0]["max_ns"] = json!(us * 1_000);
             cell["p999_ns"] = json!(us * 500);
         });
     }

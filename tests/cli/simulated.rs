@@ -125,7 +125,7 @@ fn a_recorded_run_is_judged_again() {
     let scratch = Scratch::new("again");
     let run = "run sim:dist=list,values=10us*999/300us -D 40 --deadline 100us --no-report --out r";
     assert_eq!(scratch.punctual(run).status.code(), Some(1));
-    assert_eq!(scratch.punctual("show r").status.code(), Some(0));
+    assert_eq!(scratch.punctual("show r").status.code(), Some(1));
     let strict = scratch.punctual("show r --json --deadline 100us --singly --probability 1e-6");
     assert_eq!(strict.status.code(), Some(1));
     assert_eq!(json(&strict)["verdict"]["exceedances"], 40);

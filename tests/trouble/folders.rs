@@ -83,9 +83,9 @@ fn a_disk_that_fills_up_costs_the_timeline_only() {
     assert!(!labels.contains(&"histograms-not-written"), "{labels:?}");
     assert_eq!(cell["scheduled"], 24_000, "every release of 40 threads in 6 s at 100 a second");
     assert!(cell_file(&run, "histograms").metadata().unwrap().len() > 0);
-    let shown = place.words(&["show", run.to_str().unwrap(), "--json"]).with(0);
+    let shown = place.words(&["show", run.to_str().unwrap(), "--json"]).with(3);
     assert_eq!(shown.json()["cells"][0]["max_ns"], cell["max_ns"]);
-    place.words(&["show", run.to_str().unwrap()]).with(0).says(&["the timeline on disk ends"]);
+    place.words(&["show", run.to_str().unwrap()]).with(3).says(&["the timeline on disk ends"]);
 }
 
 #[test]

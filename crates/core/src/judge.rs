@@ -4,7 +4,7 @@
 use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
-use crate::schema::{Cell, CellState, Condition, Run, RunState, Thread};
+use crate::schema::{Cell, CellState, Condition, Episodes, Run, RunState, Thread, Verdict};
 use crate::stats::{
     BySecond, Limits, behind_of, exceedances, late_again, note_drift, spells_of_seconds,
     tell_episodes,
@@ -54,30 +54,78 @@ impl Judge for ByPlan {
     }
 }
 
-/// Judges the cells of a record that have their result and the run, without its recordings.
+/// Judges a record by its plan, without its recordings, and believes no verdict in it: neither one
+/// of another version nor one that somebody has changed. Cells that have no result yet have no
+/// verdict.
 pub fn judge_record(run: &mut Run) {
     for number in 0..run.cells.len() {
-        if !matches!(run.cells[number].state, CellState::Pending | CellState::Running) {
-            ByPlan.cell(run, number, None);
+        let cell = &mut run.cells[number];
+        agree_with_samples(cell, run.plan.deadline_ns);
+        match cell.state {
+            CellState::Pending => cell.verdict = Verdict::default(),
+            // It is rebuilt.
+            CellState::Running if run.state == RunState::Running => {
+                cell.verdict = Verdict::default();
+            }
+            _ => ByPlan.cell(run, number, None),
         }
     }
     ByPlan.run(run);
 }
 
-/// Judges a run by its own plan, if what measured it has not; cells without a result stay as they
-/// are.
+/// Judges a run by its own plan, whatever its record says of that.
 pub fn judge_recorded(loaded: &mut LoadedRun) {
-    if loaded.run.judged {
-        return;
-    }
     let deadline_ns = loaded.run.plan.deadline_ns;
     let rule = Rule::of(&loaded.run.plan, &loaded.run.board);
     for (cell, data) in loaded.run.cells.iter_mut().zip(&loaded.cells) {
-        note_drift(cell, &BySecond::of(data, deadline_ns), rule.by_chance());
+        // What judges while it measures has noted drift by the seconds as they were measured.
+        if !loaded.run.judged {
+            note_drift(cell, &BySecond::of(data, deadline_ns), rule.by_chance());
+        }
+        if lacks_episodes(cell) {
+            tell_in_seconds(cell, data, deadline_ns);
+        }
     }
     judge_record(&mut loaded.run);
     // A run that was cut short is judged once it is rebuilt.
     loaded.run.judged = loaded.run.state != RunState::Running;
+}
+
+/// Makes what a verdict rests on agree with the samples that are shown beside it: the maximum of a
+/// cell is the largest of its threads, something was late exactly if the maximum is above the
+/// deadline, and a cell with samples was measured.
+fn agree_with_samples(cell: &mut Cell, deadline_ns: Option<u64>) {
+    if cell.samples() > 0 && matches!(cell.state, CellState::Pending | CellState::Skipped) {
+        cell.state = CellState::Recovered;
+    }
+    let Some(latency) = cell.latency_mut() else { return };
+    for thread in latency.threads.iter_mut().filter(|thread| thread.stats.samples == 0) {
+        thread.stats.max = None;
+    }
+    if !latency.threads.is_empty() {
+        latency.stats.max = latency.threads.iter().filter_map(|thread| thread.stats.max).max();
+    }
+    let late = |max: Option<i64>| {
+        let max = max.and_then(|max| u64::try_from(max).ok());
+        max.zip(deadline_ns).is_some_and(|(max, deadline)| max > deadline)
+    };
+    let without = |episodes: &mut Episodes| {
+        let Episodes { episode_gap_ns, observed_ns, most_observed_ns, .. } = *episodes;
+        *episodes =
+            Episodes { episode_gap_ns, observed_ns, most_observed_ns, ..Episodes::default() };
+    };
+    for thread in &mut latency.threads {
+        let exceedances = thread.verdict.exceedances;
+        thread.verdict = Verdict::default();
+        if late(thread.stats.max) {
+            thread.verdict.exceedances = exceedances.max(1);
+        } else {
+            thread.episodes.iter_mut().for_each(without);
+        }
+    }
+    if !late(latency.stats.max) {
+        latency.episodes.iter_mut().for_each(without);
+    }
 }
 
 fn judge_one(cell: &mut Cell, rule: &Rule) {
@@ -112,7 +160,7 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
             late_again(cell, data, plan.deadline_ns);
             // Other seconds are late.
             note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
-        } else if cell.latency().is_some_and(|latency| latency.episodes.is_none()) {
+        } else if lacks_episodes(cell) {
             tell_in_seconds(cell, data, plan.deadline_ns);
         }
         judge_one(cell, &rule);
@@ -154,6 +202,18 @@ fn count_again(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) -> Ve
     unknown
 }
 
+/// Whether a cell has samples, and nothing says in which episodes any were late: there was no
+/// deadline, or the record is older than they are.
+fn lacks_episodes(cell: &Cell) -> bool {
+    cell.latency().is_some_and(|latency| latency.stats.samples > 0 && latency.episodes.is_none())
+}
+
+/// Whether the recordings of a run tell something that its judgement needs and `run.json` lacks.
+#[must_use]
+pub fn needs_recordings(run: &Run) -> bool {
+    run.plan.deadline_ns.is_some() && run.cells.iter().any(lacks_episodes)
+}
+
 /// Records late episodes by the seconds in which anything was late.
 fn tell_in_seconds(cell: &mut Cell, data: &CellData, deadline_ns: Option<u64>) {
     if deadline_ns.is_none() {
@@ -193,27 +253,4 @@ fn exceeding(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::schema::{Latency, What};
-
-    #[test]
-    fn a_warm_up_later_than_the_deadline_is_a_condition() {
-        let noted = |max, deadline| {
-            let what = What::Latency(Latency { warmup_max_ns: max, ..Latency::default() });
-            let mut cell = Cell::new(String::new(), String::new(), "none".to_owned(), 1, what);
-            note_warm_up(&mut cell, deadline);
-            note_warm_up(&mut cell, deadline);
-            cell.conditions.into_iter().map(|condition| condition.id).collect::<Vec<_>>()
-        };
-        assert_eq!(noted(Some(6_999_000), Some(6_000_000)), ["warmup-later-than-deadline"]);
-        for (max, deadline) in [
-            (Some(6_000_000), Some(6_000_000)),
-            (None, Some(1)),
-            (Some(-5), Some(1)),
-            (Some(9), None),
-        ] {
-            assert_eq!(noted(max, deadline), [""; 0], "{max:?} {deadline:?}");
-        }
-    }
-}
+mod tests;

@@ -207,15 +207,16 @@ fn factor(text: &str) -> Result<f64, String> {
 
 fn show() -> Command {
     Command::new("show")
-        .about("Show one run: conditions, table, verdict")
+        .about("Show one run: conditions, table, verdict; or judge several as one")
         .after_help(
-            "A run that was killed is recovered up to its last finished second: counts, minimum, \
-             average and maximum are exact, quantiles are at most 25 % too high.\n\n\
-             Exit status: 0, or 2 if the run cannot be read. If an option above asks for a new \
-             judgement: that of the verdict, as for `punctual run`.",
+            "It is judged here and now, by its own plan unless an option says otherwise; several \
+             runs are judged as one, as by `punctual pool`. A run that was killed is recovered up to \
+             its last finished second: counts, minimum, average and maximum are exact, quantiles are \
+             at most 25 % too high.\n\n\
+             Exit status: that of the verdict, as for `punctual run`; 2 if the run cannot be read.",
         )
-        .arg(runs(RUN_HELP, 1).num_args(1))
-        .arg(json("Print run.json as recorded, or with the new judgement"))
+        .arg(runs(RUN_HELP, 1))
+        .arg(json("Print run.json, judged here and now"))
         .arg(
             Arg::new("all")
                 .long("all")
@@ -241,13 +242,13 @@ fn pool() -> Command {
     Command::new("pool")
         .about("Judge several runs of one kernel on one board as one")
         .after_help(
-            "The times of runs without a late episode add up. If some have one, the run is what is \
-             counted: how many of them held any. Decide on the number of runs beforehand: to go on \
-             until it is a PASS is allowed only with a hard deadline, which one late episode ends \
-             for good.\n\n\
+            "A PASS needs each run to pass by itself, and so to be long enough: boots differ, so \
+             their times do not add up. What several runs add is the share of runs that may be late. \
+             With a soft deadline it is a FAIL if more runs fail than chance explains. Decide on the \
+             number of runs beforehand.\n\n\
              Exit status: that of the verdict, as for `punctual run`; 2 if they are not runs of one \
              kernel, board and rule.\n\n\
-             Examples:\n  punctual pool a b c --deadline 200us --episodes 1/min\n  \
+             Examples:\n  punctual pool a b c --deadline 200us\n  \
              punctual pool nightly --deadline 1ms --tolerate-episodes 1/h",
         )
         .arg(runs(RUNS_HELP, 1))
@@ -261,7 +262,6 @@ fn plan_length() -> Command {
         .about("Say how long to measure for the evidence that is wanted")
         .after_help(
             "Examples:\n  punctual plan-length --episodes 1/h\n  \
-             punctual plan-length --episodes 1/d --duration 1h\n  \
              punctual plan-length --episodes 6/min --late 3\n  \
              punctual plan-length --singly --probability 1e-6 --interval 100us",
         )

@@ -1,4 +1,4 @@
-//! `punctual pool`.
+//! `punctual pool`, and `punctual show` of several runs.
 
 use clap::ArgMatches;
 use punctual_core::verdict::pool;

@@ -1,35 +1,38 @@
 //! `punctual show`.
 
+use anyhow::ensure;
 use clap::ArgMatches;
 use punctual_report::text;
 
+use super::pool;
 use crate::ending::Ending;
 use crate::{output, request, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let names = matches.get_many::<String>("runs").into_iter().flatten();
-    let mut ending = Ending::Done;
-    for name in names {
-        let mut run = store::load(&store::find_one(name)?)?;
-        let recorded = run.run.plan.clone();
-        let mut plan = recorded.clone();
-        request::judgement(matches, &mut plan);
-        if plan != recorded {
-            plan.check()?;
-            store::judge_again(&mut run, plan);
-            ending = Ending::Judged(run.run.verdict.outcome);
-        }
-        if matches.get_flag("json") {
-            // run.json cannot record damage of its own directory.
-            run.damage.iter().for_each(|line| output::complain(line));
-            output::print_json(&run.run)?;
-        } else {
-            let lay_out = if matches.get_flag("all") { text::details } else { text::summary };
-            output::print(&lay_out(&run, output::width(), output::colour()))?;
-            if matches.get_flag("extremes") {
-                output::print(&text::extremes(&run, output::width()))?;
-            }
+    let names: Vec<&String> = matches.get_many("runs").into_iter().flatten().collect();
+    let [name] = names[..] else {
+        let of_one = matches.get_flag("all") || matches.get_flag("extremes");
+        ensure!(!of_one, "--all and --extremes show one run; several are judged as one");
+        return pool::execute(matches);
+    };
+    let mut run = store::load(&store::find_one(name)?)?;
+    let recorded = run.run.plan.clone();
+    let mut plan = recorded.clone();
+    request::judgement(matches, &mut plan);
+    if plan != recorded {
+        plan.check()?;
+        store::judge_again(&mut run, plan);
+    }
+    if matches.get_flag("json") {
+        // run.json cannot record damage of its own directory.
+        run.damage.iter().for_each(|line| output::complain(line));
+        output::print_json(&run.run)?;
+    } else {
+        let lay_out = if matches.get_flag("all") { text::details } else { text::summary };
+        output::print(&lay_out(&run, output::width(), output::colour()))?;
+        if matches.get_flag("extremes") {
+            output::print(&text::extremes(&run, output::width()))?;
         }
     }
-    Ok(ending)
+    Ok(Ending::Judged(run.run.verdict.outcome))
 }

@@ -11,8 +11,8 @@ use super::cell_files::Files;
 use super::legs::read_legs;
 use super::writer::read_ended;
 
-/// Reads a run directory. A run whose process was killed is rebuilt from its blocks, and one that
-/// was measured by what judges nothing is judged by its plan.
+/// Reads a run directory. A run whose process was killed is rebuilt from its blocks. Each is judged
+/// by its plan, here and now: a recorded verdict is not believed.
 ///
 /// # Errors
 /// It is not a run directory, its `run.json` cannot be read or is of another major version, or

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use punctual_core::judge::judge_record;
-use punctual_core::schema::{Cell, Run};
+use punctual_core::judge::{judge_record, needs_recordings};
+use punctual_core::schema::{Cell, Run, RunState};
 use punctual_core::units::human_ns;
 use punctual_report::text::{Align, Paint, Style, Table, push_wrapped};
 use punctual_report::{describe, words};
@@ -55,15 +55,20 @@ pub(super) fn find(folders: &[PathBuf]) -> anyhow::Result<Vec<RunEntry>> {
 
 fn entry(path: &Path) -> RunEntry {
     let name = path.strip_prefix(store::RUNS).unwrap_or(path).to_string_lossy().into_owned();
-    match store::read_run(path) {
-        Ok(mut run) => {
-            if !run.judged {
-                judge_record(&mut run);
-            }
-            RunEntry { name, error: None, facts: Some(facts(&run)) }
-        }
+    match judged(path) {
+        Ok(run) => RunEntry { name, error: None, facts: Some(facts(&run)) },
         Err(error) => RunEntry { name, error: Some(format!("{error:#}")), facts: None },
     }
+}
+
+/// A run, judged as `punctual show` would, mostly without its recordings.
+fn judged(path: &Path) -> anyhow::Result<Run> {
+    let mut run = store::read_run(path)?;
+    if run.state != RunState::Running && needs_recordings(&run) {
+        return Ok(store::load(path)?.run);
+    }
+    judge_record(&mut run);
+    Ok(run)
 }
 
 fn facts(run: &Run) -> Facts {
