@@ -14,6 +14,7 @@ mod export;
 mod golden;
 mod live;
 mod not_worse;
+mod one_judge;
 mod phases;
 mod planned;
 mod published;

@@ -23,7 +23,7 @@ use crate::units::{grouped, human_ns};
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     let (verdict, why) = reasons(cell, rule);
     let judged = cell.state != CellState::Skipped && !rule.plumbing;
-    let head = judged.then(|| head::of_cell(cell, &verdict)).flatten();
+    let head = judged.then(|| head::of_cell(cell, &verdict, rule)).flatten();
     let mut because: Vec<String> = faults(cell).chain(head).collect();
     if judged {
         because.extend(head::counts([cell], rule));
@@ -101,10 +101,14 @@ fn judge_together(latency: &Latency, rule: &Rule) -> Verdict {
     )
 }
 
-/// By what the worst of several is found: of equal verdicts the one with the largest sample is
-/// taken, so that its reasons are those of the maximum; then the first.
+/// By what the worst of several is found. Of those that pass it is the one that claims least, since
+/// its claim is that of all; of other equal verdicts the one with the largest sample, so that its
+/// reasons are those of the maximum; then the first.
 pub(super) fn rank(verdict: &Verdict, max_ns: Option<i64>) -> (Outcome, f64, Option<i64>) {
-    let bound = verdict.episode_rate_upper.or(verdict.upper_bound);
+    let bound = match verdict.outcome {
+        Outcome::Pass => verdict.episode_rate_upper.or(verdict.upper_bound),
+        _ => None,
+    };
     (verdict.outcome, bound.unwrap_or(f64::INFINITY), max_ns)
 }
 

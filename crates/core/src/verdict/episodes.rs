@@ -29,7 +29,8 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     let upper = known.then(|| found.rate_upper(rule.confidence)).flatten();
     let mut because = vec![seen];
     because.extend(sentences::in_episodes(found));
-    because.extend(bound(found, upper, known, rule));
+    // Of a hard deadline that was missed nobody asks how often it may be.
+    because.extend(bound(found, upper, known, rule).filter(|_| k == 0 || !rule.is_hard()));
     let (outcome, reason) = match (rule.tolerate, rule.tolerate_episodes) {
         _ if !known && !rule.is_hard() => (Outcome::Inconclusive, None),
         (Some(_), _) => share(evidence, found, rule),

@@ -4,19 +4,19 @@
 use super::rule::Rule;
 use super::sentences;
 use crate::key;
-use crate::schema::{Cell, Outcome, PhaseAt, Verdict};
+use crate::schema::{Cell, Episodes, Outcome, PhaseAt, Verdict};
 use crate::units::human_ns;
 
 /// The first sentence on a cell: its largest latency, with CPU and time. None without samples.
-pub(super) fn of_cell(cell: &Cell, verdict: &Verdict) -> Option<String> {
+pub(super) fn of_cell(cell: &Cell, verdict: &Verdict, rule: &Rule) -> Option<String> {
     let place = place(cell);
     let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-    Some(first(cell, &place, verdict, cell.max_ns()?))
+    first(cell, &place, verdict, rule)
 }
 
 /// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
 /// CPU and time. None without samples.
-pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict) -> Option<String> {
+pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
     // Of equal maxima that of a break is named, else the first.
     let rank = |cell: &Cell| (cell.latest_ns(), cell.latency().map(|l| l.broke.is_some()));
     let cell = cells
@@ -24,10 +24,9 @@ pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict) -> Option<String> {
         .copied()
         .filter(|cell| cell.max_ns().is_some())
         .reduce(|a, b| if rank(b) > rank(a) { b } else { a })?;
-    let max = cell.max_ns()?;
     let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
     words.extend(place(cell));
-    Some(first(cell, &format!(" ({})", words.join(", ")), verdict, max))
+    first(cell, &format!(" ({})", words.join(", ")), verdict, rule)
 }
 
 /// How many were late, over all threads of some cells. None without a deadline or samples.
@@ -35,52 +34,74 @@ pub(super) fn counts<'a>(cells: impl IntoIterator<Item = &'a Cell>, rule: &Rule)
     let deadline_ns = rule.deadline_ns.filter(|_| !rule.plumbing)?;
     let mut nouns: Option<&str> = None;
     let (mut late, mut scheduled) = (0_u64, 0_u64);
+    let mut exact = true;
     for latency in cells.into_iter().filter_map(Cell::latency) {
         if latency.threads.iter().all(|thread| thread.stats.scheduled == 0) {
             continue;
         }
         let own = latency.primary.nouns.as_str();
+        exact &= counted_exactly(latency.episodes.as_ref());
         nouns = Some(if nouns.is_none_or(|known| known == own) { own } else { "releases" });
         for thread in &latency.threads {
             late = late.saturating_add(thread.verdict.exceedances);
             scheduled = scheduled.saturating_add(thread.stats.scheduled);
         }
     }
-    Some(sentences::late(late, scheduled, nouns?, deadline_ns))
+    Some(sentences::late(late, scheduled, nouns?, deadline_ns, exact))
+}
+
+/// Whether late activations were counted when they came, and not in recorded bins, of which the one
+/// that contains the deadline counts as a whole.
+pub(super) fn counted_exactly(episodes: Option<&Episodes>) -> bool {
+    episodes.is_none_or(|episodes| !episodes.in_seconds)
 }
 
 /// Adds the reasons that no sentence tells yet.
 pub(super) fn add(because: &mut Vec<String>, reasons: Vec<String>) {
-    for reason in reasons {
-        let told = |said: &String| *said == reason || said.ends_with(&format!("; {reason}"));
-        if !because.iter().any(told) {
-            because.push(reason);
-        }
-    }
+    let untold = untold(because, reasons);
+    because.extend(untold);
 }
 
-fn first(cell: &Cell, place: &str, verdict: &Verdict, max_ns: i64) -> String {
+/// The reasons that no sentence tells yet, each once.
+pub(super) fn untold(because: &[String], reasons: Vec<String>) -> Vec<String> {
+    let mut untold: Vec<String> = Vec::new();
+    for reason in reasons {
+        let told = |said: &String| *said == reason || said.ends_with(&format!("; {reason}"));
+        if !because.iter().chain(&untold).any(told) {
+            untold.push(reason);
+        }
+    }
+    untold
+}
+
+fn first(cell: &Cell, place: &str, verdict: &Verdict, rule: &Rule) -> Option<String> {
+    let max_ns = cell.max_ns()?;
     let max = human_ns(max_ns);
     let broke = cell.latency().and_then(|latency| latency.broke.as_ref());
     if let Some(broke) = broke.filter(|_| verdict.outcome == Outcome::Break) {
-        return format!("max {max} > break value {}{place}", sentences::deadline(broke.limit_ns));
+        let limit = sentences::deadline(broke.limit_ns);
+        return Some(format!("max {max} > break value {limit}{place}"));
     }
     let Some(deadline_ns) = verdict.deadline_ns else {
-        return format!("max {max}, no deadline given{place}");
+        return Some(format!("max {max}, no deadline given{place}"));
     };
     let late = u64::try_from(max_ns).is_ok_and(|max| max > deadline_ns);
     let against = if late { ">" } else { "<=" };
-    let text = format!("max {max} {against} deadline {}{place}", sentences::deadline(deadline_ns));
-    match (verdict.outcome, verdict.episode_rate_upper, verdict.upper_bound, cell.latency()) {
-        (Outcome::Pass, Some(rate), _, Some(_)) => {
+    let tolerated = rule.tolerated().filter(|_| late && verdict.outcome == Outcome::Pass);
+    let tolerated = tolerated.map_or_else(String::new, |much| format!(", tolerated up to {much}"));
+    let deadline = sentences::deadline(deadline_ns);
+    let text = format!("max {max} {against} deadline {deadline}{tolerated}{place}");
+    let bounds = (verdict.episode_rate_upper, verdict.upper_bound, cell.latency());
+    Some(match (verdict.outcome, bounds) {
+        (Outcome::Pass, (Some(rate), _, Some(_))) => {
             format!("{text}; {}", sentences::at_most_one_in(rate, verdict.confidence))
         }
-        (Outcome::Pass, None, Some(upper), Some(latency)) => {
+        (Outcome::Pass, (None, Some(upper), Some(latency))) => {
             let bound = sentences::bound(upper, &latency.primary.nouns, verdict.confidence);
             format!("{text}; {bound}")
         }
         _ => text,
-    }
+    })
 }
 
 /// CPU and time of the largest latency of a cell.

@@ -1,24 +1,23 @@
 //! Several runs of one kernel on one board, judged as one.
 //!
-//! The run is the cluster: what makes one run late all through (a boot, an hour, a neighbour) makes
-//! its episodes depend on each other, and nothing within it tells.
+//! The run is what is counted: what makes one run late all through (a boot, an hour, a neighbour)
+//! shows in no other run. So times do not add up, and nothing is said of a rate over runs: however
+//! many runs there are, a few that nobody has seen may be late without end.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 use thiserror::Error;
 
-use super::cell::{faults, silent, went_wrong};
-use super::episodes::observation_needed_ns;
-use super::load::did_not_hold;
+use super::cell::{faults, reasons};
+use super::head::counted_exactly;
 use super::rule::Rule;
 use super::sentences;
 use crate::compare;
 use crate::key::key_name;
-use crate::rate::Rate;
-use crate::schema::{Cell, CellState, Outcome, Run, Verdict};
-use crate::stats::{
-    LEAST_OBSERVED_NS, clopper_pearson_lower, clopper_pearson_upper, samples_needed,
-};
-use crate::units::{SECOND_NS, grouped, human_ns, stretch};
+use crate::schema::{Cell, CellState, Origin, Outcome, Run, Verdict};
+use crate::stats::{clopper_pearson_lower, clopper_pearson_upper};
+use crate::units::{human_ns, stretch};
 
 /// Several runs judged as one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,6 +30,25 @@ pub struct Pooled {
     pub left_out: Vec<String>,
     /// That of the worst cell.
     pub verdict: Verdict,
+    /// What weakens every claim.
+    pub weakened: Weakened,
+    /// The conditions of the runs and their cells, by their IDs, and how many runs have each.
+    pub conditions: BTreeMap<String, usize>,
+}
+
+/// How many of the runs claim less than a run in real time on real hardware.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Weakened {
+    /// Made up, whole.
+    pub simulated: usize,
+    /// Made up in part.
+    pub simulated_in_part: usize,
+    /// Measured without real-time scheduling or locked memory.
+    pub not_real_time: usize,
+    /// Measured in a virtual machine.
+    pub virtual_machine: usize,
+    /// Of which a cell drifted.
+    pub drift: usize,
 }
 
 /// One cell of all runs.
@@ -38,10 +56,17 @@ pub struct Pooled {
 pub struct PooledCell {
     /// Its key.
     pub key: String,
-    /// Time in which lateness would have been seen, in all runs together, ns.
+    /// Time in which lateness would have been seen, of the run that observed least, ns.
     pub observed_ns: u64,
     /// Runs in which anything was late.
     pub runs_late: u64,
+    /// Upper bound on the share of runs like these that are late within [`Self::observed_ns`],
+    /// between 0 and 1, at the confidence of the verdict (Clopper and Pearson 1934).
+    pub late_share_upper: f64,
+    /// Runs that pass by themselves.
+    pub runs_passed: u64,
+    /// Runs that fail by themselves.
+    pub runs_failed: u64,
     /// Largest latency of all, ns.
     pub max_ns: Option<i64>,
     /// Its verdict.
@@ -65,11 +90,6 @@ pub enum PoolError {
         "{0} and {1} are of different kernels or boards: punctual compare tells how they differ"
     )]
     Kernels(String, String),
-    /// Single activations were to be counted.
-    #[error(
-        "single activations (--singly) are not judged over several runs: their late episodes are"
-    )]
-    Singly,
     /// Runs of a deterministic board.
     #[error("{0} is of a virtual board: its runs are exact, and more of them are no more evidence")]
     Virtual(String),
@@ -94,9 +114,6 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     }
     if rule.deadline_ns.is_none() {
         return Err(PoolError::NoDeadline);
-    }
-    if rule.singly {
-        return Err(PoolError::Singly);
     }
     let (kernels, _) = compare::by_kernel(runs);
     if let Some(other) = kernels.get(1).and_then(|kernel| kernel.runs.first()) {
@@ -127,166 +144,185 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
         if runs.iter().all(skipped) {
             continue;
         }
-        let same = |run: &&Run| run.cells.iter().find(|other| other.key == key).cloned();
-        let all: Vec<Cell> = runs.iter().filter_map(same).filter(|one| one.samples() > 0).collect();
+        let all: Vec<Member<'_>> =
+            runs.iter().filter_map(|run| Member::of(run, key, rule)).collect();
         if all.len() == runs.len() {
             cells.push(pooled(key.to_owned(), &all, rule));
         } else {
             left_out.push(key.to_owned());
         }
     }
-    let worst = cells.iter().map(|cell| &cell.verdict).reduce(|a, b| {
-        let rank =
-            |verdict: &Verdict| (verdict.outcome, verdict.episode_rate_upper.unwrap_or(9e99));
+    let worst = cells.iter().reduce(|a, b| {
+        let rank = |cell: &PooledCell| (cell.verdict.outcome, cell.max_ns);
         if rank(b) > rank(a) { b } else { a }
     });
-    let mut verdict = worst.cloned().unwrap_or_default();
+    let mut verdict = worst.map_or_else(Verdict::default, |cell| cell.verdict.clone());
     if cells.is_empty() || (!left_out.is_empty() && verdict.outcome == Outcome::Pass) {
         verdict.outcome = Outcome::Inconclusive;
         verdict.because.push("not every run has every cell".to_owned());
     }
+    let (weakened, conditions) = (weakened(&runs), conditions(&runs));
     let runs = runs.iter().map(|run| run.run_id.clone()).collect();
-    Ok(Pooled { runs, cells, left_out, verdict })
+    Ok(Pooled { runs, cells, left_out, verdict, weakened, conditions })
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a time needs no 16th digit")]
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / SECOND_NS as f64
+fn weakened(runs: &[&Run]) -> Weakened {
+    let count = |is: &dyn Fn(&Run) -> bool| runs.iter().filter(|run| is(run)).count();
+    let made_up = |run: &Run| run.origin == Origin::Simulated;
+    Weakened {
+        simulated: count(&made_up),
+        simulated_in_part: count(&|run| !made_up(run) && run.cells.iter().any(Cell::is_simulated)),
+        not_real_time: count(&|run| !made_up(run) && !run.privileged),
+        virtual_machine: count(&|run| !made_up(run) && run.is_virtual),
+        drift: count(&|run| run.cells.iter().any(Cell::drifted)),
+    }
 }
 
-/// One cell of all runs, by the rule.
-fn pooled(key: String, cells: &[Cell], rule: &Rule) -> PooledCell {
-    let sum = |of: &dyn Fn(&Cell) -> u64| cells.iter().map(of).fold(0, u64::saturating_add);
-    let observed = |cell: &Cell| {
-        let episodes = cell.latency().and_then(|latency| latency.episodes.as_ref());
-        episodes.map_or(0, |episodes| episodes.observed_ns)
-    };
-    let exceeded = |cell: &Cell| cell.verdict.exceedances;
-    let observed_ns = sum(&observed);
-    let exceedances = sum(&exceeded);
-    let runs_late = cells.iter().filter(|cell| exceeded(cell) > 0).count() as u64;
-    let number = cells.len() as u64;
-    let first = cells.first();
-    let nouns = first.and_then(Cell::latency).map_or("", |latency| latency.primary.nouns.as_str());
-    let scheduled = sum(&|cell| {
-        let each = cell.threads().iter().map(|thread| thread.stats.scheduled);
-        each.fold(0, u64::saturating_add)
-    });
-    let max_ns = cells.iter().filter_map(Cell::max_ns).max();
-    let late = match runs_late {
-        0 => format!("none of {} {nouns} was late in {number} runs", grouped(scheduled)),
-        _ => format!(
-            "{} of {} {nouns} were late, in {runs_late} of {number} runs",
-            grouped(exceedances),
-            grouped(scheduled)
-        ),
-    };
-    let mut because = vec![format!(
-        "{}: max {}; {late}; {} observed",
-        key_name(&key),
-        max_ns.map_or_else(String::new, human_ns),
-        stretch(observed_ns)
-    )];
-    let mut verdict = rule.verdict(Outcome::Inconclusive, Vec::new());
-    verdict.exceedances = exceedances;
-    verdict.episodes = sum(&|cell| cell.verdict.episodes);
-    let shortest = cells.iter().map(observed).min().unwrap_or(0);
-    let longest = cells.iter().map(observed).max().unwrap_or(0);
-    let confidence = rule.confidence;
-    let upper = match runs_late {
-        _ if observed_ns < LEAST_OBSERVED_NS => None,
-        0 => Some(-(1.0 - confidence).ln() / seconds(observed_ns)),
-        late if late == number => None,
-        late => {
-            // Of the runs, and of their seconds as if the runs were alike: a late run may have
-            // held many episodes.
-            let share = clopper_pearson_upper(late, number, confidence);
-            let by_run = -(-share).ln_1p() / seconds(shortest);
-            by_second(cells, observed_ns, confidence).map(|rate| rate.max(by_run))
+fn conditions(runs: &[&Run]) -> BTreeMap<String, usize> {
+    let mut found = BTreeMap::new();
+    for run in runs {
+        let of_cells = run.cells.iter().flat_map(|cell| &cell.conditions);
+        let mut ids: Vec<&str> =
+            run.conditions.iter().chain(of_cells).map(|condition| condition.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        for id in ids {
+            *found.entry(id.to_owned()).or_default() += 1;
         }
+    }
+    found
+}
+
+/// A cell of one of the runs.
+struct Member<'a> {
+    run_id: &'a str,
+    cell: &'a Cell,
+    /// What it comes to by itself.
+    verdict: Verdict,
+    /// And why.
+    why: Vec<String>,
+}
+
+impl<'a> Member<'a> {
+    /// The cell of a run with this key, if it has samples.
+    fn of(run: &'a Run, key: &str, rule: &Rule) -> Option<Self> {
+        let cell = run.cells.iter().find(|cell| cell.key == key)?;
+        let (verdict, why) = reasons(cell, rule);
+        (cell.samples() > 0).then_some(Self { run_id: &run.run_id, cell, verdict, why })
+    }
+
+    fn is_late(&self) -> bool {
+        self.verdict.exceedances > 0
+    }
+
+    fn observed_ns(&self) -> u64 {
+        let episodes = self.cell.latency().and_then(|latency| latency.episodes.as_ref());
+        episodes.map_or(0, |episodes| episodes.observed_ns)
+    }
+
+    fn scheduled(&self) -> u64 {
+        let each = self.cell.threads().iter().map(|thread| thread.stats.scheduled);
+        each.fold(0, u64::saturating_add)
+    }
+}
+
+/// One cell of all runs, by the rule that each of them was judged by.
+fn pooled(key: String, runs: &[Member<'_>], rule: &Rule) -> PooledCell {
+    let sum = |of: &dyn Fn(&Member<'_>) -> u64| runs.iter().map(of).fold(0, u64::saturating_add);
+    let count = |is: &dyn Fn(&Member<'_>) -> bool| sum(&|run| u64::from(is(run)));
+    let number = runs.len() as u64;
+    let exceedances = sum(&|run| run.verdict.exceedances);
+    let runs_late = count(&|run| run.is_late());
+    let runs_passed = count(&|run| run.verdict.outcome == Outcome::Pass);
+    let runs_failed = count(&|run| run.verdict.outcome == Outcome::Fail);
+    let max_ns = runs.iter().filter_map(|run| run.cell.max_ns()).max();
+    let observed_ns = runs.iter().map(Member::observed_ns).min().unwrap_or(0);
+    let late_share_upper = clopper_pearson_upper(runs_late, number, rule.confidence);
+    let fault = runs.iter().find_map(|run| faults(run.cell).next());
+    // Of many runs of a soft deadline some fail by chance.
+    let by_chance = 1.0 - rule.confidence;
+    let too_many = clopper_pearson_lower(runs_failed, number, rule.confidence) > by_chance;
+    let outcome = match fault {
+        Some(_) => Outcome::Fail,
+        None if rule.is_hard() && exceedances > 0 => Outcome::Fail,
+        None if !rule.is_hard() && too_many => Outcome::Fail,
+        None if runs_passed == number => Outcome::Pass,
+        None => Outcome::Inconclusive,
     };
-    verdict.episode_rate_upper = upper;
-    let interval_ns = first.and_then(Cell::interval_ns);
-    let allowed = rule.tolerate_episodes.unwrap_or_else(|| rule.rate(interval_ns));
-    let lower_share = clopper_pearson_lower(runs_late, number, confidence);
-    let lower = -(-lower_share).ln_1p() / seconds(longest.max(1));
-    verdict.outcome = match (rule.is_hard(), upper) {
-        (true, _) if exceedances > 0 => Outcome::Fail,
-        (false, _) if rule.tolerate.is_some() => Outcome::Inconclusive,
-        (false, _) if lower > allowed.per_second() => Outcome::Fail,
-        (_, Some(upper)) if upper <= allowed.per_second() * (1.0 + 1e-9) => Outcome::Pass,
-        _ => Outcome::Inconclusive,
+    let deadline_ns = rule.deadline_ns.unwrap_or_default();
+    let first = runs.first().map(|run| run.cell);
+    let nouns = first.and_then(Cell::latency).map_or("", |latency| latency.primary.nouns.as_str());
+    let exact = runs.iter().all(|run| {
+        counted_exactly(run.cell.latency().and_then(|latency| latency.episodes.as_ref()))
+    });
+    let scheduled = sum(&|run| run.scheduled());
+    let mut because = vec![
+        format!(
+            "{}: max {}; {}",
+            key_name(&key),
+            max_ns.map_or_else(String::new, human_ns),
+            sentences::late(exceedances, scheduled, nouns, deadline_ns, exact)
+        ),
+        sentences::share_of_runs(
+            runs_late,
+            number,
+            late_share_upper,
+            &stretch(observed_ns),
+            rule.confidence,
+        ),
+    ];
+    because.extend(fault);
+    because.extend(by_themselves(runs, [runs_passed, runs_failed], outcome, rule));
+    let verdict = Verdict {
+        exceedances,
+        episodes: sum(&|run| run.verdict.episodes),
+        ..rule.verdict(outcome, because)
     };
-    because.extend(upper.map(|upper| sentences::at_most_one_in(upper, confidence)));
-    because.extend(more(rule, allowed, runs_late, number, shortest, verdict.outcome));
-    let against = cells.iter().find_map(|cell| against(cell, !rule.is_hard()));
-    if let Some(reason) = against.filter(|_| verdict.outcome == Outcome::Pass) {
-        verdict.outcome = Outcome::Inconclusive;
-        because.push(reason);
+    PooledCell {
+        key,
+        observed_ns,
+        runs_late,
+        late_share_upper,
+        runs_passed,
+        runs_failed,
+        max_ns,
+        verdict,
     }
-    if let Some(fault) = cells.iter().find_map(|cell| faults(cell).next()) {
-        verdict.outcome = Outcome::Fail;
-        because.push(fault);
-    }
-    verdict.because = because;
-    PooledCell { key, observed_ns, runs_late, max_ns, verdict }
 }
 
-/// The upper bound on the rate by the late seconds of all runs, per second.
-fn by_second(cells: &[Cell], observed_ns: u64, confidence: f64) -> Option<f64> {
-    let late_seconds = |cell: &Cell| Some(cell.latency()?.episodes.as_ref()?.seconds_late);
-    let late =
-        cells.iter().try_fold(0, |sum: u64, cell| Some(sum.saturating_add(late_seconds(cell)?)))?;
-    let all = observed_ns / SECOND_NS;
-    (late < all).then(|| -(-clopper_pearson_upper(late, all, confidence)).ln_1p())
-}
-
-/// What speaks against a PASS of a cell besides its length.
-fn against(cell: &Cell, soft: bool) -> Option<String> {
-    if cell.state != CellState::Complete {
-        return Some("a run did not measure it to its end".to_owned());
-    }
-    let clustered = cell.latency().and_then(|l| l.episodes.as_ref()).is_some_and(|e| e.clustered);
-    if soft && clustered {
-        return Some("the episodes of a run come in clusters themselves".to_owned());
-    }
-    silent(cell).chain(went_wrong(cell)).chain(did_not_hold(cell)).next()
-}
-
-/// What would decide it, if it is open.
-fn more(
-    rule: &Rule,
-    allowed: Rate,
-    late: u64,
-    number: u64,
-    shortest_ns: u64,
+/// What the runs came to by themselves.
+fn by_themselves(
+    runs: &[Member<'_>],
+    [passed, failed]: [u64; 2],
     outcome: Outcome,
-) -> Option<String> {
-    if outcome != Outcome::Inconclusive {
-        return None;
+    rule: &Rule,
+) -> Vec<String> {
+    let number = runs.len();
+    if outcome == Outcome::Pass {
+        let rates = runs.iter().filter_map(|run| run.verdict.episode_rate_upper);
+        let rate = rates.reduce(f64::max).map(|rate| {
+            format!(
+                "each of these runs by itself: {}",
+                sentences::at_most_one_in(rate, rule.confidence)
+            )
+        });
+        return rate.into_iter().collect();
     }
-    if shortest_ns == 0 {
-        return Some("a run does not tell how long it observed".to_owned());
+    let mut said = Vec::new();
+    if !rule.is_hard() {
+        let by_chance = sentences::confidence(1.0 - rule.confidence);
+        said.push(format!(
+            "of {number} runs {passed} PASS and {failed} FAIL by themselves; {by_chance} may FAIL by \
+             chance"
+        ));
     }
-    if rule.tolerate.is_some() {
-        return Some(
-            "a share of activations is not judged over several runs: --tolerate-episodes is"
-                .to_owned(),
-        );
+    let open = runs
+        .iter()
+        .find(|run| outcome == Outcome::Inconclusive && run.verdict.outcome != Outcome::Pass);
+    if let Some(run) = open {
+        said.push(format!("a PASS needs each run to pass, and {} does not", run.run_id));
+        // How many were late is told of all runs.
+        said.extend(run.why.iter().filter(|why| !why.contains(" later than ")).cloned());
     }
-    if late == number {
-        return Some("every run held a late one: no bound on their rate".to_owned());
-    }
-    let rate = allowed.per_second() * seconds(shortest_ns);
-    let needed = if late == 0 {
-        observation_needed_ns(allowed.per_second(), 0, rule.confidence)?
-            .div_ceil(shortest_ns.max(1))
-    } else {
-        samples_needed(-(-rate).exp_m1(), late, rule.confidence)?
-    };
-    Some(format!(
-        "too little evidence: a PASS at {allowed} needs {} such runs{}",
-        grouped(needed),
-        if late == 0 { ", none of them late" } else { ", no more of them late" }
-    ))
+    said
 }

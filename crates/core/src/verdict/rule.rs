@@ -1,5 +1,6 @@
 //! How to judge.
 
+use super::sentences;
 use super::turns::Turns;
 use crate::plan::{DEFAULT_PROBABILITY, Plan};
 use crate::rate::Rate;
@@ -59,6 +60,12 @@ impl Rule {
     /// Whether an exceedance fails.
     pub(super) fn is_hard(&self) -> bool {
         self.tolerate.is_none() && self.tolerate_episodes.is_none()
+    }
+
+    /// What a soft deadline tolerates, as people write it.
+    pub(super) fn tolerated(&self) -> Option<String> {
+        let share = self.tolerate.map(|share| format!("{} of all", sentences::confidence(share)));
+        share.or_else(|| self.tolerate_episodes.map(|rate| rate.to_string()))
     }
 
     /// Whether late episodes are counted: chance is involved, and activations are not taken for

@@ -14,7 +14,7 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 ///
 /// The first reason is a counter of the worst cell that is never to be above zero, else the
 /// latest sample of the run; the next one the count over all threads; the reasons of the worst
-/// cell follow.
+/// cell follow, with its name if there are several.
 #[must_use]
 pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule) -> Verdict {
     let counts = |(number, cell): &(usize, &Cell)| match cell.state {
@@ -48,15 +48,16 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     if rule.plumbing && rule.deadline_ns.is_some() {
         because.push(PLUMBING.to_owned());
     } else {
-        because.extend(head::of_run(&started, &verdict));
+        because.extend(head::of_run(&started, &verdict, rule));
         because.extend(head::counts(started.iter().copied(), rule));
     }
     if matches!(outcome, Outcome::Inconclusive | Outcome::Skipped) {
         because.extend(unfinished);
     }
-    head::add(&mut because, why);
-    if outcome != Outcome::None && started.len() > 1 {
-        because.push(format!("the worst of {} cells: {}", started.len(), head::cell_name(cell)));
+    if started.len() == 1 {
+        head::add(&mut because, why);
+    } else {
+        because.extend(of_one(cell, started.len(), outcome, head::untold(&because, why)));
     }
     because.extend(several(&started, &verdict, rule));
     let skipped = cells.iter().filter(|cell| cell.state == CellState::Skipped).count();
@@ -65,6 +66,19 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     }
     because.extend(repeat(state, &started, rule));
     Verdict { because, ..verdict }
+}
+
+/// What is said of the worst of several cells, with its name.
+fn of_one(cell: &Cell, number: usize, outcome: Outcome, why: Vec<String>) -> Option<String> {
+    let name = head::cell_name(cell);
+    let name = match outcome {
+        Outcome::None => name,
+        _ => format!("the worst of {number} cells, {name}"),
+    };
+    match why.is_empty() {
+        true => (outcome != Outcome::None).then_some(name),
+        false => Some(format!("{name}: {}", why.join("; "))),
+    }
 }
 
 /// A run without a cell that started.
@@ -127,6 +141,7 @@ fn repeat(state: RunState, cells: &[&Cell], rule: &Rule) -> Option<String> {
     let drifted = cells.iter().any(|cell| cell.max_ns() == Some(max) && cell.drifted());
     let exchangeable = warmup.is_none_or(|warmup| warmup <= max) && !drifted;
     (rule.by_chance() && state == RunState::Complete && exchangeable).then(|| {
-        "if nothing changes, the same run again exceeds this max with a 50 % chance".to_owned()
+        "if nothing changes, the same run again exceeds this max with a chance of at most 50 %"
+            .to_owned()
     })
 }

@@ -29,13 +29,15 @@ pub(super) fn broke(broke: &Broke) -> String {
     )
 }
 
-/// How many of how many were late, over one thread or several.
-pub(super) fn late(k: u64, n: u64, nouns: &str, deadline_ns: u64) -> String {
+/// How many of how many were late, over one thread or several; if they were not counted exactly, at
+/// most how many.
+pub(super) fn late(k: u64, n: u64, nouns: &str, deadline_ns: u64, exact: bool) -> String {
     let deadline = deadline(deadline_ns);
+    let most = if exact { "" } else { "at most " };
     match k {
         0 => format!("none of {} {nouns} was later than {deadline}", grouped(n)),
         1 => format!("1 of {} {nouns} was later than {deadline}", grouped(n)),
-        _ => format!("{} of {} {nouns} were later than {deadline}", grouped(k), grouped(n)),
+        _ => format!("{most}{} of {} {nouns} were later than {deadline}", grouped(k), grouped(n)),
     }
 }
 
@@ -62,11 +64,38 @@ pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
     }
 }
 
-/// The bound on the rate of late episodes, with its premise. The time is rounded down.
+/// The bound on the rate of late episodes, which is one on how often lateness begins, with its
+/// premise. The time is rounded down, the number up.
 pub(super) fn at_most_one_in(rate: f64, level: f64) -> String {
     format!(
-        "at most one late episode in {} ({} confidence), if this time is like the time asked about",
+        "lateness begins at most once in {}{} ({} confidence), if this time is like the time asked \
+         about",
         time_below(1.0 / rate),
+        an_hour(rate),
+        confidence(level)
+    )
+}
+
+/// How often an hour that is, if it is more than once.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn an_hour(rate: f64) -> String {
+    let times = (rate * 3_600.0 * (1.0 - 1e-9)).ceil();
+    if times > 1.0 { format!(", {} times an hour", grouped(times as u64)) } else { String::new() }
+}
+
+/// What share of runs may be late within the time that each of them observed.
+pub(super) fn share_of_runs(late: u64, runs: u64, upper: f64, time: &str, level: f64) -> String {
+    let seen = match late {
+        0 => format!("{runs} runs, none late in {time}"),
+        _ => format!("{late} of {runs} runs were late, in {time} or more each"),
+    };
+    if late == runs {
+        return format!("{seen}: any share of runs may be");
+    }
+    let percent = (upper * 100.0).ceil();
+    format!(
+        "{seen}; up to {percent} % of runs like these may {}be late ({} confidence)",
+        if late == 0 { "still " } else { "" },
         confidence(level)
     )
 }

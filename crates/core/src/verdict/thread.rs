@@ -2,6 +2,7 @@
 
 use super::episodes::by_episodes;
 use super::evidence::Evidence;
+use super::head::counted_exactly;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
 use crate::schema::{Latency, Outcome, Verdict};
@@ -46,7 +47,7 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
         let reason = "no samples: nothing is known about the deadline".to_owned();
         return rule.verdict(Outcome::Inconclusive, vec![reason]);
     }
-    let seen = sentences::late(k, n, nouns, deadline_ns);
+    let seen = sentences::late(k, n, nouns, deadline_ns, counted_exactly(evidence.episodes));
     if rule.deterministic {
         return deterministic(evidence, seen, rule);
     }

@@ -16,8 +16,27 @@ fn geometric(random: &mut Random, p: f64) -> u64 {
     if p >= 1.0 { 1 } else { 1 + (uniform(random).ln() / (-p).ln_1p()) as u64 }
 }
 
-fn exponential(random: &mut Random, mean: f64) -> f64 {
+pub fn exponential(random: &mut Random, mean: f64) -> f64 {
     -mean * uniform(random).ln()
+}
+
+/// Of a gamma distribution with this shape, below 1, and scale 1: algorithm GS of J. H. Ahrens and
+/// U. Dieter, Computing 12 (1974).
+pub fn gamma(random: &mut Random, shape: f64) -> f64 {
+    let bound = 1.0 + shape / std::f64::consts::E;
+    loop {
+        let p = bound * uniform(random);
+        let (found, accepted) = if p <= 1.0 {
+            let found = p.powf(1.0 / shape);
+            (found, (-found).exp())
+        } else {
+            let found = -((bound - p) / shape).ln();
+            (found, found.powf(shape - 1.0))
+        };
+        if uniform(random) <= accepted {
+            return found;
+        }
+    }
 }
 
 /// What makes activations late.
@@ -76,6 +95,50 @@ fn one(random: &mut Random, lateness: Lateness, at: u64, releases: u64) -> Spell
             Spell { thread: 0, from, to, late: 1 + (to - from) / MS }
         }
     }
+}
+
+/// Something that goes wrong and makes single activations late, again and again for a while.
+#[derive(Debug, Clone, Copy)]
+pub struct Trouble {
+    /// How many are late.
+    pub late: u32,
+    /// The gaps between them, s, between these two with equal probability.
+    pub gaps: [f64; 2],
+}
+
+impl Trouble {
+    fn longest(self) -> f64 {
+        f64::from(self.late - 1) * self.gaps[1]
+    }
+
+    /// How many episodes one makes on average: gaps above 1 s part them.
+    pub fn episodes(self) -> f64 {
+        let [from, to] = self.gaps;
+        let parting = ((to - from.max(1.0)) / (to - from)).clamp(0.0, 1.0);
+        1.0 + f64::from(self.late - 1) * parting
+    }
+}
+
+/// Troubles that begin `rate` times an activation on average, independently of each other. One that
+/// began before the first activation may go on.
+pub fn in_troubles(random: &mut Random, trouble: Trouble, rate: f64, releases: u64) -> Vec<Spell> {
+    let before = 1_000.0 * trouble.longest();
+    let mut spells = Vec::new();
+    let mut begins = -before + exponential(random, 1.0 / rate);
+    while begins < releases as f64 {
+        let mut at = begins;
+        for _ in 0..trouble.late {
+            if (0.0..releases as f64).contains(&at) {
+                let from = at as u64 * MS;
+                spells.push(Spell { thread: 0, from, to: from + MS * 3 / 10, late: 1 });
+            }
+            let [from, to] = trouble.gaps;
+            at += 1_000.0 * (from + (to - from) * uniform(random));
+        }
+        begins += exponential(random, 1.0 / rate);
+    }
+    spells.sort_by_key(|spell| spell.from);
+    spells
 }
 
 /// Single late activations that come in a part `noisy` of the time only, in cycles of `cycle`

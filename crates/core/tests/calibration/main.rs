@@ -12,6 +12,7 @@
 mod bounds;
 mod generators;
 mod passes;
+mod pools;
 mod real;
 
 /// Replicates of each case in the ordinary tests.

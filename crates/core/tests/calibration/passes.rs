@@ -7,7 +7,7 @@ use punctual_core::schema::{Outcome, Quantity, Run, Stats};
 use punctual_core::stats::episodes;
 use punctual_core::verdict::{Evidence, Rule, judge_thread};
 
-use crate::generators::{Lateness, MS, in_regimes, late};
+use crate::generators::{Lateness, MS, Trouble, in_regimes, in_troubles, late};
 use crate::{MANY, REPLICATES, SEED, percent};
 
 /// The least number of releases at 1 ms that can pass at 6/min.
@@ -65,6 +65,18 @@ fn by_case(replicates: u64, lateness: Lateness) -> u64 {
     passing(replicates, spells, &rule(""), BY_EPISODES)
 }
 
+const TROUBLES: [(&str, Trouble); 4] = [
+    ("2 late, 0.05 to 5 s apart", Trouble { late: 2, gaps: [0.05, 5.0] }),
+    ("5 late, 0.05 to 5 s apart", Trouble { late: 5, gaps: [0.05, 5.0] }),
+    ("5 late, 2 to 8 s apart", Trouble { late: 5, gaps: [2.0, 8.0] }),
+    ("20 late, 2 to 8 s apart", Trouble { late: 20, gaps: [2.0, 8.0] }),
+];
+
+fn by_trouble(replicates: u64, trouble: Trouble, rate: f64) -> u64 {
+    let spells = |random: &mut Random| in_troubles(random, trouble, rate, BY_EPISODES);
+    passing(replicates, spells, &rule(""), BY_EPISODES)
+}
+
 fn singly(replicates: u64, lateness: Lateness) -> u64 {
     let spells = |random: &mut Random| late(random, lateness, RATE / lateness.mean(), SINGLY);
     passing(replicates, spells, &rule("singly = true"), SINGLY)
@@ -94,6 +106,17 @@ fn one_by_one_the_stated_share_passes_of_independent_ones_and_far_more_of_bursts
     // This is why episodes are counted.
     let found = percent(singly(REPLICATES, Lateness::Bursts(100.0)), REPLICATES);
     assert!(found > 90.0, "{found:.2} % pass");
+}
+
+#[test]
+fn what_is_bounded_is_how_often_trouble_begins_and_not_how_many_episodes_it_makes() {
+    for (name, trouble) in TROUBLES {
+        let found = percent(by_trouble(REPLICATES, trouble, RATE), REPLICATES);
+        assert!(found <= 6.5, "{name}: {found:.2} % pass");
+        let rate = RATE / trouble.episodes();
+        let found = percent(by_trouble(REPLICATES, trouble, rate), REPLICATES);
+        assert!(found > 6.5, "{name}: {found:.2} % pass");
+    }
 }
 
 /// Cycles in units of the time that is measured, and in words.
@@ -131,6 +154,13 @@ fn tables() {
         println!("| {name} | {:.2} % |", percent(singly(MANY, *lateness), MANY));
     }
     assert!(percent(singly(MANY, Lateness::Bursts(1.0)), MANY) <= 5.5);
+    println!("\n| trouble makes | it begins 6/min | its episodes come 6/min |\n|---|---|---|");
+    for (name, trouble) in TROUBLES {
+        let found = percent(by_trouble(MANY, trouble, RATE), MANY);
+        let by_episodes = percent(by_trouble(MANY, trouble, RATE / trouble.episodes()), MANY);
+        println!("| {name} | {found:.2} % | {by_episodes:.1} % |");
+        assert!(found <= 5.5, "{name}");
+    }
     println!("\n| noisy | {} |\n|---|---|---|---|---|", CYCLES.map(|(_, name)| name).join(" | "));
     for noisy in [0.1, 0.5] {
         let found = CYCLES

@@ -119,13 +119,7 @@ pub fn length() -> Vec<Arg> {
         .value_name("TIME")
         .help("Time between two releases, for --probability [default: 1ms]")
         .value_parser(interval);
-    let duration = Arg::new("duration")
-        .short('D')
-        .long("duration")
-        .value_name("TIME")
-        .help("Also say how many runs of this length that takes")
-        .value_parser(positive_seconds);
-    judgement.chain([late, interval, duration]).collect()
+    judgement.chain([late, interval]).collect()
 }
 
 /// A time between releases, ns; a bare number is in microseconds, as for the probes.

@@ -39,9 +39,6 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     };
     let Some(needed_ns) = needed_ns else { anyhow::bail!("no practical time shows that") };
     let seconds = needed_ns.div_ceil(SECOND_NS);
-    // Of runs that are judged as one, those that are late are counted, not their seconds.
-    let each = matches.get_one::<u64>("duration").filter(|_| late == 0 && !singly);
-    let runs = each.map(|each| needed_ns.div_ceil(*each));
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
             "needed_ns": needed_ns,
@@ -50,7 +47,6 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             "probability": probability,
             "late": late,
             "confidence": confidence,
-            "runs": runs,
         }))?;
         return Ok(Ending::Done);
     }
@@ -60,14 +56,6 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let mut text = String::new();
     let said = format!("-D {seconds}s{also}: {what} at {} % confidence", confidence * 100.0);
     push_wrapped(&mut text, &said, "", 2, width);
-    if let (Some(runs), Some(each)) = (runs, matches.get_one::<u64>("duration")) {
-        let said = format!(
-            "or {} runs of -D {} of one kernel on one board, judged as one by punctual pool",
-            grouped(runs),
-            exact_duration(*each)
-        );
-        push_wrapped(&mut text, &said, "", 2, width);
-    }
     output::print(&text)?;
     Ok(Ending::Done)
 }

@@ -10,7 +10,7 @@ const WORDS: [(&str, &str); 9] = [
     (
         "max",
         "the largest latency seen, the one that has to meet a deadline. It grows with time: if conditions stay the same, \
-        a maximum seen in an hour has a 50 % chance of being exceeded in the next hour.",
+        a maximum seen in an hour has a chance of at most 50 % of being exceeded in the next hour.",
     ),
     (
         "p99.9",

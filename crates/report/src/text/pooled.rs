@@ -29,8 +29,23 @@ pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
         );
         push_wrapped(&mut out, &text, "  ! ", 4, width);
     }
-    let all = words::outcome(pooled.verdict.outcome, true);
-    let first = format!("{}  ", paint.apply(all, of_outcome(pooled.verdict.outcome)));
+    if !pooled.conditions.is_empty() {
+        let ids = pooled.conditions.iter().map(|(id, runs)| match *runs {
+            runs if runs == pooled.runs.len() => words::clean(id).into_owned(),
+            runs => format!("{} (of {runs} runs)", words::clean(id)),
+        });
+        let text = format!(
+            "conditions, which `punctual show RUN` explains: {}",
+            ids.collect::<Vec<_>>().join(", ")
+        );
+        push_wrapped(&mut out, &text, "  ! ", 4, width);
+    }
+    let mut all = words::outcome(pooled.verdict.outcome, true).to_owned();
+    let labels = words::labels_pooled(pooled);
+    if !labels.is_empty() {
+        all.push_str(&format!(" ({})", labels.join(", ")));
+    }
+    let first = format!("{}  ", paint.apply(&all, of_outcome(pooled.verdict.outcome)));
     let text = format!("{} runs judged as one", pooled.runs.len());
     push_wrapped(&mut out, &text, &first, all.len() + 2, width);
     out

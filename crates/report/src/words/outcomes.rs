@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use punctual_core::compare::{Comparison, KernelRuns, RunLabel};
 use punctual_core::schema::{Cell, Origin, Outcome, Run, Thread};
+use punctual_core::verdict::{Pooled, Weakened};
 
 /// The label of what is made up.
 pub const SIMULATED: &str = "SIMULATED";
 
 /// The label of a run that made up some of its cells.
 pub const SIMULATED_IN_PART: &str = "in part SIMULATED";
+
+const NOT_REAL_TIME: &str = "not real-time";
+const VIRTUAL_MACHINE: &str = "virtual machine";
+const DRIFT: &str = "drift";
 
 /// The outcome of something that was measured, or not, as it is printed. Without a deadline
 /// nothing was judged.
@@ -96,18 +101,34 @@ pub fn simulated_kernel(comparison: &Comparison, group: &KernelRuns) -> Option<&
     Some(SIMULATED_IN_PART)
 }
 
-/// What every verdict and headline of a run says of it.
+/// What weakens every claim of a run: each verdict and headline of it says so.
 #[must_use]
 pub fn labels(run: &Run) -> Vec<&'static str> {
     let mut labels: Vec<_> = simulated_run(run).into_iter().collect();
-    if run.origin == Origin::Simulated {
-        return labels;
+    if run.origin != Origin::Simulated {
+        labels.extend((!run.privileged).then_some(NOT_REAL_TIME));
+        labels.extend(run.is_virtual.then_some(VIRTUAL_MACHINE));
     }
-    if !run.privileged {
-        labels.push("not real-time");
-    }
-    if run.is_virtual {
-        labels.push("virtual machine");
-    }
+    labels.extend(run.cells.iter().any(Cell::drifted).then_some(DRIFT));
     labels
+}
+
+/// The same of several runs that are judged as one: what weakens one of them weakens all.
+#[must_use]
+pub fn labels_pooled(pooled: &Pooled) -> Vec<&'static str> {
+    let Weakened { simulated, simulated_in_part, not_real_time, virtual_machine, drift } =
+        pooled.weakened;
+    let made_up = match simulated {
+        all if all == pooled.runs.len() => Some(SIMULATED),
+        some => (some + simulated_in_part > 0).then_some(SIMULATED_IN_PART),
+    };
+    [
+        made_up,
+        (not_real_time > 0).then_some(NOT_REAL_TIME),
+        (virtual_machine > 0).then_some(VIRTUAL_MACHINE),
+        (drift > 0).then_some(DRIFT),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

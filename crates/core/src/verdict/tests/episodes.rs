@@ -47,8 +47,8 @@ fn thirty_seconds_without_lateness_show_six_a_minute() {
     assert!((verdict.episode_rate_upper.unwrap() - 0.099_857_742).abs() < 1e-9);
     assert_eq!(
         verdict.because[0],
-        "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s); at most one late episode in 10.0 s \
-         (95 % confidence), if this time is like the time asked about"
+        "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s); lateness begins at most once in \
+         10.0 s, 360 times an hour (95 % confidence), if this time is like the time asked about"
     );
     let short = judged_by(29, &[], 0, "");
     assert_eq!(short.outcome, Outcome::Inconclusive);

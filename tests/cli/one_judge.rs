@@ -1,0 +1,157 @@
+//! One judge: whatever shows a record or ends by its verdict comes to the same, from its samples and
+//! by its plan. What is written beside them, by an older version or by hand, has no say.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::{Scratch, json as parsed, stderr, stdout};
+
+/// Runs of all kinds of verdicts.
+const KINDS: [(&str, &str); 5] = [
+    ("late", "sim -D 40s --deadline 1us"),
+    ("in-time", "sim -D 40s --deadline 5ms"),
+    ("soft", "sim:stall=3ms,stall-every=20000 -D 300 --deadline 500us --tolerate-episodes 60/min"),
+    ("short", "sim sim:stall=3ms -D 5s --deadline 5ms"),
+    ("measured", "sim -D 5s"),
+];
+
+/// A change of a record, and its name.
+type Edit = (&'static str, fn(&mut Value));
+
+const EDITS: [Edit; 9] = [
+    ("nothing", |_| ()),
+    ("PASS", |run| stored(run, "PASS")),
+    ("FAIL", |run| stored(run, "FAIL")),
+    ("latest", |run| last_thread(run)["max_ns"] = json!(10_000_000_000_i64)),
+    ("early", |run| {
+        for cell in list(run, "cells") {
+            cell["max_ns"] = json!(1);
+            list(cell, "threads").iter_mut().for_each(|thread| thread["max_ns"] = json!(1));
+        }
+    }),
+    ("none-late", |run| {
+        for cell in list(run, "cells") {
+            for thread in list(cell, "threads") {
+                thread["verdict"]["exceedances"] = json!(0);
+            }
+        }
+    }),
+    ("deadline", |run| {
+        if run["plan"]["deadline_ns"].is_u64() {
+            run["plan"]["deadline_ns"] = json!(15_000);
+        }
+    }),
+    ("unjudged", |run| {
+        stored(run, "NONE");
+        run["judged"] = json!(false);
+    }),
+    ("skipped", |run| list(run, "cells")[0]["state"] = json!("skipped")),
+];
+
+fn list<'a>(value: &'a mut Value, name: &str) -> &'a mut Vec<Value> {
+    value[name].as_array_mut().unwrap()
+}
+
+fn last_thread(run: &mut Value) -> &mut Value {
+    list(list(run, "cells").last_mut().unwrap(), "threads").last_mut().unwrap()
+}
+
+/// The outcome wherever a record has one.
+fn stored(run: &mut Value, outcome: &str) {
+    run["verdict"]["outcome"] = json!(outcome);
+    for cell in list(run, "cells") {
+        cell["verdict"]["outcome"] = json!(outcome);
+        for thread in list(cell, "threads") {
+            thread["verdict"]["outcome"] = json!(outcome);
+        }
+    }
+}
+
+fn status(outcome: &str) -> i32 {
+    match outcome {
+        "NONE" | "PASS" => 0,
+        "FAIL" => 1,
+        "INCONCLUSIVE" => 3,
+        other => panic!("{other}"),
+    }
+}
+
+/// The latest sample of a record.
+fn max(run: &Value) -> i64 {
+    let cells = run["cells"].as_array().unwrap().iter();
+    let threads = cells.flat_map(|cell| cell["threads"].as_array().unwrap());
+    threads.filter_map(|thread| thread["max_ns"].as_i64()).max().unwrap()
+}
+
+#[test]
+fn whatever_reads_a_record_judges_it_by_its_samples() {
+    let scratch = Scratch::new("one-judge");
+    let mut failed = 0;
+    for (kind, line) in KINDS {
+        scratch.punctual(&format!("run {line} --no-report --out {kind}/a"));
+        scratch.punctual(&format!("run {line} --no-report --out {kind}/b"));
+        let file = |run: &str| scratch.path(kind).join(run).join("run.json");
+        let records = ["a", "b"].map(|run| fs::read_to_string(file(run)).unwrap());
+        for (name, edit) in EDITS {
+            for (run, text) in ["a", "b"].into_iter().zip(&records) {
+                let mut record: Value = serde_json::from_str(text).unwrap();
+                edit(&mut record);
+                fs::write(file(run), record.to_string()).unwrap();
+            }
+            failed += u32::from(agree(&scratch, kind, name) == "FAIL");
+        }
+    }
+    assert!((10..35).contains(&failed), "{failed}");
+}
+
+/// Checks all that reads the runs `a` and `b` of a kind, and returns the outcome of the first.
+fn agree(scratch: &Scratch, kind: &str, edit: &str) -> String {
+    let at = |command: &str| format!("{kind}, {edit}: {command}");
+    let shown = scratch.punctual(&format!("show {kind}/a --json"));
+    let run = parsed(&shown);
+    let (max, deadline) = (max(&run), run["plan"]["deadline_ns"].as_i64());
+    let outcome = run["verdict"]["outcome"].as_str().unwrap().to_owned();
+    let late = deadline.is_some_and(|deadline| max > deadline);
+    // What a verdict is.
+    match (outcome.as_str(), deadline) {
+        ("NONE", None) => (),
+        ("FAIL", Some(_)) => assert!(late, "{}", at("show")),
+        ("PASS" | "INCONCLUSIVE", Some(_)) => {
+            assert!(!late || run["plan"]["tolerate_episodes"].is_string(), "{}", at("show"));
+        }
+        _ => panic!("{}: {outcome} with {deadline:?}", at("show")),
+    }
+    assert_eq!(run["verdict"]["deadline_ns"].as_i64(), deadline, "{}", at("show"));
+    let ends = |line: &str| {
+        let ended = scratch.punctual(line);
+        assert_eq!(ended.status.code(), Some(status(&outcome)), "{}: {}", at(line), stderr(&ended));
+        stdout(&ended)
+    };
+    ends(&format!("show {kind}/a --json"));
+    let said = ends(&format!("show {kind}/a"));
+    if deadline.is_some() {
+        assert!(said.contains(&format!("{outcome} (SIMULATED)")), "{}: {said}", at("show"));
+        assert_eq!(said.contains("> deadline"), late, "{}: {said}", at("show"));
+        assert_eq!(said.contains("<= deadline"), !late, "{}: {said}", at("show"));
+        // The recorded deadline is no other than that of the record.
+        let again = ends(&format!("show {kind}/a --deadline {}ns", deadline.unwrap()));
+        assert_eq!(again, said, "{}", at("show --deadline"));
+        let pooled = scratch.punctual(&format!("pool {kind} --json"));
+        let verdict = &parsed(&pooled)["verdict"];
+        let of_all = verdict["outcome"].as_str().unwrap();
+        assert_eq!(pooled.status.code(), Some(status(of_all)), "{}", at("pool"));
+        assert_eq!(of_all, outcome, "{}: {verdict}", at("pool"));
+    }
+    let listed = parsed(&scratch.punctual(&format!("list runs {kind} --json")));
+    let listed = &listed["runs"][0];
+    let called = if deadline.is_some() { &*outcome } else { "MEASURED" };
+    assert_eq!(listed["outcome"], called, "{}", at("list runs"));
+    assert_eq!(listed["max_ns"].as_i64(), Some(max), "{}", at("list runs"));
+    let compared = parsed(&scratch.punctual(&format!("compare {kind}/a {kind}/b --json")));
+    assert_eq!(compared["runs"][0]["outcome"], outcome, "{}", at("compare"));
+    scratch.punctual(&format!("report {kind}/a -o page.html"));
+    let page = fs::read_to_string(scratch.path("page.html")).unwrap();
+    assert!(page.contains(&format!("<strong>{called}</strong>")), "{}", at("report"));
+    outcome
+}
