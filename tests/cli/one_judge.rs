@@ -130,12 +130,12 @@ fn agree(scratch: &Scratch, kind: &str, edit: &str) -> String {
     };
     ends(&format!("show {kind}/a --json"));
     let said = ends(&format!("show {kind}/a"));
-    if deadline.is_some() {
+    if let Some(deadline) = deadline {
         assert!(said.contains(&format!("{outcome} (SIMULATED)")), "{}: {said}", at("show"));
         assert_eq!(said.contains("> deadline"), late, "{}: {said}", at("show"));
         assert_eq!(said.contains("<= deadline"), !late, "{}: {said}", at("show"));
         // The recorded deadline is no other than that of the record.
-        let again = ends(&format!("show {kind}/a --deadline {}ns", deadline.unwrap()));
+        let again = ends(&format!("show {kind}/a --deadline {deadline}ns"));
         assert_eq!(again, said, "{}", at("show --deadline"));
         let pooled = scratch.punctual(&format!("pool {kind} --json"));
         let verdict = &parsed(&pooled)["verdict"];
