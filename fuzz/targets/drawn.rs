@@ -35,7 +35,7 @@ pub fn target(bytes: &[u8]) {
     data.read(&frames::of(bytes));
     let run = RUN.with(Run::clone);
     let cells = run.cells.iter().map(|_| data.clone()).collect();
-    let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None }];
+    let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None, side: None }];
     let _ = text::details(&runs[0], 80, false);
     let _ = text::comparison(&compare(&[runs[0].clone(), runs[0].clone()]), 80, false);
     let _ = html(&runs, &Options::default());

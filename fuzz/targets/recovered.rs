@@ -4,8 +4,8 @@
 use punctual_core::judge::judge_again;
 use punctual_core::plan::Plan;
 use punctual_core::recover::rebuild;
-use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::run::limits::Budget;
+use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{CellState, Run, RunState};
 use punctual_report::text;
 
@@ -31,7 +31,8 @@ pub fn target(bytes: &[u8]) {
         data
     };
     let cells = run.cells.iter().map(&mut read).collect();
-    let mut loaded = LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None };
+    let mut loaded =
+        LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None, side: None };
     rebuild(&mut loaded);
     for cell in &loaded.run.cells {
         let Some(latency) = cell.latency() else { continue };

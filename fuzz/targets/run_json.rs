@@ -21,7 +21,7 @@ pub fn target(bytes: &[u8]) {
     let _ = ahead(&run);
     run.verdict = judge_run(run.state, &run.cells, &run.plan.cells, &rule);
     let cells = run.cells.iter().map(|_| CellData::default()).collect();
-    let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None }];
+    let runs = [LoadedRun { run, cells, legs: None, damage: Vec::new(), label: None, side: None }];
     let both = [runs[0].clone(), runs[0].clone()];
     let _ = text::summary(&runs[0], 80, false);
     let _ = text::details(&runs[0], 80, true);

@@ -19,6 +19,7 @@ mod matching;
 mod replicates;
 mod result;
 mod row;
+mod settings;
 mod spread;
 mod trade;
 
@@ -34,12 +35,13 @@ pub use matching::Unmatched;
 pub use replicates::{CONFIDENCE, Estimate, Measure, Method, Replicates};
 pub use result::{Comparison, RunLabel};
 pub use row::{Ratios, Row};
+pub use settings::{SETTINGS, Setting};
 pub use spread::{Span, Spread};
 pub use trade::Trade;
 
 use crate::indices;
 use crate::run::LoadedRun;
-use crate::schema::Run;
+use crate::schema::{Cell, Run};
 use crate::text::clean;
 use matching::match_cells;
 
@@ -48,7 +50,8 @@ use matching::match_cells;
 pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let records: Vec<&Run> = runs.iter().map(|loaded| &loaded.run).collect();
     let (matched, unmatched) = match_cells(&records);
-    let (groups, repeated) = groups::by_kernel(&records);
+    let sides: Vec<_> = runs.iter().map(|loaded| loaded.side.as_ref()).collect();
+    let (groups, repeated) = groups::by_kernel(&records, &sides);
     let cells: Vec<_> =
         matched.iter().filter_map(|found| matched::matched(found, &groups)).collect();
     let one_boot = records.iter().any(|run| run.board.is_warm());
@@ -120,6 +123,7 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         state: run.state,
         origin: run.origin,
         outcome: run.verdict.outcome,
+        max_ns: run.cells.iter().filter_map(Cell::max_ns).max(),
         cells_measured: run.cells.iter().filter(|cell| cell.is_measured()).count(),
         cells_simulated: run.cells.iter().filter(|cell| cell.is_simulated()).count(),
     }

@@ -4,6 +4,7 @@
 use clap::{Arg, ArgAction, Command, ValueHint};
 use punctual_core::published::CITATIONS;
 
+use crate::commands::By;
 use crate::output;
 
 mod args;
@@ -115,6 +116,7 @@ fn report() -> Command {
                 .value_hint(ValueHint::DirPath),
         )
         .arg(any_duration())
+        .arg(by())
         .arg(Arg::new("title").long("title").value_name("TEXT").help("Title of the report"))
         .arg(
             Arg::new("open")
@@ -123,6 +125,18 @@ fn report() -> Command {
                 .action(ArgAction::SetTrue),
         )
         .arg(json("Print what was written as JSON"))
+}
+
+fn by() -> Arg {
+    Arg::new("by")
+        .long("by")
+        .value_name("WHAT")
+        .help(
+            "Pool the runs by this alone: kernel, board, group, date or setting:NAME. By default \
+             runs are told apart by kernel, command line, board and settings, and by arguments if \
+             one is a folder of runs or several joined by +",
+        )
+        .value_parser(By::parse)
 }
 
 fn any_duration() -> Arg {
@@ -140,18 +154,20 @@ fn compare() -> Command {
         .about("Compare runs: ratios, what else differs, and what may not be concluded")
         .after_help(
             "Cells are matched by probe, parameters, load and duration. Ratios are relative to the \
-             first run.\n\
+             first side. If one of several arguments is a folder of runs, or several joined by + \
+             (an existing path comes first), each argument is a side: \
+             `punctual compare before after`.\n\
              --exact compares the measured parts: the files of all cells, their entries in \
              run.json, and the interrupts counted meanwhile. Both runs must come from the same \
              virtual board with counted instructions, the same plan and the same phase. Of two \
              sets, runs with the same name are compared.\n\n\
-             --not-worse-than judges the runs of every other kernel by those of the first: the p99.9 \
+             --not-worse-than judges the runs of every other side by those of the first: the p99.9 \
              and the maximum of each cell, with bounds at 95 % confidence, one-sided. It takes several \
-             runs of each kernel, such as sets of replicates.\n\n\
-             Exit status: 0; 2 if a run cannot be read; 4 if nothing is compared because a run is \
+             runs of each side, such as sets of replicates.\n\n\
+             Exit status: 0; 2 if a run cannot be read, or they have no cell in common; 4 if nothing is compared because a run is \
              not a measurement (a guest without instruction counting).\n\
              Exit status with --not-worse-than: 0 every upper bound is at most the factor; 1 a figure \
-             is shown to be above it; 3 neither; 4 all runs are of one kernel.\n\
+             is shown to be above it; 3 neither; 4 all runs are of one side.\n\
              Exit status with --exact: 0 identical; 1 not identical; 2 a run cannot be read; 4 \
              refused, because boards, plans or names of runs differ. With several pairs, the worst \
              counts, in the order 2, 1, 4, 0.",
@@ -168,12 +184,13 @@ fn compare() -> Command {
                 .conflicts_with("output"),
         )
         .arg(any_duration().conflicts_with("exact"))
+        .arg(by().conflicts_with("exact"))
         .arg(
             Arg::new("not-worse-than")
                 .long("not-worse-than")
                 .value_name("FACTOR")
                 .help(
-                    "Judge whether the other kernels are at most this factor worse than the first \
+                    "Judge whether the other sides are at most this factor worse than the first \
                      (e.g. 1.1), and report it by exit status",
                 )
                 .value_parser(factor)

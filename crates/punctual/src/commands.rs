@@ -5,6 +5,7 @@ use clap::ArgMatches;
 use crate::ending::Ending;
 
 mod address;
+mod by;
 mod compare;
 mod cost;
 mod draw;
@@ -22,6 +23,8 @@ mod restore;
 mod resume;
 mod run;
 mod show;
+
+pub use by::By;
 
 /// Executes the requested command.
 ///

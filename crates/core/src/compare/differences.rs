@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::groups::build_id;
 use super::matching::Match;
+use super::settings::SETTINGS;
 use crate::schema::{Cell, Latency, Run};
 use crate::units::exact_duration;
 
@@ -28,6 +29,8 @@ pub struct Difference {
 pub enum Bearing {
     /// What is compared: the kernel, its configuration, its command line.
     Subject,
+    /// A setting of the machine, which makes sides as the kernel does.
+    Setting,
     /// Something else that moves latencies.
     Confounder,
 }
@@ -52,6 +55,7 @@ const FIELDS: &[Field] = &[
     }),
     ("kernel command line", Bearing::Subject, |r| r.kernel.command_line.clone()),
     ("board", Bearing::Confounder, |r| r.board.fingerprint.clone()),
+    ("name of the board", Bearing::Confounder, |r| r.board.name.clone()),
     ("kind of board", Bearing::Confounder, |r| r.board.kind.name().to_owned()),
     ("CPUs online", Bearing::Confounder, |r| r.board.cpus.to_string()),
     ("virtual machine", Bearing::Confounder, |r| r.is_virtual.to_string()),
@@ -85,6 +89,16 @@ fn conditions(run: &Run) -> String {
 /// Every difference between the runs and between their matched cells.
 pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
     let mut found = Vec::new();
+    for setting in SETTINGS {
+        let values: Vec<_> = runs.iter().map(|run| setting.of(run)).collect();
+        let mut known = values.iter().flatten();
+        let first = known.next();
+        if known.any(|value| Some(value) != first) {
+            let what = format!("setting {}", setting.name);
+            let values = values.into_iter().map(|value| or_none(value.as_deref())).collect();
+            found.push(Difference { what, role: Bearing::Setting, cell: None, values });
+        }
+    }
     for (what, role, read) in FIELDS {
         let values: Vec<_> = runs.iter().map(|run| read(run)).collect();
         if values.iter().any(|value| *value != values[0]) {

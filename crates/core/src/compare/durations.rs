@@ -97,8 +97,14 @@ mod tests {
     use crate::schema::Run;
 
     fn loaded(runs: Vec<Run>) -> Vec<LoadedRun> {
-        let load =
-            |run| LoadedRun { run, cells: Vec::new(), legs: None, damage: Vec::new(), label: None };
+        let load = |run| LoadedRun {
+            run,
+            cells: Vec::new(),
+            legs: None,
+            damage: Vec::new(),
+            label: None,
+            side: None,
+        };
         runs.into_iter().map(load).collect()
     }
 

@@ -1,13 +1,27 @@
-//! The runs by kernel: which are replicates of each other.
+//! The sides of a comparison: which runs are replicates of each other.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::settings::{SETTINGS, Setting};
 use crate::preemption::Model;
+use crate::run::ComparedSide;
 use crate::schema::Run;
 
-/// The runs of one kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// The runs of one side: of one kernel on one board with the same settings, and of one argument if
+/// arguments are sides.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct KernelRuns {
+    /// What the reader calls it, if that makes it a side.
+    pub side: Option<String>,
+    /// Whether only that makes it a side: its runs may be of several kernels, boards and settings.
+    /// What follows is of the first run then.
+    pub whole: bool,
+    /// Name of the board.
+    pub board: String,
+    /// The values of [`super::SETTINGS`], by their names; those that could be read.
+    pub settings: BTreeMap<&'static str, String>,
     /// `uname -r`.
     pub kernel: String,
     /// Preemption model.
@@ -24,21 +38,32 @@ pub(super) fn are_shown(groups: &[KernelRuns], runs: usize) -> bool {
 
 /// What tells kernels apart, by the kernel's own account: its name, and then hashes of its
 /// configuration and image, since reproducible builds of different trees have equal names.
-/// The board belongs to it: replicates are of one kernel on one board.
+/// The board belongs to it, and its settings: replicates are of one kernel on one board that nobody
+/// has set up otherwise between them.
 struct Identity<'a> {
-    named: [&'a str; 4],
+    side: Option<&'a ComparedSide>,
+    named: [&'a str; 5],
     preemption: Model,
     /// Whether it went on from a kept state: its boot is not its own.
     is_warm: bool,
     /// Hashes; none where a run could not read it, which tells nothing apart.
     hashes: [Option<&'a str>; 3],
+    /// The values of [`SETTINGS`]; none where a run could not read it.
+    settings: Vec<Option<String>>,
 }
 
 impl<'a> Identity<'a> {
-    fn of(run: &'a Run) -> Self {
+    fn of(run: &'a Run, side: Option<&'a ComparedSide>) -> Self {
         let Run { kernel, board, .. } = run;
         Self {
-            named: [&kernel.release, &kernel.version, &kernel.command_line, &board.fingerprint],
+            side,
+            named: [
+                &kernel.release,
+                &kernel.version,
+                &kernel.command_line,
+                &board.name,
+                &board.fingerprint,
+            ],
             preemption: kernel.preemption,
             is_warm: board.is_warm(),
             hashes: [
@@ -46,16 +71,26 @@ impl<'a> Identity<'a> {
                 build_id(run),
                 board.lab.as_ref().map(|lab| lab.kernel_sha256.as_str()),
             ],
+            settings: SETTINGS.iter().map(|setting| setting.of(run)).collect(),
         }
     }
 
     fn is(&self, other: &Self) -> bool {
-        let hashes = self.hashes.iter().zip(other.hashes);
-        self.named == other.named
+        if self.side.is_some_and(|side| side.whole) {
+            return self.side == other.side;
+        }
+        self.side == other.side
+            && self.named == other.named
             && self.preemption == other.preemption
             && self.is_warm == other.is_warm
-            && hashes.clone().all(|(a, b)| a.is_none() || b.is_none() || *a == b)
+            && are_alike(&self.hashes, &other.hashes)
+            && are_alike(&self.settings, &other.settings)
     }
+}
+
+/// Whether nothing that both have read differs.
+fn are_alike<T: PartialEq>(a: &[Option<T>], b: &[Option<T>]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.is_none() || b.is_none() || a == b)
 }
 
 /// The GNU build ID of the run's kernel, if it was recorded.
@@ -64,18 +99,28 @@ pub(super) fn build_id(run: &Run) -> Option<&str> {
 }
 
 /// The runs by kernel (release, version, preemption model, command line, configuration,
-/// image and board), in the order of their first runs. A run that was given twice counts
-/// once; if its name does not show that, a sentence says so.
-pub(crate) fn by_kernel(runs: &[&Run]) -> (Vec<KernelRuns>, Vec<String>) {
+/// image), board and settings, and by their sides if they have any, in the order of their first runs.
+/// A run that was given twice to a side counts once; if its name does not show that, a sentence says
+/// so.
+pub(crate) fn by_kernel(
+    runs: &[&Run],
+    sides: &[Option<&ComparedSide>],
+) -> (Vec<KernelRuns>, Vec<String>) {
+    let side = |number: usize| sides.get(number).copied().flatten();
     let mut groups: Vec<KernelRuns> = Vec::new();
     let mut notes = Vec::new();
     for (number, run) in runs.iter().enumerate() {
         let known = groups.iter_mut().find(|group| {
-            let members = group.runs.iter().map(|member| Identity::of(runs[*member]));
-            members.into_iter().all(|member| member.is(&Identity::of(run)))
+            let members = group.runs.iter().map(|of| Identity::of(runs[*of], side(*of)));
+            members.into_iter().all(|member| member.is(&Identity::of(run, side(number))))
         });
         let Some(group) = known else {
+            let setting = |one: &Setting| Some((one.name, one.of(run)?));
             groups.push(KernelRuns {
+                side: side(number).map(|side| side.name.clone()),
+                whole: side(number).is_some_and(|side| side.whole),
+                board: run.board.name.clone(),
+                settings: SETTINGS.iter().filter_map(setting).collect(),
                 kernel: run.kernel.release.clone(),
                 preemption: run.kernel.preemption,
                 runs: vec![number],

@@ -19,7 +19,7 @@ use crate::schema::{Origin, Outcome, RunState};
 pub struct Comparison {
     /// The runs, in the order given; `run` elsewhere is an index into them.
     pub runs: Vec<RunLabel>,
-    /// The runs by kernel, in the order of their first runs.
+    /// The sides, in the order of their first runs.
     pub groups: Vec<KernelRuns>,
     /// The cells of latencies that at least two runs have, in the order of the first run.
     pub cells: Vec<MatchedCell>,
@@ -76,6 +76,8 @@ pub struct RunLabel {
     pub origin: Origin,
     /// Its outcome.
     pub outcome: Outcome,
+    /// Its largest latency over all of its cells, ns; those that other runs lack too.
+    pub max_ns: Option<i64>,
     /// Number of its cells with a result.
     pub cells_measured: usize,
     /// Number of its cells whose latencies are made up.

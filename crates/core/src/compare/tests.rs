@@ -1,6 +1,7 @@
 use super::*;
 use crate::compare::differences::Bearing;
 use crate::plan::Plan;
+use crate::run::ComparedSide;
 use crate::schema::{
     Better, Board, BoardKind, Cell, CellState, Condition, Cost, CostEnd, Kernel, Lab, Latency,
     LoadWork, NOT_AT_REST, NOT_IDLE, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase,
@@ -151,6 +152,7 @@ pub(crate) fn compared(runs: Vec<Run>) -> Comparison {
             legs: None,
             damage: Vec::new(),
             label: None,
+            side: None,
         })
         .collect();
     compare(&loaded)
@@ -278,7 +280,7 @@ fn a_comparison_is_json() {
 #[test]
 fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
     type Change = fn(&mut Run);
-    let changes: [(&str, Change); 4] = [
+    let changes: [(&str, Change); 6] = [
         ("kernel configuration", |run| run.kernel.config_sha256 = Some("bb".to_owned())),
         ("kernel build ID", |run| {
             run.facts.insert("kernel".to_owned(), serde_json::json!({"build_id": "bb"}));
@@ -287,17 +289,24 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
             run.board.lab = Some(Lab { kernel_sha256: "bb".to_owned(), ..Lab::default() });
         }),
         ("board", |run| run.board.fingerprint = "another".to_owned()),
+        ("name of the board", |run| run.board.name = "another".to_owned()),
+        ("setting huge-pages", |run| {
+            let memory = serde_json::json!({"transparent_huge_pages": "always"});
+            run.facts.insert("memory".to_owned(), memory);
+        }),
     ];
     let known = |id: &str| {
         let mut run = run(id, "rt", vec![cell("w", 1, 2)]);
         run.kernel.config_sha256 = Some("aa".to_owned());
         run.facts.insert("kernel".to_owned(), serde_json::json!({"build_id": "aa"}));
+        let memory = serde_json::json!({"transparent_huge_pages": "never"});
+        run.facts.insert("memory".to_owned(), memory);
         run.board.lab = Some(Lab { kernel_sha256: "aa".to_owned(), ..Lab::default() });
         run
     };
     let groups = |runs: &[Run]| -> Vec<usize> {
         let records: Vec<&Run> = runs.iter().collect();
-        groups::by_kernel(&records).0.iter().map(|group| group.runs.len()).collect()
+        groups::by_kernel(&records, &[]).0.iter().map(|group| group.runs.len()).collect()
     };
     for (what, change) in changes {
         let mut runs = ["a", "b", "c", "d"].map(known);
@@ -307,6 +316,17 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
         let records: Vec<&Run> = runs.iter().collect();
         let differences = differences::between(&records, &[]);
         assert!(differences.iter().any(|difference| difference.what == what), "{what}");
+    }
+    // Sides that their reader makes are kept apart, and pooled only if that was asked for.
+    let mut runs = ["a", "b", "c", "d"].map(known);
+    runs[3].board.name = "another".to_owned();
+    let records: Vec<&Run> = runs.iter().collect();
+    for (whole, sizes) in [(false, vec![2, 1, 1]), (true, vec![2, 2])] {
+        let sides = ["before", "before", "after", "after"]
+            .map(|name| ComparedSide { name: name.to_owned(), whole });
+        let (groups, _) = groups::by_kernel(&records, &sides.each_ref().map(Some));
+        assert_eq!(groups.iter().map(|group| group.runs.len()).collect::<Vec<_>>(), sizes);
+        assert_eq!(groups[1].side.as_deref(), Some("after"));
     }
     let mut unread = ["a", "b"].map(known);
     unread[1].kernel.config_sha256 = None;
@@ -333,6 +353,7 @@ fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
             legs: None,
             damage: Vec::new(),
             label: None,
+            side: None,
         };
         runs.iter().map(loaded).collect()
     };
@@ -350,10 +371,10 @@ fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
     // Nor are they replicates of one kernel, or repeats of one run.
     let alike = [cold[0].clone(), warm[0].clone()];
     let records: Vec<&Run> = alike.iter().collect();
-    assert_eq!(groups::by_kernel(&records).0.len(), 2);
+    assert_eq!(groups::by_kernel(&records, &[]).0.len(), 2);
     let mut other = virtual_run("again", "none", 0, Some("cc"));
     other.plan_hash.clone_from(&warm[0].plan_hash);
-    let (groups, notes) = groups::by_kernel(&[&warm[0], &other]);
+    let (groups, notes) = groups::by_kernel(&[&warm[0], &other], &[]);
     assert_eq!((groups[0].runs.len(), notes.len()), (2, 0), "another boot of the kernel");
 }
 

@@ -87,7 +87,8 @@ pub enum PoolError {
     Rules(String, String),
     /// Not replicates of each other.
     #[error(
-        "{0} and {1} are of different kernels or boards: punctual compare tells how they differ"
+        "{0} and {1} are of different kernels, boards or settings: punctual compare tells how they \
+         differ"
     )]
     Kernels(String, String),
     /// Runs of a deterministic board.
@@ -115,7 +116,7 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     if rule.deadline_ns.is_none() {
         return Err(PoolError::NoDeadline);
     }
-    let (kernels, _) = compare::by_kernel(runs);
+    let (kernels, _) = compare::by_kernel(runs, &[]);
     if let Some(other) = kernels.get(1).and_then(|kernel| kernel.runs.first()) {
         let (one, other) = (first.run_id.clone(), runs[*other].run_id.clone());
         return Err(PoolError::Kernels(other, one));

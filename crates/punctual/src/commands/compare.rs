@@ -75,10 +75,20 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             output::print(&text::margin(judged, &comparison, width, colour))?;
         }
     }
+    let nothing = comparison.cells.is_empty() && comparison.costs.is_empty();
+    if nothing && runs.len() > 1 && beside.is_none() {
+        bail!(
+            "these runs have no cell in common, so nothing is compared: give them the same probes, \
+             parameters, loads and durations (--any-duration matches cells of other durations)"
+        );
+    }
     Ok(match (limit, judged) {
         (None, _) => Ending::Done,
         (Some(_), None) => {
-            output::complain("all runs are of the same kernel: there is no other to be judged");
+            output::complain(
+                "all runs are of one side, so there is no other to be judged: give two folders, or \
+                 --by",
+            );
             Ending::Refused
         }
         (Some(_), Some(judged)) => Ending::Judged(match judged.outcome {

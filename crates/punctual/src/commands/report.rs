@@ -8,11 +8,12 @@ use anyhow::{Context, bail};
 use clap::ArgMatches;
 use punctual_core::compare::warm_against_cold;
 use punctual_core::indices;
-use punctual_core::run::LoadedRun;
+use punctual_core::run::{ComparedSide, LoadedRun};
 use punctual_report::figure::{Figure, left_out};
 use punctual_report::{Options, figures, html};
 
 use super::address::open;
+use super::by::By;
 use crate::ending::Ending;
 use crate::{files, output, store};
 
@@ -52,14 +53,18 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
 /// samples like others.
 pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     let (mut runs, mut dirs) = (Vec::new(), Vec::new());
-    for name in matches.get_many::<String>("runs").into_iter().flatten() {
-        let found = store::find_all(name)?;
+    let names: Vec<&String> = matches.get_many("runs").into_iter().flatten().collect();
+    // The argument of each run.
+    let mut arguments = Vec::new();
+    for (argument, name) in names.iter().enumerate() {
+        let found = found(name)?;
         let is_set = found.len() > 1;
         for dir in found {
             let run = store::load(&dir)?;
             if !is_set || run.run.aim.is_none() {
                 runs.push(run);
                 dirs.push(dir);
+                arguments.push(argument);
             }
         }
     }
@@ -67,7 +72,41 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     for (run, label) in runs.iter_mut().zip(labels(&dirs)) {
         run.label = label;
     }
+    match matches.get_one::<By>("by") {
+        Some(by) => runs.iter_mut().for_each(|run| run.side = Some(by.side(&run.run))),
+        None => by_argument(&mut runs, &names, &arguments),
+    }
     Ok(runs)
+}
+
+/// The runs of an argument: of a name, or of several that are joined by `+`.
+fn found(name: &str) -> anyhow::Result<Vec<PathBuf>> {
+    if !is_joined(name) {
+        return store::find_all(name);
+    }
+    let each = name.split('+').map(store::find_all).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(each.concat())
+}
+
+/// Whether an argument is several names; an existing path that has a `+` in it is one.
+fn is_joined(name: &str) -> bool {
+    name.contains('+') && !Path::new(name).exists()
+}
+
+/// Makes each argument a side, unless each is one run: those are told apart as the runs of one
+/// folder are.
+fn by_argument(runs: &mut [LoadedRun], names: &[&String], arguments: &[usize]) {
+    let single =
+        (0..names.len()).all(|argument| arguments.iter().filter(|of| **of == argument).count() < 2);
+    if names.len() < 2 || single {
+        return;
+    }
+    let called = labels(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
+    for (run, argument) in runs.iter_mut().zip(arguments) {
+        let label = called[*argument].clone().filter(|_| !is_joined(names[*argument]));
+        let name = label.unwrap_or_else(|| names[*argument].clone());
+        run.side = Some(ComparedSide { name, whole: false });
+    }
 }
 
 /// The ends of paths that tell runs apart, as short as that is possible: `before` and `after` of

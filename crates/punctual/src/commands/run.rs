@@ -106,6 +106,7 @@ fn tell(run: &Run, json: bool, told: Told) -> anyhow::Result<()> {
         legs: None,
         damage: Vec::new(),
         label: None,
+        side: None,
     };
     let (width, colour) = (output::width(), output::colour());
     let timings = match told {

@@ -29,7 +29,7 @@ pub fn load(dir: &Path) -> anyhow::Result<LoadedRun> {
     let mut files = Files::default();
     let cells = run.cells.iter().map(|cell| files.read_cell(dir, cell, &mut damage)).collect();
     let legs = read_legs(dir, &run, &mut damage);
-    let mut loaded = LoadedRun { run, cells, legs, damage, label: None };
+    let mut loaded = LoadedRun { run, cells, legs, damage, label: None, side: None };
     judge_recorded(&mut loaded);
     if loaded.run.state == RunState::Running {
         recover::rebuild(&mut loaded);

@@ -44,7 +44,7 @@ pub fn comparison(comparison: &Comparison, width: usize, colour: bool) -> String
         out.push_str(&format!("\n{}\n", paint.apply("What differs", Style::Strong)));
         for difference in &comparison.differences {
             let first = match difference.role {
-                Bearing::Subject => "    ".to_owned(),
+                Bearing::Subject | Bearing::Setting => "    ".to_owned(),
                 Bearing::Confounder => paint.apply("  ! ", Style::Doubt),
             };
             push_wrapped(

@@ -13,9 +13,9 @@ use crate::words;
 pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let names = words::kernel_names(&comparison.groups);
     let mut out = String::new();
-    for (number, (group, name)) in comparison.groups.iter().zip(&names).enumerate() {
+    for (group, name) in comparison.groups.iter().zip(&names) {
         push_head(&mut out, comparison, (group, name), width, paint);
-        if let Some((max, run)) = worst(comparison, number) {
+        if let Some((max, run)) = worst(comparison, group) {
             let text = format!("largest maximum {} in {}", human_ns(max), words::clean(run));
             push_parts(&mut out, &[(text, Style::Faint)], ("   ", Style::Plain), 5, width, paint);
         }
@@ -55,12 +55,11 @@ fn push_head(
     push_parts(out, &parts, (&format!("{name}  "), Style::Strong), 3, width, paint);
 }
 
-/// The largest sample of a kernel over all cells, and the run that has it.
-fn worst(comparison: &Comparison, group: usize) -> Option<(i64, &str)> {
-    let spreads = comparison.cells.iter().filter_map(|cell| cell.spreads.get(group));
-    let maxima = spreads.filter_map(|spread| Some((spread.max_ns?.highest, spread.worst?)));
-    let (max, run) = maxima.max_by_key(|(max, _)| *max)?;
-    comparison.runs.get(run).map(|run| (max, run.run_id.as_str()))
+/// The largest sample of a kernel over all cells of its runs, and the run that has it first.
+fn worst<'a>(comparison: &'a Comparison, group: &KernelRuns) -> Option<(i64, &'a str)> {
+    let runs = group.runs.iter().filter_map(|run| comparison.runs.get(*run));
+    let maxima = runs.filter_map(|run| Some((run.max_ns?, run.run_id.as_str())));
+    maxima.reduce(|a, b| if b.0 > a.0 { b } else { a })
 }
 
 /// Which quantities show their range; the others show only their medians.

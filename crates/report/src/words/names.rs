@@ -1,9 +1,9 @@
 //! How runs, kernels, cells and threads are called in every output.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_core::compare::KernelRuns;
+use punctual_core::compare::{KernelRuns, SETTINGS};
 use punctual_core::key;
 use punctual_core::preemption::Model;
 use punctual_core::run::LoadedRun;
@@ -125,15 +125,67 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
     runs.iter().enumerate().map(|(i, run)| format!("{} ({})", id(&run.run), i + 1)).collect()
 }
 
-/// Short names that tell kernels apart: the preemption model, all with the release if two share a
-/// model, and a number for those that share both.
+/// Short names that tell sides apart: what their reader calls them if that is enough, else the
+/// preemption model, with the release, the reader's name, the board and settings as far as they are
+/// needed and differ, and a number for those that share all of these.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
+    let sides: Vec<String> = groups.iter().filter_map(|group| group.side.clone()).collect();
     let kernels: Vec<_> = groups.iter().map(|group| (group.preemption, &*group.kernel)).collect();
-    model_names(&kernels)
+    let models = groups.iter().map(|group| group.preemption).collect::<BTreeSet<_>>();
+    let tell = models.len() < groups.len() || groups.iter().any(|group| group.whole);
+    if sides.len() == groups.len() && tell && are_distinct(&sides) {
+        return sides.iter().map(|side| clean(side).into_owned()).collect();
+    }
+    let mut names: Vec<String> =
+        kernels.iter().map(|(model, _)| model.option().unwrap_or("unknown").to_owned()).collect();
+    for part in parts_of_names(groups) {
+        if are_distinct(&names) {
+            return names;
+        }
+        // What all have in common tells nothing.
+        if part.iter().any(|of| *of != part[0]) {
+            names.iter_mut().zip(&part).filter(|(_, of)| !of.is_empty()).for_each(|(name, of)| {
+                name.push(' ');
+                name.push_str(&clean(of));
+            });
+        }
+    }
+    if are_distinct(&names) { names } else { numbered(&names) }
 }
 
-/// [`kernel_names`] of models and releases.
+/// What may be added to the names of sides, one after the other.
+fn parts_of_names(groups: &[KernelRuns]) -> Vec<Vec<String>> {
+    let all = |of: &dyn Fn(&KernelRuns) -> String| groups.iter().map(of).collect::<Vec<_>>();
+    let mut parts = vec![
+        all(&|group| group.kernel.clone()),
+        all(&|group| group.side.clone().unwrap_or_default()),
+        all(&|group| group.board.clone()),
+    ];
+    parts.extend(SETTINGS.iter().map(|setting| {
+        all(&|group| {
+            let value = group.settings.get(setting.name);
+            value.map_or_else(String::new, |value| format!("{}={value}", setting.name))
+        })
+    }));
+    parts
+}
+
+fn are_distinct(names: &[String]) -> bool {
+    names.iter().collect::<BTreeSet<_>>().len() == names.len()
+}
+
+/// Those that are there twice get the number of their place.
+fn numbered(names: &[String]) -> Vec<String> {
+    let shared = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
+    let name = |(i, name): (usize, &String)| match shared(name) {
+        true => format!("{name} ({})", i + 1),
+        false => name.clone(),
+    };
+    names.iter().enumerate().map(name).collect()
+}
+
+/// The same of kernels alone, by models and releases.
 #[must_use]
 pub fn model_names(kernels: &[(Model, &str)]) -> Vec<String> {
     let model = |(model, _): &(Model, &str)| model.option().unwrap_or("unknown").to_owned();
@@ -182,7 +234,7 @@ mod tests {
         let side = |preemption: &str, kernel: &str| KernelRuns {
             kernel: kernel.to_owned(),
             preemption: preemption.parse().unwrap_or_default(),
-            runs: Vec::new(),
+            ..KernelRuns::default()
         };
         let names = |sides: &[(&str, &str)]| {
             kernel_names(&sides.iter().map(|(p, k)| side(p, k)).collect::<Vec<_>>())
@@ -195,10 +247,48 @@ mod tests {
             names(&[("rt", "6.1"), ("rt", "6.6"), ("full", "6.6")]),
             ["PREEMPT_RT 6.1", "PREEMPT_RT 6.6", "PREEMPT 6.6"]
         );
-        assert_eq!(
-            names(&[("rt", "6.1"), ("rt", "6.1")]),
-            ["PREEMPT_RT 6.1 (1)", "PREEMPT_RT 6.1 (2)"]
-        );
+        assert_eq!(names(&[("rt", "6.1"), ("rt", "6.1")]), ["PREEMPT_RT (1)", "PREEMPT_RT (2)"]);
+    }
+
+    #[test]
+    fn sides_of_one_kernel_are_named_by_what_tells_them_apart() {
+        let side = |name: Option<&str>, model: &str, board: &str, governor: &str| KernelRuns {
+            side: name.map(str::to_owned),
+            board: board.to_owned(),
+            kernel: "6.1".to_owned(),
+            preemption: model.parse().unwrap(),
+            settings: [("governor", governor.to_owned())].into(),
+            ..KernelRuns::default()
+        };
+        let (before, after) = (Some("before"), Some("after"));
+        for (sides, names) in [
+            (
+                vec![side(before, "rt", "x", "a"), side(after, "rt", "x", "b")],
+                vec!["before", "after"],
+            ),
+            (
+                vec![side(before, "none", "x", "a"), side(after, "rt", "x", "a")],
+                vec!["PREEMPT_NONE", "PREEMPT_RT"],
+            ),
+            (
+                vec![side(None, "rt", "x", "a"), side(None, "rt", "y", "a")],
+                vec!["PREEMPT_RT x", "PREEMPT_RT y"],
+            ),
+            (
+                vec![side(None, "rt", "x", "a"), side(None, "rt", "x", "b")],
+                vec!["PREEMPT_RT governor=a", "PREEMPT_RT governor=b"],
+            ),
+            (
+                vec![
+                    side(before, "rt", "x", "a"),
+                    side(before, "none", "x", "a"),
+                    side(after, "rt", "x", "a"),
+                ],
+                vec!["PREEMPT_RT before", "PREEMPT_NONE before", "PREEMPT_RT after"],
+            ),
+        ] {
+            assert_eq!(kernel_names(&sides), names);
+        }
     }
 
     #[test]

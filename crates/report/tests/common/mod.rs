@@ -370,6 +370,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
         cells: data,
         damage: Vec::new(),
         label: None,
+        side: None,
     }
 }
 

@@ -21,6 +21,7 @@ fn loaded(runs: impl Iterator<Item = Run>) -> Vec<LoadedRun> {
         legs: None,
         damage: Vec::new(),
         label: None,
+        side: None,
     });
     loaded.collect()
 }

@@ -1,0 +1,151 @@
+//! The sides of `compare`: what is told apart, and what is pooled because somebody asked for it.
+
+use std::fs;
+use std::process::Command;
+
+use punctual_harness::edit;
+use serde_json::{Value, json};
+
+use crate::support::{Scratch, json as parsed, stderr, stdout};
+
+/// Copies of a simulated run as the runs of a folder, each changed by its number.
+fn folder(scratch: &Scratch, name: &str, runs: u32, change: impl Fn(u32, &mut Value)) {
+    if !scratch.path("one").exists() {
+        let run = scratch.punctual("run sim -D 3 --no-report --out one");
+        assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    }
+    fs::create_dir(scratch.path(name)).unwrap();
+    for number in 0..runs {
+        let run = scratch.path(name).join(number.to_string());
+        let copied = Command::new("cp").arg("-r").arg(scratch.path("one")).arg(&run).status();
+        assert!(copied.unwrap().success());
+        edit(&run, |value| {
+            value["run_id"] = json!(format!("{name}-{number}"));
+            change(number, value);
+        });
+    }
+}
+
+/// The maximum of a run, us; its 99.9 % quantile is half of that.
+fn maximum(value: &mut Value, us: u32) {
+    let cell = &mut value["cells"][0];
+    cell["max_ns"] = json!(us * 1_000);
+    cell["p999_ns"] = json!(us * 500);
+    cell["threads"][0]["max_ns"] = json!(us * 1_000);
+}
+
+/// How many runs each side has, and its name in the JSON output.
+fn sides(scratch: &Scratch, line: &str) -> Vec<(usize, Option<String>)> {
+    let compared = scratch.punctual(&format!("compare {line} --json"));
+    assert_eq!(compared.status.code(), Some(0), "{line}: {}", stderr(&compared));
+    let groups = parsed(&compared)["groups"].as_array().unwrap().clone();
+    let side = |group: &Value| {
+        let runs = group["runs"].as_array().unwrap().len();
+        (runs, group["side"].as_str().map(str::to_owned))
+    };
+    groups.iter().map(side).collect()
+}
+
+fn named(runs: usize, name: &str) -> (usize, Option<String>) {
+    (runs, Some(name.to_owned()))
+}
+
+const SPREAD: [u32; 8] = [1_000, 1_040, 980, 1_100, 1_020, 1_010, 990, 1_060];
+
+#[test]
+fn two_folders_of_one_kernel_are_two_sides() {
+    let scratch = Scratch::new("sides");
+    let of = |factor: u32| {
+        move |number: u32, value: &mut Value| {
+            maximum(value, SPREAD[number as usize] * factor / 100);
+        }
+    };
+    folder(&scratch, "before", 8, of(100));
+    folder(&scratch, "after", 8, of(130));
+    folder(&scratch, "same", 8, of(100));
+    assert_eq!(sides(&scratch, "before after"), [named(8, "before"), named(8, "after")]);
+    let status = |line: &str| {
+        let ended = scratch.punctual(&format!("compare {line} --not-worse-than 1.1"));
+        (ended.status.code(), stdout(&ended) + &stderr(&ended))
+    };
+    let (worse, said) = status("before after");
+    assert_eq!(worse, Some(1), "{said}");
+    assert!(said.contains("At most 1.1 times before?"), "{said}");
+    assert_eq!(status("before same").0, Some(0));
+    let (one, said) = status("before");
+    assert!(one == Some(4) && said.contains("--by"), "{said}");
+    // One folder, or runs one by one, are told apart by what they are.
+    assert_eq!(sides(&scratch, "before"), [(8, None)]);
+    assert_eq!(sides(&scratch, "before/0 before/1 after/0 after/1"), [(4, None)]);
+    // Several are joined, in any order.
+    assert_eq!(sides(&scratch, "after+same before"), [named(16, "after+same"), named(8, "before")]);
+    assert_eq!(
+        sides(&scratch, "before/7+before/1 after/3+after/0+after/5"),
+        [named(2, "before/7+before/1"), named(3, "after/3+after/0+after/5")]
+    );
+    fs::rename(scratch.path("same"), scratch.path("a+b")).unwrap();
+    assert_eq!(sides(&scratch, "a+b before"), [named(8, "a+b"), named(8, "before")]);
+    let page = scratch.punctual("report before after -o page.html");
+    assert_eq!(page.status.code(), Some(0), "{}", stderr(&page));
+    let page = fs::read_to_string(scratch.path("page.html")).unwrap();
+    assert!(page.contains("<strong>before: ") && page.contains("<strong>after: "));
+}
+
+#[test]
+fn boards_and_settings_are_pooled_only_if_that_is_asked_for() {
+    let scratch = Scratch::new("settings");
+    folder(&scratch, "farm", 8, |number, value| {
+        let pages = if number % 2 == 0 { "always" } else { "never" };
+        value["facts"]["memory"] = json!({ "transparent_huge_pages": pages });
+        value["board"]["name"] = json!(format!("x86-{}", number / 4));
+        value["group"] = json!("night");
+    });
+    let found = sides(&scratch, "farm");
+    assert_eq!(found.iter().map(|(runs, _)| *runs).collect::<Vec<_>>(), [2, 2, 2, 2]);
+    let said = stdout(&scratch.punctual("compare farm"));
+    for name in ["x86-0 huge-pages=always", "x86-1 huge-pages=never", "setting huge-pages"] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    let by = |what: &str| sides(&scratch, &format!("farm --by {what}"));
+    assert_eq!(by("board"), [named(4, "x86-0"), named(4, "x86-1")]);
+    assert_eq!(
+        by("setting:huge-pages"),
+        [named(4, "huge-pages=always"), named(4, "huge-pages=never")]
+    );
+    assert_eq!(by("group"), [named(8, "night")]);
+    assert_eq!(by("kernel").len(), 1);
+    assert_eq!(by("date").len(), 1);
+    let wrong = scratch.punctual("compare farm --by mood");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("setting:NAME"), "{}", stderr(&wrong));
+    // Nor are they judged as one.
+    let pooled = scratch.punctual("pool farm --deadline 5ms");
+    assert_eq!(pooled.status.code(), Some(2));
+    assert!(stderr(&pooled).contains("settings"), "{}", stderr(&pooled));
+}
+
+#[test]
+fn the_largest_maximum_is_that_of_all_cells_and_nothing_in_common_is_an_error() {
+    let scratch = Scratch::new("common");
+    folder(&scratch, "a", 3, |_, _| ());
+    folder(&scratch, "b", 3, |number, value| {
+        value["kernel"]["preemption"] = json!("rt");
+        if number == 1 {
+            let mut other = value["cells"][0].clone();
+            other["key"] = json!("clock @ none @ 3s");
+            value["cells"].as_array_mut().unwrap().push(other);
+            let cell = &mut value["cells"][1];
+            cell["max_ns"] = json!(3_000_000);
+            cell["threads"][0]["max_ns"] = json!(3_000_000);
+            let planned = value["plan"]["cells"][0].clone();
+            value["plan"]["cells"].as_array_mut().unwrap().push(planned);
+        }
+    });
+    let said = stdout(&scratch.punctual("compare a b"));
+    assert!(said.contains("largest maximum 3.000 ms in b-1"), "{said}");
+    let run = scratch.punctual("run clock -D 1 --no-report --out other");
+    assert!(matches!(run.status.code(), Some(0)), "{}", stderr(&run));
+    let nothing = scratch.punctual("compare one other");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(stderr(&nothing).contains("no cell in common"), "{}", stderr(&nothing));
+}
