@@ -208,7 +208,7 @@ fn ctrl_c_after_the_measurement_costs_no_result() {
 /// A run whose report is being drawn, and the process that draws it, which is stopped.
 fn drawing(scratch: &Scratch, name: &str) -> (Child, u32) {
     // A report that is finished before it is seen is no case of this: then another run is made.
-    for attempt in 0..20 {
+    for attempt in 0..200 {
         let mut run =
             scratch.spawn(&format!("run sim -t 8 -D 60 --no-warmup --out {name}{attempt}"));
         let children = format!("/proc/{0}/task/{0}/children", run.id());
