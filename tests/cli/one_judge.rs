@@ -150,7 +150,9 @@ fn agree(scratch: &Scratch, kind: &str, edit: &str) -> String {
     assert_eq!(listed["max_ns"].as_i64(), Some(max), "{}", at("list runs"));
     let compared = parsed(&scratch.punctual(&format!("compare {kind}/a {kind}/b --json")));
     assert_eq!(compared["runs"][0]["outcome"], outcome, "{}", at("compare"));
-    scratch.punctual(&format!("report {kind}/a -o page.html"));
+    let _ = fs::remove_file(scratch.path("page.html"));
+    let reported = scratch.punctual(&format!("report {kind}/a -o page.html"));
+    assert_eq!(reported.status.code(), Some(0), "{}", at("report"));
     let page = fs::read_to_string(scratch.path("page.html")).unwrap();
     assert!(page.contains(&format!("<strong>{called}</strong>")), "{}", at("report"));
     outcome

@@ -1,7 +1,6 @@
 //! A whole run in memory: `run.json` and what its cells recorded.
 
 pub mod limits;
-
 use std::collections::BTreeMap;
 
 use crate::block::{Block, Late, Moments, Outlier, Spell, System};
@@ -11,17 +10,6 @@ use crate::interval::Interval;
 use crate::legs::Legs;
 use crate::schema::Run;
 use limits::{MAX_SERIES, MAX_THREADS};
-
-/// What a run is compared as a part of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ComparedSide {
-    /// What its reader calls it.
-    pub name: String,
-    /// Whether all of its runs are replicates of each other because their reader says so, whatever
-    /// kernels, boards and settings they are of.
-    pub whole: bool,
-}
-
 /// A run directory that has been read.
 #[derive(Debug, Clone)]
 pub struct LoadedRun {
@@ -36,7 +24,7 @@ pub struct LoadedRun {
     /// What its reader calls it, if that tells it from the other runs: a path as it was given.
     pub label: Option<String>,
     /// The side of a comparison that it belongs to, if its reader has made sides.
-    pub side: Option<ComparedSide>,
+    pub side: Option<crate::compare::ComparedSide>,
 }
 
 /// What one cell recorded.

@@ -132,7 +132,7 @@ fn by() -> Arg {
         .long("by")
         .value_name("WHAT")
         .help(
-            "Pool the runs by this alone: kernel, board, group, date or setting:NAME. By default \
+            "Group the runs by this alone: kernel, board, group, date or setting:NAME. By default \
              runs are told apart by kernel, command line, board and settings, and by arguments if \
              one is a folder of runs or several joined by +",
         )
@@ -164,7 +164,7 @@ fn compare() -> Command {
              --not-worse-than judges the runs of every other side by those of the first: the p99.9 \
              and the maximum of each cell, with bounds at 95 % confidence, one-sided. It takes several \
              runs of each side, such as sets of replicates.\n\n\
-             Exit status: 0; 2 if a run cannot be read, or they have no cell in common; 4 if nothing is compared because a run is \
+             Exit status: 0; 2 if a run cannot be read, or the runs have no cell in common; 4 if nothing is compared because a run is \
              not a measurement (a guest without instruction counting).\n\
              Exit status with --not-worse-than: 0 every upper bound is at most the factor; 1 a figure \
              is shown to be above it; 3 neither; 4 all runs are of one side.\n\
@@ -233,7 +233,7 @@ fn show() -> Command {
              Exit status: that of the verdict, as for `punctual run`; 2 if the run cannot be read.",
         )
         .arg(runs(RUN_HELP, 1))
-        .arg(json("Print run.json, judged here and now"))
+        .arg(json("Print run.json, judged here and now; of several runs what `punctual pool --json` does"))
         .arg(
             Arg::new("all")
                 .long("all")

@@ -6,8 +6,17 @@ use serde::Serialize;
 
 use super::settings::{SETTINGS, Setting};
 use crate::preemption::Model;
-use crate::run::ComparedSide;
 use crate::schema::Run;
+
+/// What a run is compared as a part of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedSide {
+    /// What its reader calls it.
+    pub name: String,
+    /// Whether all of its runs are replicates of each other because their reader says so, whatever
+    /// kernels, boards and settings they are of.
+    pub whole: bool,
+}
 
 /// The runs of one side: of one kernel on one board with the same settings, and of one argument if
 /// arguments are sides.

@@ -1,7 +1,6 @@
 use super::*;
 use crate::compare::differences::Bearing;
 use crate::plan::Plan;
-use crate::run::ComparedSide;
 use crate::schema::{
     Better, Board, BoardKind, Cell, CellState, Condition, Cost, CostEnd, Kernel, Lab, Latency,
     LoadWork, NOT_AT_REST, NOT_IDLE, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase,

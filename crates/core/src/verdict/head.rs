@@ -88,7 +88,7 @@ fn first(cell: &Cell, place: &str, verdict: &Verdict, rule: &Rule) -> Option<Str
     let late = u64::try_from(max_ns).is_ok_and(|max| max > deadline_ns);
     let against = if late { ">" } else { "<=" };
     let tolerated = rule.tolerated().filter(|_| late && verdict.outcome == Outcome::Pass);
-    let tolerated = tolerated.map_or_else(String::new, |much| format!(", tolerated up to {much}"));
+    let tolerated = tolerated.map_or_else(String::new, |much| format!(", up to {much} tolerated"));
     let deadline = sentences::deadline(deadline_ns);
     let text = format!("max {max} {against} deadline {deadline}{tolerated}{place}");
     let bounds = (verdict.episode_rate_upper, verdict.upper_bound, cell.latency());

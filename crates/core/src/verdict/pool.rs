@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::cell::{faults, reasons};
 use super::head::counted_exactly;
 use super::rule::Rule;
+use super::run::judge_run;
 use super::sentences;
 use crate::compare;
 use crate::key::key_name;
@@ -91,6 +92,9 @@ pub enum PoolError {
          differ"
     )]
     Kernels(String, String),
+    /// Runs of costs only, or of cells that none of them could measure.
+    #[error("these runs have no latencies to judge")]
+    NoLatencies,
     /// Runs of a deterministic board.
     #[error("{0} is of a virtual board: its runs are exact, and more of them are no more evidence")]
     Virtual(String),
@@ -128,16 +132,9 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     }
     let mut left_out = Vec::new();
     let mut cells = Vec::new();
-    let mut keys: Vec<&str> = Vec::new();
-    for cell in runs.iter().flat_map(|run| &run.cells).filter(|cell| cell.latency().is_some()) {
-        if !keys.contains(&cell.key.as_str()) {
-            keys.push(&cell.key);
-        }
-    }
-    for key in keys {
+    for (key, nth) in keys(&runs) {
         let skipped = |run: &&Run| {
-            let number = run.cells.iter().position(|cell| cell.key == key);
-            number.is_some_and(|number| {
+            place(run, key, nth).is_some_and(|number| {
                 let available = run.plan.cells.get(number).is_some_and(|planned| planned.available);
                 available && run.cells[number].state == CellState::Skipped
             })
@@ -146,7 +143,7 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
             continue;
         }
         let all: Vec<Member<'_>> =
-            runs.iter().filter_map(|run| Member::of(run, key, rule)).collect();
+            runs.iter().filter_map(|run| Member::of(run, (key, nth), rule)).collect();
         if all.len() == runs.len() {
             cells.push(pooled(key.to_owned(), &all, rule));
         } else {
@@ -157,14 +154,53 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
         let rank = |cell: &PooledCell| (cell.verdict.outcome, cell.max_ns);
         if rank(b) > rank(a) { b } else { a }
     });
-    let mut verdict = worst.map_or_else(Verdict::default, |cell| cell.verdict.clone());
-    if cells.is_empty() || (!left_out.is_empty() && verdict.outcome == Outcome::Pass) {
+    if worst.is_none() && left_out.is_empty() {
+        return Err(PoolError::NoLatencies);
+    }
+    let open = || rule.verdict(Outcome::Inconclusive, Vec::new());
+    let mut verdict = worst.map_or_else(open, |cell| cell.verdict.clone());
+    if !left_out.is_empty() && verdict.outcome <= Outcome::Inconclusive {
         verdict.outcome = Outcome::Inconclusive;
         verdict.because.push("not every run has every cell".to_owned());
+    }
+    // Something else than its latencies may speak against a run: a cost that failed.
+    let whole = |run: &&&Run| judge_run(run.state, &run.cells, &run.plan.cells, rule);
+    let against = runs.iter().map(|run| (run, whole(&run))).max_by_key(|(_, of)| of.outcome);
+    if let Some((run, of)) = against.filter(|_| verdict.outcome == Outcome::Pass)
+        && of.outcome > Outcome::Pass
+    {
+        verdict.outcome = match of.outcome {
+            Outcome::Fail => Outcome::Fail,
+            _ => Outcome::Inconclusive,
+        };
+        verdict.because.push(format!("{} does not pass by itself", run.run_id));
+        verdict.because.extend(of.because);
     }
     let (weakened, conditions) = (weakened(&runs), conditions(&runs));
     let runs = runs.iter().map(|run| run.run_id.clone()).collect();
     Ok(Pooled { runs, cells, left_out, verdict, weakened, conditions })
+}
+
+/// The keys of all cells of latencies, each with how many there are of it before in its run.
+fn keys<'a>(runs: &[&'a Run]) -> Vec<(&'a str, usize)> {
+    let mut found = Vec::new();
+    for run in runs {
+        let mut own: Vec<&str> = Vec::new();
+        for cell in run.cells.iter().filter(|cell| cell.latency().is_some()) {
+            let key = (&*cell.key, own.iter().filter(|key| **key == cell.key).count());
+            own.push(&cell.key);
+            if !found.contains(&key) {
+                found.push(key);
+            }
+        }
+    }
+    found
+}
+
+/// Where a run has the n-th cell with a key.
+fn place(run: &Run, key: &str, nth: usize) -> Option<usize> {
+    let numbers = run.cells.iter().enumerate().filter(|(_, cell)| cell.key == key);
+    numbers.map(|(number, _)| number).nth(nth)
 }
 
 fn weakened(runs: &[&Run]) -> Weakened {
@@ -206,8 +242,8 @@ struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// The cell of a run with this key, if it has samples.
-    fn of(run: &'a Run, key: &str, rule: &Rule) -> Option<Self> {
-        let cell = run.cells.iter().find(|cell| cell.key == key)?;
+    fn of(run: &'a Run, (key, nth): (&str, usize), rule: &Rule) -> Option<Self> {
+        let cell = &run.cells[place(run, key, nth)?];
         let (verdict, why) = reasons(cell, rule);
         (cell.samples() > 0).then_some(Self { run_id: &run.run_id, cell, verdict, why })
     }

@@ -64,7 +64,8 @@ impl Rule {
 
     /// What a soft deadline tolerates, as people write it.
     pub(super) fn tolerated(&self) -> Option<String> {
-        let share = self.tolerate.map(|share| format!("{} of all", sentences::confidence(share)));
+        let share =
+            self.tolerate.map(|share| format!("{} of activations", sentences::confidence(share)));
         share.or_else(|| self.tolerate_episodes.map(|rate| rate.to_string()))
     }
 

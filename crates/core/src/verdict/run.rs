@@ -94,7 +94,10 @@ fn nothing(state: RunState, cells: &[Cell], rule: &Rule) -> Verdict {
 /// That a run did not reach the end of its plan.
 fn unfinished(state: RunState, cells: &[Cell]) -> Option<String> {
     let how = match state {
-        RunState::Complete => return None,
+        RunState::Complete if cells.iter().all(|cell| cell.state != CellState::Pending) => {
+            return None;
+        }
+        RunState::Complete => "the run did not reach all of its plan",
         RunState::Running => "the run did not reach its end",
         RunState::Interrupted => "the run was interrupted",
         RunState::Failed => "an error ended the run",
@@ -132,7 +135,7 @@ fn several(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
 }
 
 /// What the maximum is worth (L0). The maximum of all threads and cells is exceeded in a repeat
-/// of all of them with an even chance, if runs are exchangeable; that of one thread is not. A
+/// of all of them with a chance of at most 50 %, if runs are exchangeable; that of one thread is not. A
 /// warm-up with a larger latency shows that they are not, and so does drift in a cell with the
 /// maximum.
 fn repeat(state: RunState, cells: &[&Cell], rule: &Rule) -> Option<String> {

@@ -68,8 +68,8 @@ pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
 /// premise. The time is rounded down, the number up.
 pub(super) fn at_most_one_in(rate: f64, level: f64) -> String {
     format!(
-        "lateness begins at most once in {}{} ({} confidence), if this time is like the time asked \
-         about",
+        "lateness begins at most once in {} on average{} ({} confidence), if this time is like the \
+         time asked about",
         time_below(1.0 / rate),
         an_hour(rate),
         confidence(level)
@@ -90,7 +90,7 @@ pub(super) fn share_of_runs(late: u64, runs: u64, upper: f64, time: &str, level:
         _ => format!("{late} of {runs} runs were late, in {time} or more each"),
     };
     if late == runs {
-        return format!("{seen}: any share of runs may be");
+        return format!("{seen}: no upper bound on the share of runs that are late");
     }
     let percent = (upper * 100.0).ceil();
     format!(

@@ -79,7 +79,7 @@ fn printed(late: u64, runs: u64) -> f64 {
     match said.split_once("up to ") {
         Some((_, rest)) => rest.split_once(" %").unwrap().0.parse().unwrap(),
         None => {
-            assert!(said.ends_with("any share of runs may be"), "{said}");
+            assert!(said.contains("no upper bound on the share of runs"), "{said}");
             100.0
         }
     }

@@ -1,7 +1,6 @@
 //! `--by`: what makes the sides of a comparison.
 
-use punctual_core::compare::{SETTINGS, Setting};
-use punctual_core::run::ComparedSide;
+use punctual_core::compare::{ComparedSide, SETTINGS, Setting};
 use punctual_core::schema::Run;
 use punctual_report::words;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ArgMatches;
-use punctual_core::compare::warm_against_cold;
+use punctual_core::compare::{ComparedSide, warm_against_cold};
 use punctual_core::indices;
-use punctual_core::run::{ComparedSide, LoadedRun};
+use punctual_core::run::LoadedRun;
 use punctual_report::figure::{Figure, left_out};
 use punctual_report::{Options, figures, html};
 
@@ -88,9 +88,9 @@ fn found(name: &str) -> anyhow::Result<Vec<PathBuf>> {
     Ok(each.concat())
 }
 
-/// Whether an argument is several names; an existing path that has a `+` in it is one.
+/// Whether an argument is several names; an existing run or path that has a `+` in it is one.
 fn is_joined(name: &str) -> bool {
-    name.contains('+') && !Path::new(name).exists()
+    name.contains('+') && store::find(name).is_err()
 }
 
 /// Makes each argument a side, unless each is one run: those are told apart as the runs of one

@@ -11,6 +11,20 @@ use crate::words;
 pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = String::new();
+    let mut all = words::outcome(pooled.verdict.outcome, true).to_owned();
+    let labels = words::labels_pooled(pooled);
+    if !labels.is_empty() {
+        all.push_str(&format!(" ({})", labels.join(", ")));
+    }
+    let first = format!("{}  ", paint.apply(&all, of_outcome(pooled.verdict.outcome)));
+    let text = format!("{} runs judged as one", pooled.runs.len());
+    push_wrapped(&mut out, &text, &first, all.len() + 2, width);
+    let of_cells = || pooled.cells.iter().flat_map(|cell| &cell.verdict.because);
+    for reason in &pooled.verdict.because {
+        if !of_cells().any(|told| told == reason) {
+            push_wrapped(&mut out, &words::clean(reason), "  ", 2, width);
+        }
+    }
     for cell in &pooled.cells {
         let outcome = cell.verdict.outcome;
         let name = words::outcome(outcome, true);
@@ -32,7 +46,7 @@ pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
     if !pooled.conditions.is_empty() {
         let ids = pooled.conditions.iter().map(|(id, runs)| match *runs {
             runs if runs == pooled.runs.len() => words::clean(id).into_owned(),
-            runs => format!("{} (of {runs} runs)", words::clean(id)),
+            runs => format!("{} (in {runs} of {})", words::clean(id), pooled.runs.len()),
         });
         let text = format!(
             "conditions, which `punctual show RUN` explains: {}",
@@ -40,13 +54,5 @@ pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
         );
         push_wrapped(&mut out, &text, "  ! ", 4, width);
     }
-    let mut all = words::outcome(pooled.verdict.outcome, true).to_owned();
-    let labels = words::labels_pooled(pooled);
-    if !labels.is_empty() {
-        all.push_str(&format!(" ({})", labels.join(", ")));
-    }
-    let first = format!("{}  ", paint.apply(&all, of_outcome(pooled.verdict.outcome)));
-    let text = format!("{} runs judged as one", pooled.runs.len());
-    push_wrapped(&mut out, &text, &first, all.len() + 2, width);
     out
 }

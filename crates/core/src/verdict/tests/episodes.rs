@@ -48,7 +48,7 @@ fn thirty_seconds_without_lateness_show_six_a_minute() {
     assert_eq!(
         verdict.because[0],
         "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s); lateness begins at most once in \
-         10.0 s, 360 times an hour (95 % confidence), if this time is like the time asked about"
+         10.0 s on average, 360 times an hour (95 % confidence), if this time is like the time asked about"
     );
     let short = judged_by(29, &[], 0, "");
     assert_eq!(short.outcome, Outcome::Inconclusive);

@@ -64,8 +64,11 @@ fn entry(path: &Path) -> RunEntry {
 /// A run, judged as `punctual show` would, mostly without its recordings.
 fn judged(path: &Path) -> anyhow::Result<Run> {
     let mut run = store::read_run(path)?;
-    if run.state != RunState::Running && needs_recordings(&run) {
-        return Ok(store::load(path)?.run);
+    // One that still measures cannot be read whole.
+    if (run.state == RunState::Running || needs_recordings(&run))
+        && let Ok(loaded) = store::load(path)
+    {
+        return Ok(loaded.run);
     }
     judge_record(&mut run);
     Ok(run)
