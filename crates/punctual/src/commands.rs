@@ -10,6 +10,7 @@ mod compare;
 mod cost;
 mod draw;
 mod export;
+mod judged;
 mod lab;
 mod list;
 mod live;

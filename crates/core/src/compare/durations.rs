@@ -92,21 +92,8 @@ fn listed(found: &[(usize, u64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::compare;
-    use super::super::tests::{cell, run};
+    use super::super::tests::{cell, loaded, run};
     use super::*;
-    use crate::schema::Run;
-
-    fn loaded(runs: Vec<Run>) -> Vec<LoadedRun> {
-        let load = |run| LoadedRun {
-            run,
-            cells: Vec::new(),
-            legs: None,
-            damage: Vec::new(),
-            label: None,
-            side: None,
-        };
-        runs.into_iter().map(load).collect()
-    }
 
     fn pair() -> Vec<LoadedRun> {
         let of = |id: &str, kernel: &str, seconds: u64, us: i64| {

@@ -142,19 +142,21 @@ pub(crate) fn virtual_board(run: &mut Run, seed: u64, phase_ns: u64) {
     run.phase_ns = phase_ns;
 }
 
+/// Runs without recordings.
+pub(crate) fn loaded(runs: impl IntoIterator<Item = Run>) -> Vec<LoadedRun> {
+    let loaded = |run| LoadedRun {
+        run,
+        cells: Vec::new(),
+        legs: None,
+        damage: Vec::new(),
+        label: None,
+        side: None,
+    };
+    runs.into_iter().map(loaded).collect()
+}
+
 pub(crate) fn compared(runs: Vec<Run>) -> Comparison {
-    let loaded: Vec<_> = runs
-        .into_iter()
-        .map(|run| LoadedRun {
-            run,
-            cells: Vec::new(),
-            legs: None,
-            damage: Vec::new(),
-            label: None,
-            side: None,
-        })
-        .collect();
-    compare(&loaded)
+    compare(&loaded(runs))
 }
 
 fn has(comparison: &Comparison, text: &str) -> bool {
@@ -345,27 +347,16 @@ fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
     };
     let cold: Vec<Run> = of("none", None).chain(of("rt", None)).collect();
     let warm: Vec<Run> = of("none", Some("aa")).chain(of("rt", Some("bb"))).collect();
-    let loaded = |runs: &[Run]| -> Vec<LoadedRun> {
-        let loaded = |run: &Run| LoadedRun {
-            run: run.clone(),
-            cells: Vec::new(),
-            legs: None,
-            damage: Vec::new(),
-            label: None,
-            side: None,
-        };
-        runs.iter().map(loaded).collect()
-    };
     assert!(compared(cold.clone()).replicates.is_some());
     let comparison = compared(warm.clone());
     assert!(comparison.replicates.is_none());
     assert!(has(&comparison, "they count as one boot"));
     assert_eq!(comparison.groups.len(), 2);
 
-    assert_eq!(warm_against_cold(&loaded(&warm)), None);
-    assert_eq!(warm_against_cold(&loaded(&cold)), None);
+    assert_eq!(warm_against_cold(&loaded(warm.clone())), None);
+    assert_eq!(warm_against_cold(&loaded(cold.clone())), None);
     let mixed = [cold[0].clone(), warm[4].clone()];
-    let why = warm_against_cold(&loaded(&mixed)).unwrap();
+    let why = warm_against_cold(&loaded(mixed)).unwrap();
     assert!(why.starts_with("rt0 is of a warm board (--warm), none0 of one that booted"), "{why}");
     // Nor are they replicates of one kernel, or repeats of one run.
     let alike = [cold[0].clone(), warm[0].clone()];

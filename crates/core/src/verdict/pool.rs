@@ -10,7 +10,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::cell::{faults, reasons};
-use super::head::counted_exactly;
+use super::head::{self, counted_exactly};
 use super::rule::Rule;
 use super::run::judge_run;
 use super::sentences;
@@ -359,7 +359,8 @@ fn by_themselves(
     if let Some(run) = open {
         said.push(format!("a PASS needs each run to pass, and {} does not", run.run_id));
         // How many were late is told of all runs.
-        said.extend(run.why.iter().filter(|why| !why.contains(" later than ")).cloned());
+        let told: Vec<String> = head::counts([run.cell], rule).into_iter().collect();
+        said.extend(head::untold(&told, run.why.clone()));
     }
     said
 }

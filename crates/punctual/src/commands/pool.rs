@@ -4,22 +4,16 @@ use clap::ArgMatches;
 use punctual_core::verdict::pool;
 use punctual_report::text;
 
+use super::judged::judged;
 use crate::ending::Ending;
-use crate::{output, request, store};
+use crate::{output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let names = matches.get_many::<String>("runs").into_iter().flatten();
     let mut runs = Vec::new();
     for name in names {
         for dir in store::find_all(name)? {
-            let mut run = store::load(&dir)?;
-            let recorded = run.run.plan.clone();
-            let mut plan = recorded.clone();
-            request::judgement(matches, &mut plan);
-            if plan != recorded {
-                plan.check()?;
-                store::judge_again(&mut run, plan);
-            }
+            let run = judged(matches, &dir)?;
             run.damage.iter().for_each(|line| output::complain(line));
             // Its samples are not needed any more, and there may be hundreds of runs.
             runs.push(run.run);

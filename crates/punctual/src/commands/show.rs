@@ -4,9 +4,10 @@ use anyhow::ensure;
 use clap::ArgMatches;
 use punctual_report::text;
 
+use super::judged::judged;
 use super::pool;
 use crate::ending::Ending;
-use crate::{output, request, store};
+use crate::{output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let names: Vec<&String> = matches.get_many("runs").into_iter().flatten().collect();
@@ -15,14 +16,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         ensure!(!of_one, "--all and --extremes show one run; several are judged as one");
         return pool::execute(matches);
     };
-    let mut run = store::load(&store::find_one(name)?)?;
-    let recorded = run.run.plan.clone();
-    let mut plan = recorded.clone();
-    request::judgement(matches, &mut plan);
-    if plan != recorded {
-        plan.check()?;
-        store::judge_again(&mut run, plan);
-    }
+    let run = judged(matches, &store::find_one(name)?)?;
     if matches.get_flag("json") {
         // run.json cannot record damage of its own directory.
         run.damage.iter().for_each(|line| output::complain(line));

@@ -1,4 +1,4 @@
-use super::super::tests::{cell, run, virtual_board};
+use super::super::tests::{cell, loaded, run, virtual_board};
 use super::super::{compare, compare_any_duration};
 use super::*;
 use crate::schema::{Cell, Run};
@@ -12,18 +12,6 @@ fn sets(base: &[i64], other: &[i64]) -> Vec<LoadedRun> {
         runs.collect()
     };
     loaded(side("none", base).into_iter().chain(side("rt", other)))
-}
-
-fn loaded(runs: impl Iterator<Item = Run>) -> Vec<LoadedRun> {
-    let loaded = runs.map(|run| LoadedRun {
-        run,
-        cells: Vec::new(),
-        legs: None,
-        damage: Vec::new(),
-        label: None,
-        side: None,
-    });
-    loaded.collect()
 }
 
 fn judged(runs: &[LoadedRun], limit: f64) -> Margin {
