@@ -113,6 +113,9 @@ fn boards_and_settings_are_pooled_only_if_that_is_asked_for() {
         [named(4, "huge-pages=always"), named(4, "huge-pages=never")]
     );
     assert_eq!(by("group"), [named(8, "night")]);
+    let said = stdout(&scratch.punctual("compare farm --by group"));
+    assert!(said.contains("night  2 boards · Linux"), "{said}");
+    assert!(said.contains("all runs are of one side"), "{said}");
     assert_eq!(by("kernel").len(), 1);
     assert_eq!(by("date").len(), 1);
     let wrong = scratch.punctual("compare farm --by mood");

@@ -147,7 +147,7 @@ pub(super) fn estimate(
         return (None, vec![ONE_BOOT.to_owned()]);
     }
     if others.is_empty() {
-        return (None, vec![one_kernel(runs)]);
+        return (None, vec![one_side(runs, groups)]);
     }
     let repeated: Vec<(usize, &KernelRuns)> =
         (1..).zip(others).filter(|(_, side)| side.runs.len() > 1).collect();
@@ -219,15 +219,16 @@ fn is_small(family: usize, [m, n]: [usize; 2], level: f64) -> bool {
 pub(super) const ONE_BOOT: &str = "the runs of a warm board go on from one boot of its kernel: they count as \
      one boot, so nothing can be estimated from their spread (without --warm each is a boot)";
 
-fn one_kernel(runs: &[&Run]) -> String {
+fn one_side(runs: &[&Run], groups: &[KernelRuns]) -> String {
     if runs.len() == 1 {
         "one run: there is nothing to compare it with".to_owned()
     } else {
         let all = if runs.len() == 2 { "both" } else { "all" };
-        format!(
-            "{all} runs are of the same kernel; their spread is the noise floor for comparing \
-             kernels"
-        )
+        let (of, others) = match groups.iter().any(|group| group.whole) {
+            true => ("one side", "sides"),
+            false => ("the same kernel", "kernels"),
+        };
+        format!("{all} runs are of {of}; their spread is the noise floor for comparing {others}")
     }
 }
 

@@ -1,7 +1,9 @@
 //! Replicates in the terminal: a row for every cell and kernel instead of one
 //! for every run.
 
-use punctual_core::compare::{Comparison, KernelRuns, Spread};
+use std::collections::BTreeSet;
+
+use punctual_core::compare::{Comparison, KernelRuns, RunLabel, Spread};
 use punctual_core::units::human_ns;
 
 use super::style::{Paint, Style, of_outcome};
@@ -39,13 +41,15 @@ fn push_head(
     width: usize,
     paint: Paint,
 ) {
-    let first = group.runs.first().and_then(|run| comparison.runs.get(*run));
-    let board = words::clean(first.map_or("", |run| run.board.as_str())).into_owned();
-    let kernel = words::clean(&group.kernel);
-    let kernel = format!("Linux {kernel} {}", words::preemption_name(group.preemption));
+    let runs = || group.runs.iter().filter_map(|run| comparison.runs.get(*run));
+    let kernel = |run: &RunLabel| {
+        let model = words::preemption_name(run.preemption);
+        format!("Linux {} {model}", words::clean(&run.kernel))
+    };
+    let boards = runs().map(|run| words::clean(&run.board).into_owned());
     let mut parts = vec![
-        (board, Style::Plain),
-        (kernel, Style::Plain),
+        (one_or_number(boards, "boards"), Style::Plain),
+        (one_or_number(runs().map(kernel), "kernels"), Style::Plain),
         (words::runs(group.runs.len()), Style::Plain),
     ];
     let outcomes = words::outcomes(comparison, group).into_iter();
@@ -53,6 +57,15 @@ fn push_head(
     let simulated = words::simulated_kernel(comparison, group);
     parts.extend(simulated.map(|text| (text.to_owned(), Style::Doubt)));
     push_parts(out, &parts, (&format!("{name}  "), Style::Strong), 3, width, paint);
+}
+
+/// What all runs of a side have in common, or how many different ones there are.
+fn one_or_number(all: impl Iterator<Item = String>, nouns: &str) -> String {
+    let mut all = all.collect::<BTreeSet<_>>();
+    match all.len() {
+        0 | 1 => all.pop_first().unwrap_or_default(),
+        several => format!("{several} {nouns}"),
+    }
 }
 
 /// The largest sample of a kernel over all cells of its runs, and the run that has it first.
