@@ -111,6 +111,7 @@ fn all_of_a_run_has_its_say() {
     assert_eq!((clean.verdict.outcome, clean.cells.len()), (Outcome::Pass, 2));
     let late = pooled(&[twice("a", &[]), twice("b", &[7])]).unwrap();
     assert_eq!(late.verdict.outcome, Outcome::Fail);
+    assert_eq!(late.cells.iter().map(|cell| cell.runs_late).collect::<Vec<_>>(), [0, 1]);
     let mut failed = of_runs(2, 0, 30, &[], "");
     failed[1].state = RunState::Failed;
     let verdict = pooled(&failed).unwrap().verdict;
