@@ -1,5 +1,6 @@
 //! Which samples of a run are explained.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -175,7 +176,9 @@ fn latest(samples: &[Outlier], most: usize, above_ns: Option<u64>) -> Vec<(Chose
     let typical = by_latency.get(samples.len().saturating_sub(1) / 2).copied();
     let limit = above_ns.map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
     let is_above = |place: &&usize| limit.is_none_or(|limit| samples[**place].latency > limit);
-    let latest = by_latency.iter().rev().filter(is_above).take(most);
+    // The first of equal ones, as the table of all legs has it.
+    by_latency.sort_by_key(|place| (Reverse(samples[*place].latency), *place));
+    let latest = by_latency.iter().filter(is_above).take(most);
     let typical = typical.map(|place| (Chosen::Typical, place)).into_iter();
     typical.chain(latest.map(|place| (Chosen::Worst, *place))).collect()
 }
@@ -203,6 +206,8 @@ mod tests {
         assert_eq!(latest(&samples, 2, None), [(Chosen::Typical, 0), (worst, 1), (worst, 3)]);
         assert_eq!(latest(&samples, 9, Some(8)), [(Chosen::Typical, 0), (worst, 1)]);
         assert_eq!(latest(&[], 3, None), []);
+        let equal = [5, 9, 9, 9].map(|latency| Outlier { at: 0, latency });
+        assert_eq!(latest(&equal, 2, None)[1..], [(worst, 1), (worst, 2)]);
     }
 
     #[test]
