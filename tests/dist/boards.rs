@@ -134,8 +134,13 @@ fn anyone_builds_the_same_programs() {
         fs::create_dir(&place).unwrap();
         fs::write(place.join("config.toml"), CONFIGURATION).unwrap();
     }
-    // Dependencies as they are here: nothing is fetched.
-    symlink(cargo_home().join("registry"), other_home.join("registry")).unwrap();
+    // Dependencies as they are here, so that nothing is fetched, and unpacked anew, as on a machine
+    // that has built nothing yet.
+    fs::create_dir(other_home.join("registry")).unwrap();
+    for part in ["cache", "index"] {
+        let part = Path::new("registry").join(part);
+        symlink(cargo_home().join(&part), other_home.join(&part)).unwrap();
+    }
 
     let mut build = folder.command(copy.join("packaging/build-board"));
     build
