@@ -1,7 +1,9 @@
 //! Known distributions through the whole pipeline: engine, recorder, collector,
 //! run directory, statistics, verdict, exit status.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command};
 
 use punctual_harness::{need, programs, root};
 use serde_json::json;
@@ -50,6 +52,61 @@ fn one_stall_of_100_ms_in_900_samples() {
     let stddev = cell["stddev_ns"].as_f64().unwrap();
     assert!((stddev / spread - 1.0).abs() < 1e-4, "{stddev} {spread}");
     assert_eq!(run["verdict"]["outcome"], "NONE");
+}
+
+/// More than there are CPUs, until they are dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn begin() -> Self {
+        let one = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        Self((0..4).map(one).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn simulated_time_waits_so_that_a_run_repeats_to_the_byte_however_busy_the_machine_is() {
+    let scratch = Scratch::new("repeats");
+    // More late ones, spells and seconds than any ring has room for, and two threads.
+    let what = "sim:stall=3ms,stall-every=2000,threads=2 -D 1h --deadline 1ms --no-report -q";
+    let run = |name: &str| {
+        let ended = scratch.punctual(&format!("run {what} --out {name}"));
+        assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
+        let folder = scratch.path(name).join("cells");
+        let cell = fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+        let mut json: serde_json::Value =
+            serde_json::from_slice(&fs::read(scratch.path(name).join("run.json")).unwrap())
+                .unwrap();
+        let found = json["cells"][0].as_object_mut().unwrap();
+        for key in ["started", "ended", "cpu_utilisation", "cpu_own", "steal"] {
+            found.remove(key);
+        }
+        for thread in found["threads"].as_array_mut().unwrap() {
+            thread.as_object_mut().unwrap().remove("placement");
+        }
+        let files = ["blocks", "histograms"].map(|file| fs::read(cell.join(file)).unwrap());
+        (json["cells"][0].clone(), files)
+    };
+    let (calm, calm_files) = run("calm");
+    let busy = Busy::begin();
+    let (beside, beside_files) = run("beside");
+    drop(busy);
+    assert_eq!(calm, beside);
+    assert!(calm_files == beside_files, "files of the cell differ");
+    assert_eq!(calm["episodes"]["joined"], json!(null));
+    let conditions = calm["conditions"].as_array().unwrap();
+    assert!(conditions.iter().all(|one| one["id"] != "late-ring-full"), "{conditions:?}");
+    let longest = calm["episodes"]["longest_ns"].as_u64().unwrap();
+    assert!(longest < 10_000_000_000, "{longest}");
 }
 
 #[test]

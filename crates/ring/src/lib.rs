@@ -287,6 +287,12 @@ impl<const N: usize> Entries<N> {
         pushed - self.tail.0.load(Ordering::Acquire)
     }
 
+    /// Writer, with `pushed` entries pushed so far: whether one more fits. One without any room takes
+    /// none, and lacks none.
+    fn has_room(&self, pushed: u64) -> bool {
+        self.entries.is_empty() || self.held(pushed) < self.entries.len() as u64
+    }
+
     /// Writer, with `pushed` entries pushed so far: pushes an entry; false if the ring is full.
     #[inline]
     pub fn push(&self, pushed: u64, entry: [u64; N]) -> bool {
@@ -335,6 +341,12 @@ impl LateRing {
         2 * self.0.held(pushed) <= self.0.entries.len() as u64
     }
 
+    /// Writer, with `pushed` samples pushed so far: whether one more fits.
+    #[must_use]
+    pub fn has_room(&self, pushed: u64) -> bool {
+        self.0.has_room(pushed)
+    }
+
     /// Writer, with `pushed` samples pushed so far: pushes a sample; false if the ring is full.
     pub fn push(&self, pushed: u64, at: u64, latency: u64, missed: u64) -> bool {
         self.0.push(pushed, [at, latency, missed])
@@ -362,6 +374,12 @@ impl SpellRing {
     #[must_use]
     pub const fn bytes(entries: usize) -> usize {
         Entries::<3>::bytes(entries)
+    }
+
+    /// Writer, with `pushed` spells pushed so far: whether one more fits.
+    #[must_use]
+    pub fn has_room(&self, pushed: u64) -> bool {
+        self.0.has_room(pushed)
     }
 
     /// Writer, with `pushed` spells pushed so far: pushes one; false if the ring is full.

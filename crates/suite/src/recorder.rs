@@ -17,10 +17,12 @@ use punctual_ring::{
 
 pub mod phases;
 mod spells;
+mod turn;
 mod worst;
 
 use phases::{ByPhase, PhaseClock, PhasesRecorded};
 use spells::Spells;
+pub use turn::Turn;
 use worst::Worst;
 
 /// How many of the worst samples a thread keeps, with their times.
@@ -62,6 +64,8 @@ pub struct Shared {
     pub late: LateRing,
     /// Spells in which samples were later than the deadline; all but the last one.
     pub spells: SpellRing,
+    /// Whether simulated time waits for the collector.
+    pub turn: Turn,
 }
 
 impl Shared {
@@ -71,6 +75,7 @@ impl Shared {
             blocks: BlockRing::new(blocks),
             late: LateRing::new(RING_LATE),
             spells: SpellRing::new(spells),
+            turn: Turn::default(),
         }
     }
 }
@@ -255,10 +260,20 @@ impl Recorder {
         self.total.count + self.block.count
     }
 
-    /// Whether the block that is due can be published. A simulation waits here for the collector.
+    /// Whether whatever the next sample publishes can be published: a block, a spell of lateness, a
+    /// late sample. A simulation waits for that.
     #[must_use]
     pub fn has_room(&self) -> bool {
-        self.shared.blocks.has_room(self.written)
+        let Shared { blocks, late, spells, .. } = &*self.shared;
+        let others = late.has_room(self.late_pushed) && self.spells.have_room(spells);
+        others && blocks.has_room(self.written)
+    }
+
+    /// Up to which latency a sample publishes neither a spell nor a late sample, ns.
+    #[must_use]
+    pub fn unpublished_ns(&self) -> i64 {
+        let interval = i64::try_from(self.limits.interval).unwrap_or(i64::MAX);
+        self.limits.deadline.min(interval)
     }
 
     /// When the current block ends, ns of the probe's clock.

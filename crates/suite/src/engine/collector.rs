@@ -114,6 +114,17 @@ pub(super) struct Collector {
 }
 
 impl Collector {
+    /// Takes what simulated time has published, once all of its threads wait for that or have ended;
+    /// returns whether there was anything.
+    pub(super) fn drain_in_turn(&mut self, files: &mut CellFiles) -> bool {
+        if !self.tracks.iter().all(|track| track.shared.turn.is_over()) {
+            return false;
+        }
+        let any = self.drain(files);
+        self.tracks.iter().for_each(|track| track.shared.turn.next());
+        any
+    }
+
     /// Takes everything that is published; returns whether there was anything.
     pub(super) fn drain(&mut self, files: &mut CellFiles) -> bool {
         let mut any = false;

@@ -333,7 +333,10 @@ impl Body for LatencyBody<'_> {
         self.team.look();
         let drained = self.drain_session(u64::MAX);
         let found = self.push_intervals(files);
-        let collected = self.collector.drain(files);
+        let collected = match self.times.simulated {
+            true => self.collector.drain_in_turn(files),
+            false => self.collector.drain(files),
+        };
         drained.map(|()| found || collected)
     }
 

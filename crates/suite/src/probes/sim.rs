@@ -1,12 +1,12 @@
 //! `sim`: known distributions through the whole pipeline, in simulated time.
 
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
 
 use punctual_core::random::Random;
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Shared};
 use crate::registry::probe::{
     By, Closed, Pace, Primary, ProbeEntry, ProbeThread, Session, Stage, State, Stop, Window,
 };
@@ -268,9 +268,20 @@ impl Sim {
     }
 }
 
+/// Ends the turn of a thread, however it ends: the collector waits for the turn of each.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.turn.end();
+    }
+}
+
 impl ProbeThread for Sim {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         let recorder = &mut tracks[0];
+        let turn = Ending(recorder.shared());
+        let unpublished_ns = recorder.unpublished_ns();
         let mut schedule = Schedule::new(window.first, self.interval_ns, window.end);
         let mut left = window.samples;
         while let Some(release) = schedule.next() {
@@ -279,11 +290,9 @@ impl ProbeThread for Sim {
             }
             let latency = self.next();
             let now = release.saturating_add_signed(latency);
-            if now >= recorder.block_end() {
-                // Simulated time can wait for the collector; real time cannot.
-                while !recorder.has_room() && !stop.is_set() {
-                    std::thread::sleep(Duration::from_micros(50));
-                }
+            // Simulated time can wait for the collector; real time cannot.
+            if (now >= recorder.block_end() || latency > unpublished_ns) && !recorder.has_room() {
+                turn.0.turn.wait(|| stop.is_set());
             }
             let (latency, missed) = schedule.serve(now);
             recorder.record(now, latency, missed);

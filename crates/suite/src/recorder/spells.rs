@@ -31,6 +31,11 @@ impl Spells {
         self.open = Some(Spell { thread: 0, from, to, late: 1 });
     }
 
+    /// Whether the open one can be pushed.
+    pub(super) fn have_room(&self, ring: &SpellRing) -> bool {
+        ring.has_room(self.pushed)
+    }
+
     /// Adds releases later than the deadline that the latest activation missed.
     pub(super) fn missed(&mut self, late: u64) {
         if let Some(open) = &mut self.open {
