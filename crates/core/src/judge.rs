@@ -6,8 +6,8 @@ use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
 use crate::schema::{Cell, CellState, Condition, Episodes, Run, RunState, Thread, Verdict};
 use crate::stats::{
-    BySecond, Limits, behind_of, exceedances, late_again, note_drift, spells_of_seconds,
-    tell_episodes,
+    BySecond, LEAST_SECONDS_LATE, Limits, behind_of, episodes, exceedances, late_again, note_drift,
+    spells_of_seconds, spells_on_disk, tell_episodes,
 };
 use crate::units::human_ns;
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
@@ -84,6 +84,8 @@ pub fn judge_recorded(loaded: &mut LoadedRun) {
         }
         if lacks_episodes(cell) {
             tell_in_seconds(cell, data, deadline_ns);
+        } else if lacks_batches(cell, &loaded.run.plan) {
+            tell_batches(cell, data);
         }
     }
     judge_record(&mut loaded.run);
@@ -162,6 +164,8 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
             note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
         } else if lacks_episodes(cell) {
             tell_in_seconds(cell, data, plan.deadline_ns);
+        } else if lacks_batches(cell, &plan) {
+            tell_batches(cell, data);
         }
         judge_one(cell, &rule);
     }
@@ -208,10 +212,31 @@ fn lacks_episodes(cell: &Cell) -> bool {
     cell.latency().is_some_and(|latency| latency.stats.samples > 0 && latency.episodes.is_none())
 }
 
+/// Whether a share of late activations is to be judged, and `run.json` has no batches although
+/// enough seconds were late: it is older than they are, or the lateness was one spell.
+fn lacks_batches(cell: &Cell, plan: &Plan) -> bool {
+    let episodes = cell.latency().and_then(|latency| latency.episodes.as_ref());
+    let lacks = |of: &Episodes| {
+        of.batches.is_none() && !of.in_seconds && of.seconds_late >= LEAST_SECONDS_LATE
+    };
+    plan.tolerate.is_some() && episodes.is_some_and(lacks)
+}
+
 /// Whether the recordings of a run tell something that its judgement needs and `run.json` lacks.
 #[must_use]
 pub fn needs_recordings(run: &Run) -> bool {
-    run.plan.deadline_ns.is_some() && run.cells.iter().any(lacks_episodes)
+    let lacks = |cell: &Cell| lacks_episodes(cell) || lacks_batches(cell, &run.plan);
+    run.plan.deadline_ns.is_some() && run.cells.iter().any(lacks)
+}
+
+/// Records the batches of a record that is older than they are.
+fn tell_batches(cell: &mut Cell, data: &CellData) {
+    let spells = (0..).zip(&data.threads).flat_map(|(thread, data)| spells_on_disk(data, thread));
+    let spells = spells.collect();
+    let Some(of_cell) = cell.latency_mut().and_then(|latency| latency.episodes.as_mut()) else {
+        return;
+    };
+    of_cell.batches = episodes(spells, of_cell.observed_ns).batches;
 }
 
 /// Records late episodes by the seconds in which anything was late.

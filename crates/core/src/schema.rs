@@ -24,7 +24,7 @@ mod work;
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{Cell, CellState, Counter, DRIFT, NOT_AT_REST, NOT_IDLE, TRACER, Tells, What};
 pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
-pub use episodes::Episodes;
+pub use episodes::{Batches, Episodes};
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};
 pub use phase::{AtWork, LoadPhase, PhaseAt, PhaseFound, PhaseSeconds};
 pub use run::{Continuation, Origin, Run, RunState, Tool};

@@ -7,6 +7,7 @@
 //! a normal approximation is worthless.
 
 mod assemble;
+mod batches;
 mod behind;
 mod bounds;
 mod brunner_munzel;
@@ -28,6 +29,7 @@ mod student;
 mod summary;
 
 pub use assemble::{Measured, assemble};
+pub use batches::{LEAST_BATCHES_LATE, LEAST_SECONDS_LATE};
 pub use behind::{Behind, Limits, Refused, behind_of};
 pub use bounds::{
     beaten_within, clopper_pearson_lower, clopper_pearson_upper, exceedance_rate_upper,
@@ -41,8 +43,8 @@ pub use clustering::{
 pub use drift::{BySecond, Drift, changes, note_drift};
 pub use episode_rates::{EpisodeRatio, are_overdispersed, episode_ratio};
 pub use episodes::{
-    EPISODE_GAP_NS, LEAST_EPISODES, LEAST_OBSERVED_NS, episodes, observed_share, spells_of_seconds,
-    spells_on_disk, tell_episodes,
+    EPISODE_GAP_NS, LEAST_OBSERVED_NS, LONG_EPISODE_NS, episodes, observed_share,
+    spells_of_seconds, spells_on_disk, tell_episodes,
 };
 pub use median::Median;
 pub use median_ratio::{Known, combined, ratio_interval};
@@ -51,5 +53,5 @@ pub use phases::{InPhase, late_again, phases_by_blocks, tell_phases};
 pub use quantile::{Distribution, Quantile};
 pub use rank_sum::{least_p, rank_sum_cdf, replicates_needed};
 pub use shifts::{SPREADS_MAY_DIFFER, ShiftTest, Shifts, hodges_lehmann};
-pub use student::student_p;
+pub use student::{student_p, student_quantile};
 pub use summary::{Counts, Recorded, exceedances, summarise};

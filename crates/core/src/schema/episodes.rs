@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// release of the next) are at most `episode_gap_ns` apart, on any CPU of the cell. Missed
 /// releases that were later than the deadline belong to the episode of the start that missed
 /// them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Episodes {
     /// The gap, ns: 1 s for all probes and boards, and never taken from the run that is judged.
     pub episode_gap_ns: u64,
@@ -42,4 +42,35 @@ pub struct Episodes {
     /// The same of the thread that has the most, ns.
     #[serde(default)]
     pub most_observed_ns: u64,
+    /// Whether spells were merged because nobody took them: there were more episodes, and the longest
+    /// was shorter.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub joined: bool,
+    /// How much was late by batches of seconds, over all threads; none if that was in too few, or
+    /// in an older record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batches: Option<Batches>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Batches of seconds of which neighbours are uncorrelated, and how many activations were late in
+/// each: what bounds the share that is late.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Batches {
+    /// Length of one, s: a power of two.
+    pub seconds: u64,
+    /// Batches within the time that was observed.
+    pub number: u64,
+    /// How many of them hold a late activation.
+    pub late: u64,
+    /// Late activations in one, missed releases included: the mean.
+    pub mean: f64,
+    /// The standard deviation (n - 1).
+    pub deviation: f64,
+    /// The skewness, m3 / m2^1.5.
+    pub skewness: f64,
 }

@@ -12,10 +12,9 @@ use crate::run::{SeriesData, ThreadData};
 use crate::schema::{Cell, Episodes, Latency, Stats, Thread};
 use crate::units::SECOND_NS;
 
+use super::batches::batches;
 use super::behind::Limits;
-use super::bounds::{
-    binomial_reaches, clopper_pearson_upper, gamma_count_lower, gamma_count_upper, real,
-};
+use super::bounds::{binomial_reaches, clopper_pearson_upper, gamma_count_lower, real};
 
 /// The gap that separates two episodes, ns.
 pub const EPISODE_GAP_NS: u64 = SECOND_NS;
@@ -32,8 +31,11 @@ const SHORT_GAP_NS: u64 = SECOND_NS / 10;
 /// The level at which episodes are said to come in clusters.
 const CLUSTERED: f64 = 0.01;
 
-/// Fewer episodes than this say nothing of the share of activations that is late.
-pub const LEAST_EPISODES: u64 = 20;
+/// The longest of fewer episodes than this says little of how long one can be.
+const LEAST_EPISODES: u64 = 20;
+
+/// How long one may be then, ns, whatever was seen.
+pub const LONG_EPISODE_NS: u64 = 10 * SECOND_NS;
 
 /// Joins spells, ordered by their beginning, of which the next begins at most `gap` ns after all
 /// before it have ended. None may be shorter apart than the gap by which spells are made.
@@ -51,11 +53,13 @@ fn joined(spells: &[Spell], gap: u64) -> Vec<Spell> {
     episodes
 }
 
-/// The whole seconds in which any spell lies, of spells ordered by their beginning.
-fn seconds_late(spells: &[Spell]) -> u64 {
+/// The whole seconds in which any spell lies, of spells ordered by their beginning and of those
+/// seconds that were observed: releases that a start at the end missed may reach beyond.
+fn seconds_late(spells: &[Spell], observed_ns: u64) -> u64 {
     let (mut seconds, mut next) = (0_u64, 0_u64);
+    let end = observed_ns.div_ceil(BLOCK_NS).max(1) - 1;
     for spell in spells {
-        let (first, last) = ((spell.from / BLOCK_NS).max(next), spell.to / BLOCK_NS);
+        let (first, last) = ((spell.from / BLOCK_NS).max(next), (spell.to / BLOCK_NS).min(end));
         if last >= first {
             seconds = seconds.saturating_add(last - first + 1);
             next = last + 1;
@@ -83,9 +87,11 @@ pub fn episodes(mut spells: Vec<Spell>, observed_ns: u64) -> Episodes {
         largest: sizes().max().unwrap_or(0),
         size_sum: sizes().fold(0, u64::saturating_add),
         size_sum_sq: sizes().fold(0, |sum, late| sum.saturating_add(late.saturating_mul(late))),
-        seconds_late: seconds_late(&spells),
+        seconds_late: seconds_late(&spells, observed_ns),
+        batches: batches(&spells, observed_ns),
         clustered: are_clustered(&found, count_10s, observed_ns),
         in_seconds: false,
+        joined: false,
         observed_ns,
         most_observed_ns: observed_ns,
     }
@@ -245,21 +251,37 @@ impl Episodes {
     }
 
     /// Bounds, lower and upper and each one-sided, on the share of `scheduled` activations that is
-    /// late: those of Garwood for as many episodes of one size as tell as much, k = (sum s)^2 /
-    /// sum s^2 of the size sum s^2 / sum s. `None` if there are fewer than [`LEAST_EPISODES`].
+    /// late: those of the means of [`Batches`]. `None` if there are no such batches, or for less than
+    /// [`LEAST_OBSERVED_NS`].
     #[must_use]
     pub fn share_bounds(&self, scheduled: u64, confidence: f64) -> Option<(f64, f64)> {
-        if self.count < LEAST_EPISODES || self.observed_ns < LEAST_OBSERVED_NS {
+        if self.observed_ns < LEAST_OBSERVED_NS || scheduled == 0 {
             return None;
         }
-        let (sum, sum_sq) = (real(self.size_sum), real(self.size_sum_sq));
-        let (k, size) = (sum * sum / sum_sq, sum_sq / sum);
-        // What comes from a file may be anything.
-        if !(1.0..=4e9).contains(&k) || size.is_nan() || size < 1.0 {
-            return None;
+        let (lower, upper) = self.batches.as_ref()?.bounds(confidence)?;
+        let a_second = real(scheduled) / seconds(self.observed_ns);
+        Some(((lower / a_second).min(1.0), (upper / a_second).min(1.0)))
+    }
+
+    /// Upper bound on the share of `scheduled` activations that is late if no episode is longer than
+    /// the longest that was seen or, of fewer than 20, than [`LONG_EPISODE_NS`]: how often lateness
+    /// begins at most ([`Self::rate_upper`]) times that length.
+    #[must_use]
+    pub fn share_by_longest(&self, scheduled: u64, confidence: f64) -> Option<f64> {
+        let rate = self.rate_upper(confidence)?;
+        let seen = real(self.largest) * seconds(self.observed_ns) / real(scheduled.max(1));
+        let longest = seen.max(seconds(self.longest_allowed_ns()));
+        Some((rate * longest).min(1.0))
+    }
+
+    /// How long an episode may be for [`Self::share_by_longest`], ns.
+    #[must_use]
+    pub fn longest_allowed_ns(&self) -> u64 {
+        if self.count < LEAST_EPISODES {
+            self.longest_ns.max(LONG_EPISODE_NS)
+        } else {
+            self.longest_ns
         }
-        let share = |count: f64| (count * size / real(scheduled)).min(1.0);
-        Some((share(gamma_count_lower(k, confidence)), share(gamma_count_upper(k, confidence))))
     }
 }
 

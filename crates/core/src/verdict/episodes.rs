@@ -5,8 +5,8 @@ use super::rule::Rule;
 use super::sentences;
 use crate::rate::Rate;
 use crate::schema::{Episodes, Outcome, Verdict};
-use crate::stats::{LEAST_EPISODES, LEAST_OBSERVED_NS};
-use crate::units::SECOND_NS;
+use crate::stats::{LEAST_BATCHES_LATE, LEAST_OBSERVED_NS, LEAST_SECONDS_LATE, LONG_EPISODE_NS};
+use crate::units::{SECOND_NS, grouped, stretch};
 
 /// How often a thread or cell was late, per second; infinity if that is not recorded.
 pub(super) fn observed_rate(evidence: &Evidence<'_>) -> f64 {
@@ -30,7 +30,8 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     let mut because = vec![seen];
     because.extend(sentences::in_episodes(found));
     // Of a hard deadline that was missed nobody asks how often it may be.
-    because.extend(bound(found, upper, known, rule).filter(|_| k == 0 || !rule.is_hard()));
+    let asked = rule.tolerate.is_none() && (k == 0 || !rule.is_hard());
+    because.extend(bound(found, upper, known, rule).filter(|_| asked || !known));
     let (outcome, reason) = match (rule.tolerate, rule.tolerate_episodes) {
         _ if !known && !rule.is_hard() => (Outcome::Inconclusive, None),
         (Some(_), _) => share(evidence, found, rule),
@@ -38,11 +39,17 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
         (None, None) => never(evidence, upper, rule),
     };
     because.extend(reason);
-    if !rule.is_hard() && found.clustered {
+    if rule.tolerate_episodes.is_some() && found.clustered {
         because.push(sentences::clustered(found));
     }
-    let upper_bound = rule.tolerate.and_then(|_| {
-        found.share_bounds(evidence.stats.scheduled, rule.confidence).map(|(_, upper)| upper)
+    let upper_bound = rule.tolerate.filter(|_| known).and_then(|_| {
+        let by_longest = found.share_by_longest(evidence.stats.scheduled, rule.confidence);
+        let bounds = found.share_bounds(evidence.stats.scheduled, rule.confidence);
+        let by_batches = bounds.map(|(_, upper)| upper);
+        // The one that the verdict rests on.
+        by_batches
+            .filter(|_| outcome != Outcome::Pass || by_batches <= rule.tolerate)
+            .or(by_longest)
     });
     Verdict {
         exceedances: k,
@@ -117,28 +124,52 @@ fn needs(evidence: &Evidence<'_>, rate: Rate, needed_ns: Option<u64>, late: u64)
 /// A soft deadline: late activations up to a share.
 fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Option<String>) {
     let tolerated = rule.tolerate.unwrap_or_default();
-    let Some((lower, upper)) = found.share_bounds(evidence.stats.scheduled, rule.confidence) else {
-        return (
-            Outcome::Inconclusive,
-            Some(format!(
-                "the share of {} that is late follows from {LEAST_EPISODES} late episodes or more, \
-                 and there were {}; --tolerate-episodes judges by their rate, --singly takes late \
-                 ones for independent",
-                evidence.primary.nouns, found.count
-            )),
-        );
+    let (scheduled, level) = (evidence.stats.scheduled, rule.confidence);
+    let nouns = &evidence.primary.nouns;
+    let bounds = found.share_bounds(scheduled, level);
+    if let Some((lower, upper)) = bounds {
+        let said = sentences::share(upper, nouns, level);
+        if lower > tolerated {
+            let more = sentences::intolerable(tolerated, level);
+            return (Outcome::Fail, Some(format!("{said}; {more}")));
+        }
+        if upper <= tolerated {
+            return (Outcome::Pass, Some(said));
+        }
+    }
+    let longest_ns = found.longest_allowed_ns();
+    if let Some(upper) =
+        found.share_by_longest(scheduled, level).filter(|upper| *upper <= tolerated)
+    {
+        return (Outcome::Pass, Some(sentences::share_by_longest(upper, nouns, longest_ns, level)));
+    }
+    if let Some((_, upper)) = bounds {
+        let said = sentences::share(upper, nouns, level);
+        return (Outcome::Inconclusive, Some(format!("{said}; a longer run bounds it closer")));
+    }
+    let most = sentences::confidence(tolerated);
+    let why = if found.count == 0 {
+        let rate = tolerated * SECOND_NS as f64 / LONG_EPISODE_NS as f64;
+        let needed = observation_needed_ns(rate, 0, level);
+        let run = needed.map_or_else(String::new, |ns| {
+            format!(": run with -D {}", sentences::long_enough(ns, evidence.observed_share))
+        });
+        format!(
+            "too little evidence: that at most {most} of {nouns} are late, if nothing makes them \
+             late for longer than {} at a time, takes a longer time without a late one{run}",
+            stretch(LONG_EPISODE_NS)
+        )
+    } else {
+        format!(
+            "too little evidence: the share of {nouns} that is late follows from {LEAST_SECONDS_LATE} \
+             seconds with a late one, in {LEAST_BATCHES_LATE} or more stretches that are longer than \
+             what makes them late; {} such seconds were seen, in {} episodes: run longer, or tolerate \
+             a rate",
+            grouped(found.seconds_late),
+            grouped(found.count)
+        )
     };
-    let said = sentences::share(upper, &evidence.primary.nouns, rule.confidence);
-    let outcome = match found.clustered {
-        false if lower > tolerated => Outcome::Fail,
-        false if upper <= tolerated => Outcome::Pass,
-        _ => Outcome::Inconclusive,
-    };
-    let said = match outcome {
-        Outcome::Fail => format!("{said}; {}", sentences::intolerable(tolerated, rule.confidence)),
-        _ => said,
-    };
-    (outcome, Some(said))
+    (Outcome::Inconclusive, Some(why))
 }
 
 /// How long must be observed, ns, for `late` seconds with a late episode to leave an upper bound on

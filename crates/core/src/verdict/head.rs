@@ -93,6 +93,8 @@ fn first(cell: &Cell, place: &str, verdict: &Verdict, rule: &Rule) -> Option<Str
     let text = format!("max {max} {against} deadline {deadline}{tolerated}{place}");
     let bounds = (verdict.episode_rate_upper, verdict.upper_bound, cell.latency());
     Some(match (verdict.outcome, bounds) {
+        // The share has a sentence of its own.
+        _ if rule.tolerate.is_some() && !rule.singly => text,
         (Outcome::Pass, (Some(rate), _, Some(_))) => {
             format!("{text}; {}", sentences::at_most_one_in(rate, verdict.confidence))
         }

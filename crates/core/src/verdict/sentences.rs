@@ -57,6 +57,8 @@ pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
     let counted = if found.in_seconds { ", counted in whole seconds" } else { "" };
     match found.count {
         0 => None,
+        // How long each of them was is not known.
+        count if found.joined => Some(format!("at least {} late episodes", grouped(count))),
         1 => Some(format!("1 late episode, of {longest}{counted}")),
         count => {
             Some(format!("{} late episodes, the longest of {longest}{counted}", grouped(count)))
@@ -133,9 +135,21 @@ pub(super) fn clustered(found: &Episodes) -> String {
 /// What share of activations is late at most.
 pub(super) fn share(upper: f64, nouns: &str, level: f64) -> String {
     format!(
-        "{} late of all {nouns} ({} confidence), by the sizes of the episodes",
+        "{} late of all {nouns} ({} confidence), by the means of stretches of the run, if this time \
+         is like the time asked about",
         at_most(upper),
         confidence(level)
+    )
+}
+
+/// The same, by how often lateness begins and how long it lasts.
+pub(super) fn share_by_longest(upper: f64, nouns: &str, longest_ns: u64, level: f64) -> String {
+    format!(
+        "{} late of all {nouns} ({} confidence), if nothing makes them late for longer than {} at a \
+         time",
+        at_most(upper),
+        confidence(level),
+        stretch(longest_ns)
     )
 }
 

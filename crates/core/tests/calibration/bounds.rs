@@ -97,7 +97,7 @@ fn check(replicates: u64, least: f64, tell: bool) {
     }
 }
 
-/// What holds of the upper bound on the share at 20 episodes of sizes that spread as the
+/// What holds of the upper bound on the share in 20 late batches of stalls that spread as the
 /// exponential distribution does, in percent.
 const LEAST_OF_SHARE: f64 = 93.5;
 

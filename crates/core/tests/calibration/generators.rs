@@ -162,3 +162,37 @@ pub fn in_regimes(
     }
     spells
 }
+
+/// Stalls that last `length_s` each, or that long on average, and make everything late in a share of
+/// the time; calm times between them are exponentially distributed. One may go on at the start.
+pub fn stalls(
+    random: &mut Random,
+    length_s: f64,
+    fixed: bool,
+    share: f64,
+    seconds: f64,
+) -> Vec<Spell> {
+    let calm = length_s * (1.0 - share) / share;
+    let of = |random: &mut Random| if fixed { length_s } else { exponential(random, length_s) };
+    let mut spells = Vec::new();
+    // The rest of a stall that is found by chance: of a fixed length any part of it, else as long as
+    // a whole one.
+    let mut at = 0.0;
+    let mut rest = if uniform(random) < share {
+        if fixed { length_s * uniform(random) } else { exponential(random, length_s) }
+    } else {
+        at = exponential(random, calm);
+        of(random)
+    };
+    while at < seconds {
+        let end = (at + rest).min(seconds);
+        let late = ((end - at) * 1e3).round() as u64;
+        if late > 0 {
+            let ns = |at: f64| (at * 1e9) as u64;
+            spells.push(Spell { thread: 0, from: ns(at), to: ns(end) - 1, late });
+        }
+        at += rest + exponential(random, calm);
+        rest = of(random);
+    }
+    spells
+}

@@ -14,6 +14,7 @@ mod generators;
 mod passes;
 mod pools;
 mod real;
+mod shares;
 
 /// Replicates of each case in the ordinary tests.
 const REPLICATES: u64 = 2_000;

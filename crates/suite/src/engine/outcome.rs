@@ -119,6 +119,9 @@ impl Left<'_> {
             tell_episodes(cell, late, false);
         }
         if joined > 0 {
+            if let Some(latency) = cell.latency_mut() {
+                latency.episodes.iter_mut().for_each(|all| all.joined = true);
+            }
             let text = format!(
                 "{joined} times nobody took what was recorded for so long that two spells of \
                  lateness count as one: there were more late episodes than is said"

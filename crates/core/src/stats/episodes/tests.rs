@@ -90,22 +90,36 @@ fn independent_episodes_are_rarely_taken_for_clustered_ones() {
 }
 
 #[test]
-fn the_share_that_is_late_follows_from_the_sizes() {
-    let sized = |sizes: &[u64]| {
-        let spells = (0..).zip(sizes).map(|(n, late)| spell(n * 3_000, n * 3_000 + 1, *late));
+fn the_share_that_is_late_follows_from_batches_of_seconds() {
+    let at_seconds = |seconds: u64| {
+        let spells = (0..seconds).map(|n| spell(n * 7_000, n * 7_000 + 1, 10));
         episodes(spells.collect(), 600 * S)
     };
-    let few = sized(&[10; 19]);
-    assert_eq!(few.share_bounds(600_000, 0.95), None);
-    // 25 of one size tell as much as 25: mpmath chi2.ppf(.05, 50) / 2, chi2.ppf(.95, 52) / 2.
-    let (lower, upper) = sized(&[10; 25]).share_bounds(600_000, 0.95).unwrap();
-    assert!((lower * 60_000.0 - 17.382_125_842).abs() < 1e-8, "{lower}");
-    assert!((upper * 60_000.0 - 34.916_080_170).abs() < 1e-8, "{upper}");
-    // One that is as large as all others together: half as much is known.
-    let mut unequal = vec![1; 50];
-    unequal.push(50);
-    let (_, upper_unequal) = sized(&unequal).share_bounds(600_000, 0.95).unwrap();
-    assert!(upper_unequal > 2.0 * 100.0 / 600_000.0, "{upper_unequal}");
+    assert_eq!(at_seconds(29).share_bounds(600_000, 0.95), None);
+    // Mean 0.1 of 600, deviation sqrt(6 (10 - 0.1)^2 + ...): t = 1.6474, skewness 2.4.
+    let (lower, upper) = at_seconds(60).share_bounds(600_000, 0.95).unwrap();
+    assert!(lower < 1e-3 && lower > 7e-4, "{lower}");
+    assert!(upper > 1.2e-3 && upper < 1.4e-3, "{upper}");
+}
+
+#[test]
+fn one_long_episode_bounds_the_share_by_how_often_it_may_begin() {
+    let by_longest = |found: &Episodes| found.share_by_longest(600_000, 0.95).unwrap();
+    // -ln(0.05) / 600 s times 10 s.
+    assert!((by_longest(&episodes(Vec::new(), 600 * S)) - 0.049_928_871).abs() < 1e-9);
+    // Two seconds of 600 are late: 6.28 / 600 s times 20 s of the episode, and not 10.
+    let long = episodes(vec![spell(0, 1, 1), spell(5_000, 5_001, 20_000)], 600 * S);
+    assert!(by_longest(&long) > 0.2, "{}", by_longest(&long));
+    // Of many the longest is what it was.
+    let many: Vec<_> = (0..25).map(|n| spell(n * 20_000, n * 20_000 + 4, 5)).collect();
+    let many = episodes(many, 600 * S);
+    assert!((by_longest(&many) - many.rate_upper(0.95).unwrap() * 5e-3).abs() < 1e-12);
+}
+
+#[test]
+fn seconds_that_were_not_observed_are_not_late() {
+    assert_eq!(episodes(vec![spell(500, 6_400, 6)], S).seconds_late, 1);
+    assert_eq!(episodes(vec![spell(59_500, 66_400, 6)], 60 * S).seconds_late, 1);
 }
 
 fn primary(blocks: &[(u64, &[i64])]) -> SeriesData {
