@@ -124,7 +124,7 @@ fn it_has_no_sentence_that_judges() {
     let board = need!(board());
     let [own, host] = [board, punctual().to_owned()].map(|path: PathBuf| fs::read(path).unwrap());
     for sentence in [
-        "too little evidence: ",
+        " are too short: ",
         "by the sizes of the episodes",
         "later than the deadline: no result contains it",
         "it was not the same from its start to its end",

@@ -131,6 +131,7 @@ fn agree_with_samples(cell: &mut Cell, deadline_ns: Option<u64>) {
 }
 
 fn judge_one(cell: &mut Cell, rule: &Rule) {
+    let rule = &rule.in_cell(cell);
     if let Some(latency) = cell.latency_mut() {
         judge_threads(latency, rule);
     }

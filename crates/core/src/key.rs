@@ -12,6 +12,12 @@ pub fn subject(key: &str) -> &str {
     key.split(BETWEEN).next().unwrap_or_default()
 }
 
+/// After how many samples per thread the cell ends, if that is part of its key.
+#[must_use]
+pub fn samples(key: &str) -> Option<u64> {
+    key.rsplit(BETWEEN).next()?.strip_suffix(" samples")?.parse().ok()
+}
+
 /// A load as it is printed: `none` is called idle, since `none` also names a preemption model.
 #[must_use]
 pub fn load_name(load: &str) -> &str {
@@ -36,5 +42,13 @@ mod tests {
         assert_eq!(key_name("wakeup @ none"), "wakeup @ idle");
         assert_eq!(key_name("none @ hackbench @ 1s"), "none @ hackbench @ 1s");
         assert_eq!(subject("wakeup:threads=2 @ none @ 30s"), "wakeup:threads=2");
+    }
+
+    #[test]
+    fn a_number_of_samples_is_the_last_part() {
+        assert_eq!(samples("wakeup @ none @ 10s @ 1000 samples"), Some(1_000));
+        for key in ["wakeup @ none @ 10s", "wakeup @ cmd:echo 9 samples @ 10s", ""] {
+            assert_eq!(samples(key), None, "{key}");
+        }
     }
 }

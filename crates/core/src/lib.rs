@@ -8,6 +8,7 @@
 
 pub mod aim;
 pub mod aimed;
+pub mod allowance;
 pub mod block;
 pub mod channel;
 pub mod compare;

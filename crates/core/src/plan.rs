@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::asked::{AskedError, Names};
+use self::file::PlanFile;
+use crate::allowance::AllowanceError;
 use crate::hash::sha256;
 use crate::key;
 use crate::params::{Named, ParamError};
@@ -135,6 +138,25 @@ pub enum PlanError {
         /// What is wrong.
         reason: RateError,
     },
+    /// A rate or a share is wrong.
+    #[error("{key}: {reason}")]
+    Allowance {
+        /// The key with the wrong value.
+        key: &'static str,
+        /// What is wrong.
+        reason: AllowanceError,
+    },
+    /// One thing is asked for by two names.
+    #[error("{old} is an older name of {new}, and both are given: leave out {old}")]
+    OldKey {
+        /// The older name.
+        old: &'static str,
+        /// The name.
+        new: &'static str,
+    },
+    /// What is asked of the evidence does not fit together.
+    #[error(transparent)]
+    Asked(#[from] AskedError),
     /// A probe's or load's text is wrong.
     #[error(transparent)]
     Param(#[from] ParamError),
@@ -167,54 +189,6 @@ pub enum PlanError {
         /// The variants there are, or `none`.
         known: String,
     },
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanFile {
-    name: String,
-    citation: Option<String>,
-    #[serde(default)]
-    kernels: Vec<String>,
-    deadline: Option<String>,
-    episodes: Option<String>,
-    tolerate_episodes: Option<String>,
-    tolerate: Option<f64>,
-    probability: Option<f64>,
-    #[serde(default)]
-    singly: bool,
-    confidence: Option<f64>,
-    warmup: Option<String>,
-    duration: Option<String>,
-    #[serde(default)]
-    adjustable: bool,
-    #[serde(default)]
-    cell: Vec<CellFile>,
-    #[serde(default)]
-    variant: BTreeMap<String, VariantFile>,
-}
-
-/// What replaces the plan's own; the duration is that of all cells.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct VariantFile {
-    duration: Option<String>,
-    warmup: Option<String>,
-    episodes: Option<String>,
-    probability: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CellFile {
-    probe: Option<String>,
-    cost: Option<String>,
-    #[serde(default)]
-    load: Vec<String>,
-    duration: Option<String>,
-    samples: Option<u64>,
-    #[serde(rename = "where")]
-    place: Option<String>,
 }
 
 impl Plan {
@@ -280,7 +254,6 @@ impl Plan {
         plan.tolerate_episodes = rate("tolerate_episodes", file.tolerate_episodes.as_deref())?;
         plan.tolerate = file.tolerate;
         plan.probability = file.probability;
-        plan.singly = file.singly;
         plan.confidence = file.confidence.unwrap_or(plan.confidence);
         if let Some(text) = &file.warmup {
             plan.warmup_ns = duration_ns("warmup", text, BareNumber::Seconds)?;
@@ -289,6 +262,7 @@ impl Plan {
         if let Some(name) = variant {
             plan.apply(name, &file)?;
         }
+        plan.ask(&file.asked(variant)?, Names::KEYS)?;
         plan.check()?;
         Ok(plan)
     }
@@ -493,6 +467,8 @@ impl CellPlan {
     }
 }
 
+pub mod asked;
+mod file;
 pub mod phased;
 
 #[cfg(test)]

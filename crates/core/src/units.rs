@@ -146,6 +146,13 @@ pub fn stretch(ns: u64) -> String {
     format!("{:.1} {name}", ns as f64 / (unit * SECOND_NS) as f64)
 }
 
+/// A share in percent, without the sign: `1`, `0.01`. Eleven digits, so that 7e-4 is 0.07.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let rounded = format!("{:.10e}", share * 100.0);
+    rounded.parse::<f64>().unwrap_or(f64::NAN).to_string()
+}
+
 /// `value / unit` with `places` decimals, rounded half up, in integers.
 fn decimal(value: u64, unit: u64, places: u32) -> String {
     let power = 10_u128.pow(places);

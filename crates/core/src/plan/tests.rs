@@ -1,6 +1,8 @@
 //! Plans from files, whole and wrong.
 
+use super::asked::{Asked, Names};
 use super::*;
+use crate::allowance::Allowance;
 
 const STANDARD: &str = r#"
     name = "small"
@@ -45,6 +47,84 @@ fn wrong_values_are_named() {
         assert!(message.contains(error), "{message}");
     }
     assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
+}
+
+/// The rule of a plan with these keys: deadline, at most, allowed rate and share, share asked for,
+/// singly.
+fn rule(keys: &str) -> Result<(Rate, Option<Rate>, Option<f64>, Option<f64>, bool), String> {
+    let text = STANDARD.replacen("duration = \"30s\"", keys, 1);
+    let plan = Plan::from_toml(&text).map_err(|error| error.to_string())?;
+    Ok((plan.episodes, plan.tolerate_episodes, plan.tolerate, plan.probability, plan.singly))
+}
+
+#[test]
+fn new_keys_say_what_the_old_ones_said() {
+    for (new, old) in [
+        ("at_most = \"1/h\"", "episodes = \"1/h\""),
+        ("allow = \"6/min\"", "tolerate_episodes = \"6/min\""),
+        ("allow = \"0.07%\"", "tolerate = 7e-4"),
+        ("allow = \"1%\"\nsingly = true", "tolerate = 0.01\nsingly = true"),
+        ("at_most = \"0.01%\"\nsingly = true", "probability = 1e-4\nsingly = true"),
+    ] {
+        assert_eq!(rule(new).unwrap(), rule(old).unwrap(), "{new}");
+    }
+}
+
+#[test]
+fn keys_that_do_not_fit_together_are_refused_with_what_to_write() {
+    for (keys, says) in [
+        ("at_most = \"1%\"", "allow 1% makes the deadline soft; with singly"),
+        ("at_most = \"1ms\"", "at_most: \"1ms\" is a time"),
+        ("allow = \"60\"", "allow: \"60\" has no unit"),
+        ("at_most = \"6/min\"\nallow = \"1%\"", "at_most and allow: the first is of a hard"),
+        ("at_most = \"6/min\"\nsingly = true", "give a share such as 0.01%"),
+        ("allow = \"6/min\"\nsingly = true", "give a share such as 0.01%"),
+        ("at_most = \"6/min\"\nepisodes = \"1/h\"", "episodes is an older name of at_most"),
+        ("at_most = \"6/min\"\nprobability = 0.1", "probability is an older name of at_most"),
+        ("allow = \"1%\"\ntolerate = 0.1", "tolerate is an older name of allow"),
+        ("allow = \"1%\"\ntolerate_episodes = \"1/h\"", "tolerate_episodes is an older name"),
+        ("at_most = \"1/h\"\n[variant.a]\nepisodes = \"1/h\"\n", "episodes is an older name"),
+    ] {
+        let said = rule(keys).unwrap_err();
+        assert!(said.contains(says), "{keys}: {said}");
+    }
+    let without = STANDARD.replacen("deadline = \"1ms\"", "allow = \"1%\"", 1);
+    let said = Plan::from_toml(&without).unwrap_err().to_string();
+    assert_eq!(said, "allow 1% needs a deadline: give deadline too");
+}
+
+#[test]
+fn a_variant_asks_for_another_rate() {
+    let plan = VARIED.replacen("probability = 1e-3", "at_most = \"1/s\"", 1);
+    let rate = |variant| Plan::from_toml_variant(&plan, variant).unwrap().episodes.to_string();
+    assert_eq!([rate(Some("virtual")), rate(Some("night"))], ["1/s", "6/min"]);
+}
+
+#[test]
+fn what_is_asked_replaces_what_the_plan_says_of_the_same() {
+    let of = |asked: &str| -> Allowance { asked.parse().unwrap() };
+    let start =
+        |keys: &str| Plan::from_toml(&STANDARD.replacen("duration = \"30s\"", keys, 1)).unwrap();
+    let asked = |keys: &str, asked: Asked| {
+        let mut plan = start(keys);
+        plan.ask(&asked, Names::OPTIONS).map(|()| plan).map_err(|error| error.to_string())
+    };
+    let hard = Asked { at_most: Some(of("1/h")), ..Asked::default() };
+    for keys in ["allow = \"1%\"\nsingly = true", "tolerate_episodes = \"6/min\""] {
+        let plan = asked(keys, hard).unwrap();
+        assert!(plan.is_hard() && !plan.singly && plan.episodes.to_string() == "1/h", "{keys}");
+    }
+    let share = Asked { at_most: Some(of("0.1%")), ..Asked::default() };
+    let said = asked("", share).unwrap_err();
+    assert!(said.contains("with --singly, which") && said.contains("--allow 0.1%"), "{said}");
+    assert_eq!(asked("singly = true", share).unwrap().probability, Some(1e-3));
+    let singly = Asked { singly: true, ..Asked::default() };
+    let said = asked("allow = \"6/min\"", singly).unwrap_err();
+    assert!(said.starts_with("--allow 6/min with --singly"), "{said}");
+    assert!(asked("allow = \"1%\"", singly).unwrap().singly);
+    let soft = Asked { allow: Some(of("6/min")), ..Asked::default() };
+    let plan = asked("singly = true", soft).unwrap();
+    assert_eq!((plan.is_hard(), plan.singly), (false, false));
 }
 
 #[test]

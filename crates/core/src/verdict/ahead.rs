@@ -2,11 +2,11 @@
 
 use super::episodes::observation_needed_ns;
 use super::rule::Rule;
-use super::sentences;
+use super::sentences::{self, Observed};
 use crate::key::key_name;
 use crate::schema::Run;
 use crate::stats::observed_share;
-use crate::units::{exact_duration, stretch};
+use crate::units::{exact_duration, percent, stretch};
 
 /// How a run that is about to begin will be judged, if that is not what was asked for, and whether
 /// its cells are long enough for a PASS. One sentence each.
@@ -30,9 +30,9 @@ pub fn ahead(run: &Run) -> Vec<String> {
         let rate = rule.tolerate_episodes.unwrap_or_else(|| rule.rate(interval_ns));
         if let (Some(probability), Some(interval)) = (rule.probability, interval_ns) {
             let text = format!(
-                "P <= {} at an interval of {} is judged as late episodes: at most {rate}; --singly \
-                 takes late activations for independent and bounds P itself",
-                sentences::probability(probability),
+                "the plan's probability, {} % at an interval of {}, is judged as how often lateness \
+                 begins: at most {rate}; at_most says that, and --singly bounds the share itself",
+                percent(probability),
                 exact_duration(interval)
             );
             if !said.contains(&text) {
@@ -52,14 +52,16 @@ pub fn ahead(run: &Run) -> Vec<String> {
             reason = "a time in which something is observed"
         )]
         let observed = (observed as f64 * share) as u64;
+        let ended_after = by_samples.filter(|ns| *ns < cell.duration_ns).and(planned.samples);
+        let observing = Observed { ns: observed, share, ended_after };
         let lacks = needed.saturating_sub(observed);
         if lacks > 0 && shortest.as_ref().is_none_or(|(most, ..)| lacks > *most) {
             let text = format!(
-                "a PASS at {rate} needs {} without a late episode in each cell, and one observes \
-                 {}: -D {} is long enough",
+                "to show at most {rate} {} without lateness are needed in each cell, and one observes \
+                 {}: {} is long enough",
                 stretch(needed),
                 stretch(observed),
-                sentences::long_enough(needed, share)
+                observing.long_enough(needed)
             );
             shortest = Some((lacks, observed, text));
         }

@@ -17,14 +17,17 @@ use crate::units::{grouped, human_ns};
 /// that its load did not hold, or that it did not reach its end. FAIL if a counter says that what is
 /// never to happen has happened. Costs are not judged otherwise.
 ///
-/// The first reason is such a counter, else the largest latency; the next one the count over all
+/// The first reason is such a counter, else how much longer to measure if that alone is missing, else
+/// the largest latency; the next one the count over all
 /// threads.
 #[must_use]
 pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
     let (verdict, why) = reasons(cell, rule);
     let judged = cell.state != CellState::Skipped && !rule.plumbing;
     let head = judged.then(|| head::of_cell(cell, &verdict, rule)).flatten();
-    let mut because: Vec<String> = faults(cell).chain(head).collect();
+    let mut because: Vec<String> = faults(cell).collect();
+    because.extend(head::too_little(&verdict, &why).cloned());
+    because.extend(head);
     if judged {
         because.extend(head::counts([cell], rule));
     }
@@ -34,6 +37,7 @@ pub fn judge_cell(cell: &Cell, rule: &Rule) -> Verdict {
 
 /// The verdict of a cell without its first sentences, and the reasons behind it.
 pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
+    let rule = &rule.in_cell(cell);
     let reason = cell.reason.as_deref().unwrap_or("no reason was recorded");
     if cell.state == CellState::Skipped {
         return (rule.verdict(Outcome::Skipped, Vec::new()), vec![reason.to_owned()]);

@@ -2,7 +2,7 @@
 
 use super::evidence::Evidence;
 use super::rule::Rule;
-use super::sentences;
+use super::sentences::{self, Observed};
 use crate::rate::Rate;
 use crate::schema::{Episodes, Outcome, Verdict};
 use crate::stats::{LEAST_BATCHES_LATE, LEAST_OBSERVED_NS, LEAST_SECONDS_LATE, LONG_EPISODE_NS};
@@ -86,7 +86,7 @@ fn never(evidence: &Evidence<'_>, upper: Option<f64>, rule: &Rule) -> (Outcome, 
         return (Outcome::Pass, None);
     }
     let needed_ns = observation_needed_ns(rate.per_second(), 0, rule.confidence);
-    let needs = needs(evidence, rate, needed_ns, 0);
+    let needs = needs(evidence, rate, needed_ns, 0, rule);
     (Outcome::Inconclusive, Some(needs))
 }
 
@@ -101,7 +101,7 @@ fn often(
     let tolerated = allowed.per_second();
     let clustered = found.clustered;
     if !clustered && found.rate_lower(rule.confidence) > tolerated {
-        return (Outcome::Fail, Some(sentences::too_often(rule.confidence)));
+        return (Outcome::Fail, Some(sentences::too_often(allowed, rule.confidence)));
     }
     if !clustered && upper.is_some_and(|upper| upper <= tolerated) {
         return (Outcome::Pass, None);
@@ -112,13 +112,23 @@ fn often(
     }
     let late = if found.count == 0 { 0 } else { found.seconds_late };
     let needed_ns = observation_needed_ns(tolerated, late, rule.confidence);
-    (Outcome::Inconclusive, Some(needs(evidence, allowed, needed_ns, late)))
+    (Outcome::Inconclusive, Some(needs(evidence, allowed, needed_ns, late, rule)))
 }
 
-/// How long to observe, and the -D for it.
-fn needs(evidence: &Evidence<'_>, rate: Rate, needed_ns: Option<u64>, late: u64) -> String {
-    let observed_ns = evidence.episodes.map_or(0, |episodes| episodes.observed_ns);
-    sentences::needs_time(rate, needed_ns, observed_ns, evidence.observed_share, late)
+/// How long to observe, and the -D or -l for it.
+fn needs(
+    evidence: &Evidence<'_>,
+    rate: Rate,
+    needed_ns: Option<u64>,
+    late: u64,
+    rule: &Rule,
+) -> String {
+    let observed = Observed {
+        ns: evidence.episodes.map_or(0, |episodes| episodes.observed_ns),
+        share: evidence.observed_share,
+        ended_after: rule.ended_after,
+    };
+    sentences::needs_time(rate, needed_ns, &observed, late)
 }
 
 /// A soft deadline: late activations up to a share.
@@ -163,8 +173,8 @@ fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Op
         format!(
             "too little evidence: the share of {nouns} that is late follows from {LEAST_SECONDS_LATE} \
              seconds with a late one, in {LEAST_BATCHES_LATE} or more stretches that are longer than \
-             what makes them late; {} such seconds were seen, in {} episodes: run longer, or tolerate \
-             a rate",
+             what makes them late; {} such seconds were seen, in {} episodes; --allow with a rate such as \
+             6/min judges by how often lateness begins, --singly takes late ones for independent",
             grouped(found.seconds_late),
             grouped(found.count)
         )

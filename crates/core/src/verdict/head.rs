@@ -5,13 +5,19 @@ use super::rule::Rule;
 use super::sentences;
 use crate::key;
 use crate::schema::{Cell, Episodes, Outcome, PhaseAt, Verdict};
-use crate::units::human_ns;
+use crate::units::{human_ns, stretch};
 
 /// The first sentence on a cell: its largest latency, with CPU and time. None without samples.
 pub(super) fn of_cell(cell: &Cell, verdict: &Verdict, rule: &Rule) -> Option<String> {
-    let place = place(cell);
-    let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-    first(cell, &place, verdict, rule)
+    first(cell, place(cell), verdict, rule, &[cell])
+}
+
+/// How much longer to measure, if nothing else makes a verdict inconclusive: what does is said before
+/// how many were late.
+pub(super) fn too_little<'a>(verdict: &Verdict, why: &'a [String]) -> Option<&'a String> {
+    let alone = why.first().is_some_and(|first| sentences::says_how_many(first));
+    let open = alone && verdict.outcome == Outcome::Inconclusive;
+    why.iter().find(|reason| open && sentences::says_too_little(reason))
 }
 
 /// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
@@ -26,7 +32,7 @@ pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<
         .reduce(|a, b| if rank(b) > rank(a) { b } else { a })?;
     let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
     words.extend(place(cell));
-    first(cell, &format!(" ({})", words.join(", ")), verdict, rule)
+    first(cell, words, verdict, rule, cells)
 }
 
 /// How many were late, over all threads of some cells. None without a deadline or samples.
@@ -66,7 +72,9 @@ pub(super) fn add(because: &mut Vec<String>, reasons: Vec<String>) {
 pub(super) fn untold(because: &[String], reasons: Vec<String>) -> Vec<String> {
     let mut untold: Vec<String> = Vec::new();
     for reason in reasons {
-        let told = |said: &String| *said == reason || said.ends_with(&format!("; {reason}"));
+        let within = ["; ", "; this shows: ", ": "].map(|before| format!("{before}{reason}"));
+        let told =
+            |said: &String| *said == reason || within.iter().any(|within| said.ends_with(within));
         if !because.iter().chain(&untold).any(told) {
             untold.push(reason);
         }
@@ -74,9 +82,18 @@ pub(super) fn untold(because: &[String], reasons: Vec<String>) -> Vec<String> {
     untold
 }
 
-fn first(cell: &Cell, place: &str, verdict: &Verdict, rule: &Rule) -> Option<String> {
+/// The first sentence: the largest latency, of this cell, at this place, and what that is for a
+/// verdict on `judged`.
+fn first(
+    cell: &Cell,
+    words: Vec<String>,
+    verdict: &Verdict,
+    rule: &Rule,
+    judged: &[&Cell],
+) -> Option<String> {
     let max_ns = cell.max_ns()?;
     let max = human_ns(max_ns);
+    let place = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
     let broke = cell.latency().and_then(|latency| latency.broke.as_ref());
     if let Some(broke) = broke.filter(|_| verdict.outcome == Outcome::Break) {
         let limit = sentences::deadline(broke.limit_ns);
@@ -87,22 +104,49 @@ fn first(cell: &Cell, place: &str, verdict: &Verdict, rule: &Rule) -> Option<Str
     };
     let late = u64::try_from(max_ns).is_ok_and(|max| max > deadline_ns);
     let against = if late { ">" } else { "<=" };
-    let tolerated = rule.tolerated().filter(|_| late && verdict.outcome == Outcome::Pass);
-    let tolerated = tolerated.map_or_else(String::new, |much| format!(", up to {much} tolerated"));
     let deadline = sentences::deadline(deadline_ns);
-    let text = format!("max {max} {against} deadline {deadline}{tolerated}{place}");
-    let bounds = (verdict.episode_rate_upper, verdict.upper_bound, cell.latency());
-    Some(match (verdict.outcome, bounds) {
-        // The share has a sentence of its own.
-        _ if rule.tolerate.is_some() && !rule.singly => text,
-        (Outcome::Pass, (Some(rate), _, Some(_))) => {
-            format!("{text}; {}", sentences::at_most_one_in(rate, verdict.confidence))
-        }
-        (Outcome::Pass, (None, Some(upper), Some(latency))) => {
+    let pass = verdict.outcome == Outcome::Pass;
+    if let Some(time) = observed(judged).filter(|_| pass && rule.counts_episodes()) {
+        let words: String = words.iter().map(|word| format!(", {word}")).collect();
+        let text = match rule.allowed().filter(|_| late) {
+            Some(much) => format!(
+                "late {} in {time}, {much} allowed (max {max} > deadline {deadline}{words})",
+                sentences::times(verdict.episodes)
+            ),
+            None => format!("never later than {deadline} in {time} (max {max}{words})"),
+        };
+        // What a share is bounded by is a reason of its own.
+        let shown = verdict.episode_rate_upper.filter(|_| rule.tolerate.is_none());
+        let shown = shown.map(|rate| sentences::at_most_one_in(rate, verdict.confidence));
+        let shown = shown.map_or_else(String::new, |shown| format!("; this shows: {shown}"));
+        return Some(text + &shown);
+    }
+    let allowed = rule.allowed().filter(|_| late && pass);
+    let allowed = allowed.map_or_else(String::new, |much| format!(", {much} allowed"));
+    let text = format!("max {max} {against} deadline {deadline}{allowed}{place}");
+    Some(match (verdict.outcome, verdict.upper_bound, cell.latency()) {
+        (Outcome::Pass, Some(upper), Some(latency)) => {
             let bound = sentences::bound(upper, &latency.primary.nouns, verdict.confidence);
             format!("{text}; {bound}")
         }
         _ => text,
+    })
+}
+
+/// The time in which lateness would have been seen, of these cells. None if that is not recorded.
+fn observed(cells: &[&Cell]) -> Option<String> {
+    let latencies =
+        || cells.iter().filter_map(|cell| cell.latency()).filter(|l| l.stats.samples > 0);
+    let times: Option<Vec<u64>> = latencies()
+        .map(|latency| latency.episodes.as_ref().map(|found| found.observed_ns))
+        .collect();
+    let times = times?;
+    let (least, most) = (times.iter().min()?, times.iter().max()?);
+    let [least, most] = [least, most].map(|ns| stretch(*ns));
+    let more = if least == most { "" } else { " or more" };
+    Some(match times.len() {
+        1 => least,
+        number => format!("{least}{more} of each of {number} cells"),
     })
 }
 

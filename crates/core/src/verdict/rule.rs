@@ -1,11 +1,11 @@
 //! How to judge.
 
-use super::sentences;
 use super::turns::Turns;
+use crate::key;
 use crate::plan::{DEFAULT_PROBABILITY, Plan};
 use crate::rate::Rate;
-use crate::schema::{Board, Outcome, Verdict};
-use crate::units::SECOND_NS;
+use crate::schema::{Board, Cell, Outcome, Verdict};
+use crate::units::{SECOND_NS, percent};
 
 /// How to judge.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +32,9 @@ pub struct Rule {
     /// The board is a virtual one without instruction counting: nothing is judged,
     /// since its latencies are those of the host.
     pub plumbing: bool,
+    /// What is judged ended after so many samples per thread (`-l`), and not after its time: more of
+    /// them make it longer.
+    pub ended_after: Option<u64>,
     /// The CPUs of the board take turns, which may be what makes a release late.
     pub turns: Option<Turns>,
 }
@@ -53,8 +56,16 @@ impl Rule {
             confidence: plan.confidence,
             deterministic: board.is_deterministic(),
             plumbing: board.is_plumbing(),
+            ended_after: None,
             turns: Turns::of(board),
         }
+    }
+
+    /// The same for this cell: what makes it longer is known.
+    #[must_use]
+    pub fn in_cell(self, cell: &Cell) -> Self {
+        let reached = |n: &u64| cell.threads().iter().all(|thread| thread.stats.samples >= *n);
+        Self { ended_after: key::samples(&cell.key).filter(reached), ..self }
     }
 
     /// Whether an exceedance fails.
@@ -62,10 +73,9 @@ impl Rule {
         self.tolerate.is_none() && self.tolerate_episodes.is_none()
     }
 
-    /// What a soft deadline tolerates, as people write it.
-    pub(super) fn tolerated(&self) -> Option<String> {
-        let share =
-            self.tolerate.map(|share| format!("{} of activations", sentences::confidence(share)));
+    /// What a soft deadline allows, as people write it.
+    pub(super) fn allowed(&self) -> Option<String> {
+        let share = self.tolerate.map(|share| format!("{} % of activations", percent(share)));
         share.or_else(|| self.tolerate_episodes.map(|rate| rate.to_string()))
     }
 

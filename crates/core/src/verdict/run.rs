@@ -13,7 +13,7 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 /// wants only where it is available does not count if it is SKIPPED.
 ///
 /// The first reason is a counter of the worst cell that is never to be above zero, else the
-/// latest sample of the run; the next one the count over all threads; the reasons of the worst
+/// how much longer to measure if that is missing, else the latest sample of the run; the next one the count over all threads; the reasons of the worst
 /// cell follow, with its name if there are several.
 #[must_use]
 pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule) -> Verdict {
@@ -48,6 +48,11 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     if rule.plumbing && rule.deadline_ns.is_some() {
         because.push(PLUMBING.to_owned());
     } else {
+        let longer = head::too_little(&verdict, &why).filter(|_| unfinished.is_none());
+        because.extend(longer.map(|longer| match started.len() {
+            1 => longer.clone(),
+            _ => format!("{}: {longer}", head::cell_name(cell)),
+        }));
         because.extend(head::of_run(&started, &verdict, rule));
         because.extend(head::counts(started.iter().copied(), rule));
     }

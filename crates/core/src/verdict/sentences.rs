@@ -3,7 +3,7 @@
 use crate::rate::Rate;
 use crate::schema::{Broke, Episodes};
 use crate::stats::samples_needed;
-use crate::units::{SECOND_NS, exact_duration, grouped, human_ns, stretch};
+use crate::units::{SECOND_NS, exact_duration, grouped, human_ns, percent, stretch};
 
 /// A deadline as it was given, with a space before its unit: `200 us`.
 pub(super) fn deadline(ns: u64) -> String {
@@ -35,10 +35,17 @@ pub(super) fn late(k: u64, n: u64, nouns: &str, deadline_ns: u64, exact: bool) -
     let deadline = deadline(deadline_ns);
     let most = if exact { "" } else { "at most " };
     match k {
-        0 => format!("none of {} {nouns} was later than {deadline}", grouped(n)),
-        1 => format!("1 of {} {nouns} was later than {deadline}", grouped(n)),
-        _ => format!("{most}{} of {} {nouns} were later than {deadline}", grouped(k), grouped(n)),
+        0 => format!("none of {} {nouns} was{LATER_THAN}{deadline}", grouped(n)),
+        1 => format!("1 of {} {nouns} was{LATER_THAN}{deadline}", grouped(n)),
+        _ => format!("{most}{} of {} {nouns} were{LATER_THAN}{deadline}", grouped(k), grouped(n)),
     }
+}
+
+const LATER_THAN: &str = " later than ";
+
+/// Whether a reason is one of [`late`].
+pub(super) fn says_how_many(reason: &str) -> bool {
+    reason.contains(LATER_THAN)
 }
 
 /// What the count of late ones supports. The bound is one of independent events, so that its
@@ -66,12 +73,11 @@ pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
     }
 }
 
-/// The bound on the rate of late episodes, which is one on how often lateness begins, with its
-/// premise. The time is rounded down, the number up.
+/// The bound on the rate of late episodes, which is one on how often lateness begins, under the load
+/// that was tested. The time is rounded down, the number up.
 pub(super) fn at_most_one_in(rate: f64, level: f64) -> String {
     format!(
-        "lateness begins at most once in {} on average{} ({} confidence), if this time is like the \
-         time asked about",
+        "lateness begins at most once in {} on average{} ({} confidence), under this load",
         time_below(1.0 / rate),
         an_hour(rate),
         confidence(level)
@@ -117,9 +123,17 @@ fn time_below(seconds: f64) -> String {
     format!("{down:.*} {name}", if value < 1.0 { 3 } else { 1 })
 }
 
+/// How often: `once`, `9 times`.
+pub(super) fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", grouped(count)) }
+}
+
 /// That a rate was found to be too high.
-pub(super) fn too_often(level: f64) -> String {
-    format!("late episodes come more often than is tolerated ({} confidence)", confidence(level))
+pub(super) fn too_often(allowed: Rate, level: f64) -> String {
+    format!(
+        "lateness begins more often than {allowed}, which is allowed ({} confidence)",
+        confidence(level)
+    )
 }
 
 /// That episodes do not come independently.
@@ -157,37 +171,69 @@ pub(super) fn share_by_longest(upper: f64, nouns: &str, longest_ns: u64, level: 
 pub(super) fn needs_time(
     rate: Rate,
     needed_ns: Option<u64>,
-    observed_ns: u64,
-    observed_share: f64,
+    observed: &Observed,
     late: u64,
 ) -> String {
+    let seen = stretch(observed.ns);
     let Some(needed) = needed_ns else {
-        return format!("too little evidence: no practical time shows {rate}");
+        return format!("{seen}{TOO_SHORT}no practical time shows at most {rate}");
     };
-    let without = if late == 0 { "without a late episode" } else { "with no more late episodes" };
+    let without = if late == 0 { "without lateness" } else { "without more lateness" };
     format!(
-        "too little evidence: a PASS at {rate} needs {} {without}, {} were observed; run with -D {}",
+        "{seen}{TOO_SHORT}{} {without} are needed to show at most {rate}; run with {}",
         stretch(needed),
-        stretch(observed_ns),
-        long_enough(needed, observed_share)
+        observed.long_enough(needed)
     )
 }
 
-/// The -D of which this share is at least so long, ns.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a duration is rounded up to seconds"
-)]
-pub(super) fn long_enough(needed_ns: u64, observed_share: f64) -> String {
-    asked(round_up((needed_ns as f64 / observed_share) as u64))
+const TOO_SHORT: &str = " are too short: ";
+const TOO_FEW: &str = " are too few: ";
+
+/// Whether a reason is one of [`needs_time`] or [`needs`].
+pub(super) fn says_too_little(reason: &str) -> bool {
+    reason.contains(TOO_SHORT) || reason.contains(TOO_FEW)
+}
+
+/// How long was observed, and what ended that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Observed {
+    /// Time in which lateness would have been seen, ns.
+    pub ns: u64,
+    /// Its share of the time that is asked for with -D, above 0.
+    pub share: f64,
+    /// The samples per thread that ended it, if it was not that time.
+    pub ended_after: Option<u64>,
+}
+
+impl Observed {
+    /// The -D, or the -l, by which so many ns are observed.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a duration is rounded up to seconds, a number of samples to two digits"
+    )]
+    pub fn long_enough(&self, needed_ns: u64) -> String {
+        match self.ended_after {
+            Some(samples) if self.ns > 0 => {
+                let each = self.ns as f64 / samples as f64;
+                format!("-l {}", two_digits((needed_ns as f64 / each).ceil() as u64))
+            }
+            _ => format!("-D {}", asked(round_up((needed_ns as f64 / self.share) as u64))),
+        }
+    }
+}
+
+/// A number rounded up to two digits.
+fn two_digits(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(1));
+    number.div_ceil(unit).saturating_mul(unit)
 }
 
 /// That a probability is none of time.
 pub(super) fn no_rate() -> String {
-    "a probability says nothing of time, and this probe has no interval: --episodes asks for a rate, \
-     --singly counts one by one"
+    "the plan's probability says nothing of time, and this probe has no interval: --at-most 6/min \
+     asks for a rate, --singly counts one by one"
         .to_owned()
 }
 
@@ -199,8 +245,8 @@ fn asked(ns: u64) -> String {
 /// Why a soft deadline was failed.
 pub(super) fn intolerable(tolerated: f64, level: f64) -> String {
     format!(
-        "this is more than the tolerated {} ({} confidence)",
-        probability(tolerated),
+        "this is more than the allowed {} % ({} confidence)",
+        percent(tolerated),
         confidence(level)
     )
 }
@@ -221,11 +267,6 @@ fn one_in(bound: f64) -> Option<u64> {
     (n >= 2.0).then_some(n as u64)
 }
 
-/// A probability in the shortest form: `1e-4`, `0.05`.
-pub(super) fn probability(p: f64) -> String {
-    if p < 1e-2 { format!("{p:e}") } else { p.to_string() }
-}
-
 /// A confidence in percent: `95 %`, `99.9 %`.
 pub(super) fn confidence(c: f64) -> String {
     let percent = format!("{:.6}", c * 100.0);
@@ -243,10 +284,10 @@ pub(super) fn needs(
     nouns: &str,
     level: f64,
 ) -> String {
+    let (measured, percent) = (grouped(scheduled), percent(target));
     let Some(needed) = samples_needed(target, k, level) else {
         return format!(
-            "too little evidence: no practical number of {nouns} shows P <= {}",
-            probability(target)
+            "{measured} {nouns}{TOO_FEW}no practical number shows at most {percent} % late"
         );
     };
     let option = interval_ns.and_then(|interval| needed.checked_mul(interval));
@@ -256,11 +297,9 @@ pub(super) fn needs(
     };
     let calm = if k > 0 { ", if no more are late" } else { "" };
     format!(
-        "too little evidence: {} {nouns} are needed for P <= {}, {} were measured; run with \
+        "{measured} {nouns}{TOO_FEW}{} are needed to show at most {percent} % late; run with \
          {option}{calm}",
-        grouped(needed),
-        probability(target),
-        grouped(scheduled)
+        grouped(needed)
     )
 }
 
@@ -284,8 +323,6 @@ mod tests {
     fn numbers_read_as_people_say_them() {
         assert_eq!(deadline(200_000), "200 us");
         assert_eq!(deadline(1_500_000), "1500 us");
-        assert_eq!(probability(1e-4), "1e-4");
-        assert_eq!(probability(0.05), "0.05");
         assert_eq!(confidence(0.95), "95 %");
         assert_eq!(confidence(0.999), "99.9 %");
         assert_eq!(at_most(1e-4), "at most 1 in 10,000 is");
@@ -300,16 +337,27 @@ mod tests {
         };
         assert_eq!(
             needs(1e-4, 0, 9_956, Some(1_000_000)),
-            "too little evidence: 29,956 activations are needed for P <= 1e-4, 9,956 were \
-             measured; run with -D 30s"
+            "9,956 activations are too few: 29,956 are needed to show at most 0.01 % late; run with \
+             -D 30s"
         );
         assert!(needs(1e-6, 0, 0, Some(1_000_000)).ends_with("run with -D 50min"));
         assert!(needs(1e-9, 0, 0, Some(1_000_000)).ends_with("run with -D 833h"));
         assert_eq!(
             needs(1e-2, 3, 500, None),
-            "too little evidence: 773 activations are needed for P <= 0.01, 500 were measured; \
-             run with -l 773, if no more are late"
+            "500 activations are too few: 773 are needed to show at most 1 % late; run with -l 773, \
+             if no more are late"
         );
+    }
+
+    #[test]
+    fn what_ended_by_its_samples_is_to_have_more_of_them() {
+        let observed = |ended_after| Observed { ns: SECOND_NS, share: 1.0, ended_after };
+        assert_eq!(observed(Some(1_000)).long_enough(29_957_322_736), "-l 30000");
+        assert_eq!(observed(Some(900)).long_enough(29_957_322_736), "-l 27000");
+        assert_eq!(observed(None).long_enough(29_957_322_736), "-D 30s");
+        let nothing = Observed { ns: 0, ..observed(Some(1)) };
+        assert_eq!(nothing.long_enough(29_957_322_736), "-D 30s");
+        assert_eq!([1, 9, 10, 99, 101, 29_957].map(two_digits), [1, 9, 10, 99, 110, 30_000]);
     }
 
     #[test]

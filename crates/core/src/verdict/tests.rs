@@ -134,8 +134,8 @@ fn the_first_release_too_few_is_inconclusive() {
     assert!(verdict.upper_bound.is_some());
     assert_eq!(
         judge(9_956, 0, &hard()).because[2],
-        "too little evidence: 29,956 activations are needed for P <= 1e-4, 9,956 were measured; \
-         run with -D 30s"
+        "9,956 activations are too few: 29,956 are needed to show at most 0.01 % late; run with \
+         -D 30s"
     );
 }
 
@@ -166,7 +166,11 @@ fn a_soft_deadline_weighs_both_bounds() {
         assert_eq!(verdict.outcome, outcome, "{tolerated}");
     }
     let verdict = judge(5_000, 3, &soft(1e-3));
-    assert!(verdict.because[2].contains("7,752 activations are needed"), "{:?}", verdict.because);
+    assert!(
+        verdict.because[2].contains("7,752 are needed to show at most 0.1 %"),
+        "{:?}",
+        verdict.because
+    );
     assert!(verdict.because[2].ends_with("if no more are late"));
 }
 

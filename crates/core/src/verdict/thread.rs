@@ -72,7 +72,8 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
         because.push(sentences::intolerable(tolerated, rule.confidence));
     }
     if outcome == Outcome::Inconclusive {
-        let interval_ns = evidence.interval_ns.filter(|interval| *interval > 0);
+        let by_time = rule.ended_after.is_none();
+        let interval_ns = evidence.interval_ns.filter(|interval| by_time && *interval > 0);
         because.push(sentences::needs(limit, k, n, interval_ns, nouns, rule.confidence));
     }
     Verdict { exceedances: k, upper_bound: Some(upper), ..rule.verdict(outcome, because) }

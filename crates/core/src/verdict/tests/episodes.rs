@@ -47,28 +47,96 @@ fn thirty_seconds_without_lateness_show_six_a_minute() {
     assert!((verdict.episode_rate_upper.unwrap() - 0.099_857_742).abs() < 1e-9);
     assert_eq!(
         verdict.because[0],
-        "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s); lateness begins at most once in \
-         10.0 s on average, 360 times an hour (95 % confidence), if this time is like the time asked about"
+        "never later than 200 us in 30.0 s (max 104.1 us, CPU 0, at 10.033 s); this shows: lateness \
+         begins at most once in 10.0 s on average, 360 times an hour (95 % confidence), under this load"
     );
     let short = judged_by(29, &[], 0, "");
     assert_eq!(short.outcome, Outcome::Inconclusive);
     assert_eq!(
-        short.because.last().unwrap(),
-        "too little evidence: a PASS at 6/min needs 30.0 s without a late episode, 29.0 s were \
-         observed; run with -D 30s"
+        short.because[0],
+        "29.0 s are too short: 30.0 s without lateness are needed to show at most 6/min; run with \
+         -D 30s"
     );
+    assert_eq!(short.because[1], "max 104.1 us <= deadline 200 us (CPU 0, at 10.033 s)");
 }
 
 #[test]
 fn what_a_pass_needs_is_asked_for_as_a_rate() {
     for (rate, seconds, needed) in [("1/min", 60, "180s"), ("1/h", 180, "3h"), ("1/s", 5, "10s")] {
-        let verdict = judged_by(seconds, &[], 0, &format!("episodes = \"{rate}\""));
+        let verdict = judged_by(seconds, &[], 0, &format!("at_most = \"{rate}\""));
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{rate}");
-        let last = verdict.because.last().unwrap();
-        assert!(last.ends_with(&format!("run with -D {needed}")), "{last}");
+        let first = &verdict.because[0];
+        assert!(first.ends_with(&format!("run with -D {needed}")), "{first}");
     }
-    assert_eq!(judged_by(180, &[], 0, "episodes = \"1/min\"").outcome, Outcome::Pass);
-    assert_eq!(judged_by(9, &[], 0, "episodes = \"1/s\"").episode_rate_upper, None);
+    assert_eq!(judged_by(180, &[], 0, "at_most = \"1/min\"").outcome, Outcome::Pass);
+    assert_eq!(judged_by(9, &[], 0, "at_most = \"1/s\"").episode_rate_upper, None);
+}
+
+#[test]
+fn what_ended_by_its_samples_is_advised_to_have_more_of_them() {
+    let mut cell = cell_of(1, &[], 0, &rule(""));
+    let first = |cell: &Cell, keys: &str| judge_cell(cell, &rule(keys)).because[0].clone();
+    cell.key = "wakeup @ none @ 10s @ 1000 samples".to_owned();
+    let said = first(&cell, "");
+    assert!(said.starts_with("1.0 s are too short") && said.ends_with("with -l 30000"), "{said}");
+    // A thread that has fewer of them ended with the time.
+    cell.key = "wakeup @ none @ 1s @ 2000 samples".to_owned();
+    let said = first(&cell, "");
+    assert!(said.ends_with("run with -D 30s"), "{said}");
+    // One by one too.
+    cell.key = "wakeup @ none @ 10s @ 1000 samples".to_owned();
+    let singly = Rule { ended_after: Some(1_000), ..rule("singly = true") };
+    judge_threads(cell.latency_mut().unwrap(), &singly);
+    let said = first(&cell, "singly = true");
+    assert!(said.starts_with("1,000 activations are too few: 29,956 are needed"), "{said}");
+    assert!(said.ends_with("run with -l 29956"), "{said}");
+}
+
+#[test]
+fn what_speaks_against_a_cell_comes_before_that_it_is_too_short() {
+    let mut cell = cell_of(5, &[], 0, &rule(""));
+    cell.state = CellState::Interrupted;
+    let because = judge_cell(&cell, &rule("")).because;
+    assert!(because[0].starts_with("max 104.1 us <= deadline"), "{because:?}");
+    assert!(because.iter().any(|said| said.contains(" are too short: ")), "{because:?}");
+}
+
+#[test]
+fn the_first_line_of_several_cells_says_how_long_each_was_seen() {
+    let rule = &rule("");
+    let of = |seconds: [u64; 2], at: &[u64]| {
+        let [one, mut other] = seconds.map(|seconds| cell_of(seconds, at, 1, rule));
+        other.key = "handoff @ none @ 30s".to_owned();
+        judge_run(RunState::Complete, &[one, other], rule).because[0].clone()
+    };
+    let said = of([30, 30], &[]);
+    assert!(
+        said.starts_with("never later than 200 us in 30.0 s of each of 2 cells (max"),
+        "{said}"
+    );
+    let said = of([30, 60], &[]);
+    assert!(said.contains("in 30.0 s or more of each of 2 cells (max 104.1 us, "), "{said}");
+    let said = of([30, 5], &[]);
+    assert!(said.starts_with("handoff, idle: 5.0 s are too short"), "{said}");
+}
+
+#[test]
+fn a_soft_pass_says_what_is_allowed_and_what_was_seen() {
+    let at: Vec<u64> = (0..12).map(|n| n * 47_000).collect();
+    let verdict = judged_by(600, &at, 100, "allow = \"2.1/min\"");
+    let first = &verdict.because[0];
+    assert!(
+        first.starts_with(
+            "late 12 times in 10.0 min, 2.1/min allowed (max 250.6 us > deadline 200 us, CPU 0, "
+        ),
+        "{first}"
+    );
+    assert!(first.contains("; this shows: lateness begins at most once in "), "{first}");
+    let many: Vec<u64> = (0..25).map(|n| n * 23_000).collect();
+    let first = judged_by(600, &many, 40, "allow = \"2%\"").because.remove(0);
+    assert!(first.contains(", 2 % of activations allowed (max "), "{first}");
+    let never = judged_by(600, &[], 0, "allow = \"2.1/min\"").because.remove(0);
+    assert!(never.starts_with("never later than 200 us in 10.0 min"), "{never}");
 }
 
 #[test]
@@ -108,10 +176,7 @@ fn a_soft_deadline_weighs_the_rate_of_episodes() {
     assert_eq!(outcome("1.2/min"), Outcome::Inconclusive);
     assert_eq!(outcome("2.1/min"), Outcome::Pass);
     let open = judged_by(600, &at, 100, "tolerate_episodes = \"1.2/min\"");
-    assert!(
-        open.because.iter().any(|said| said.contains("with no more late episodes")),
-        "{open:?}"
-    );
+    assert!(open.because.iter().any(|said| said.contains("without more lateness")), "{open:?}");
     let clustered: Vec<u64> =
         (0..10).flat_map(|n| [0, 3_000, 6_000].map(|after| n * 60_000 + after)).collect();
     for rate in ["0.1/min", "30/min"] {
@@ -188,8 +253,8 @@ fn a_margin_makes_the_run_longer() {
     tell_episodes(&mut cell, vec![Vec::new()], false);
     let verdict = judge_cell(&cell, &rule(""));
     assert_eq!(verdict.outcome, Outcome::Inconclusive);
-    let last = verdict.because.last().unwrap();
-    assert!(last.contains("27.0 s were observed") && last.ends_with("run with -D 34s"), "{last}");
+    let first = &verdict.because[0];
+    assert!(first.starts_with("27.0 s are too short") && first.ends_with("with -D 34s"), "{first}");
 }
 
 #[test]
