@@ -149,7 +149,7 @@ fn require_rt_measures_nothing_without_rights() {
     let scratch = Scratch::new("require-rt");
     scratch.open_folder("runs");
     let line = "run wakeup lat.syscall sim -D 1 --no-warmup --no-report --json --require-rt \
-                --deadline 10s --singly --probability 0.01 --out runs/r";
+                --deadline 10s --singly --at-most 1% --out runs/r";
     let words: Vec<&str> = line.split_whitespace().collect();
     // Without the option the same run is a PASS (0).
     let run = end_of(scratch.through(STRANGER, &words)).with(4).json();
@@ -167,8 +167,7 @@ fn require_rt_measures_nothing_without_rights() {
 #[test]
 fn a_run_whose_second_cell_fails_is_no_pass() {
     let scratch = Scratch::new("second-fails");
-    let line =
-        "run wakeup sim -D 2 --no-warmup --no-report --deadline 10s --singly --probability 0.01";
+    let line = "run wakeup sim -D 2 --no-warmup --no-report --deadline 10s --singly --at-most 1%";
     let child = scratch.spawn(&format!("{line} --out r"));
     scratch.wait_for_blocks("r", 1);
     // The folder of the second cell cannot be made any more.

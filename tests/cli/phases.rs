@@ -237,7 +237,7 @@ fn each_load_runs_and_works_in_its_phase_only() {
 fn a_load_that_cannot_start_or_dies_in_its_phase_forbids_a_pass() {
     let scratch = Scratch::new("phases-trouble");
     let judged = ["wakeup", "--no-warmup", "--no-report", "--deadline", "10s", "--singly"];
-    let judged = [&judged[..], &["--probability", "0.01"]].concat();
+    let judged = [&judged[..], &["--at-most", "1%"]].concat();
     let cases = [
         ("none for 2s then cmd:while :; do :; done for 3s", 0, "PASS"),
         ("none for 2s then cmd:sleep 1; exit 3 for 4s", 3, "the load did not hold: cmd died"),

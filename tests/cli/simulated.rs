@@ -118,22 +118,14 @@ fn exit_status_is_the_verdict() {
         ("sim -D 10 --deadline 25us", 3, "INCONCLUSIVE"),
         ("sim -D 30 --deadline 15us", 1, "FAIL"),
         ("sim:stall=3ms,stall-every=9000 -D 30 --deadline 1ms", 1, "FAIL"),
-        ("sim:stall=3ms,stall-every=9000 -D 90 --deadline 1ms --tolerate 1e-3 --singly", 0, "PASS"),
-        ("sim:stall=3ms,stall-every=9000 -D 90 --deadline 1ms --tolerate 1e-3", 3, "INCONCLUSIVE"),
-        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --tolerate 1e-3", 0, "PASS"),
-        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --tolerate 5e-5", 1, "FAIL"),
-        (
-            "sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --tolerate-episodes 12/min",
-            0,
-            "PASS",
-        ),
-        (
-            "sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --tolerate-episodes 3/min",
-            1,
-            "FAIL",
-        ),
-        ("sim -D 60 --deadline 25us --episodes 1/min", 3, "INCONCLUSIVE"),
-        ("sim -D 180 --deadline 25us --episodes 1/min", 0, "PASS"),
+        ("sim:stall=3ms,stall-every=9000 -D 90 --deadline 1ms --allow 0.1% --singly", 0, "PASS"),
+        ("sim:stall=3ms,stall-every=9000 -D 90 --deadline 1ms --allow 0.1%", 3, "INCONCLUSIVE"),
+        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --allow 0.1%", 0, "PASS"),
+        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --allow 0.005%", 1, "FAIL"),
+        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --allow 12/min", 0, "PASS"),
+        ("sim:stall=3ms,stall-every=9000 -D 300 --deadline 1ms --allow 3/min", 1, "FAIL"),
+        ("sim -D 60 --deadline 25us --at-most 1/min", 3, "INCONCLUSIVE"),
+        ("sim -D 180 --deadline 25us --at-most 1/min", 0, "PASS"),
         ("sim -D 5", 0, "NONE"),
         ("sim -D 30 --deadline 25us --load cmd:/does/not/exist", 4, "SKIPPED"),
         ("sim -D 10 --deadline 25us --load none,cmd:/does/not/exist", 3, "INCONCLUSIVE"),
@@ -183,7 +175,7 @@ fn a_recorded_run_is_judged_again() {
     let run = "run sim:dist=list,values=10us*999/300us -D 40 --deadline 100us --no-report --out r";
     assert_eq!(scratch.punctual(run).status.code(), Some(1));
     assert_eq!(scratch.punctual("show r").status.code(), Some(1));
-    let strict = scratch.punctual("show r --json --deadline 100us --singly --probability 1e-6");
+    let strict = scratch.punctual("show r --json --deadline 100us --singly --at-most 0.0001%");
     assert_eq!(strict.status.code(), Some(1));
     assert_eq!(json(&strict)["verdict"]["exceedances"], 40);
     let other = scratch.punctual("show r --json --deadline 200us");

@@ -100,7 +100,7 @@ fn no_output_is_wider_than_the_terminal() {
         "compare a b a",
         "compare --exact a b",
         "pool a b --deadline 5ms",
-        "plan-length --episodes 1/d",
+        "plan-length --at-most 1/d",
         "show a --extremes",
         "restore --dry-run",
         "load none -D 1",

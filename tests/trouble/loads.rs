@@ -86,14 +86,14 @@ const JUDGED: &[&str] = &[
     "--deadline",
     "10s",
     "--singly",
-    "--probability",
-    "0.01",
+    "--at-most",
+    "1%",
     "--out",
     "judged",
 ];
 
 /// Judges what was recorded in [`JUDGED`] again, by another deadline.
-const AGAIN: &str = "show judged --deadline 9s --singly --probability 0.01";
+const AGAIN: &str = "show judged --deadline 9s --singly --at-most 1%";
 
 #[test]
 fn a_cell_whose_load_died_is_inconclusive_now_and_when_judged_again() {

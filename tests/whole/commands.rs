@@ -128,7 +128,7 @@ fn manuals_and_completions_know_every_command() {
     }
     let page = fs::read_to_string(place.path.join("pages/punctual-run.1")).unwrap();
     let plain = page.replace('\\', "");
-    for word in ["--deadline", "--interval", "--dma-latency", "--tolerate"] {
+    for word in ["--deadline", "--interval", "--dma-latency", "--at-most", "--allow"] {
         assert!(plain.contains(word), "{word} is not in the page of run");
     }
     // The shells ask punctual itself what can follow; tests/cli presses Tab in each of them.

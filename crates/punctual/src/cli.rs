@@ -13,6 +13,7 @@ mod budget;
 mod cost;
 mod export;
 mod foreign;
+mod gone;
 mod lab;
 mod run;
 mod search;
@@ -266,7 +267,7 @@ fn pool() -> Command {
              Exit status: that of the verdict, as for `punctual run`; 2 if they are not runs of one \
              kernel, board and rule.\n\n\
              Examples:\n  punctual pool a b c --deadline 200us\n  \
-             punctual pool nightly --deadline 1ms --tolerate-episodes 1/h",
+             punctual pool nightly --deadline 1ms --allow 1/h",
         )
         .arg(runs(RUNS_HELP, 1))
         .arg(json("Print the judgement as JSON"))
@@ -278,9 +279,9 @@ fn plan_length() -> Command {
     Command::new("plan-length")
         .about("Say how long to measure for the evidence that is wanted")
         .after_help(
-            "Examples:\n  punctual plan-length --episodes 1/h\n  \
-             punctual plan-length --episodes 6/min --late 3\n  \
-             punctual plan-length --singly --probability 1e-6 --interval 100us",
+            "Examples:\n  punctual plan-length --at-most 1/h\n  \
+             punctual plan-length --allow 6/min --late 3\n  \
+             punctual plan-length --singly --at-most 0.0001% --interval 100us",
         )
         .args(args::length())
         .arg(json("Print the answer as JSON"))

@@ -6,10 +6,11 @@ use anyhow::{anyhow, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use punctual_core::aim::Aim;
+use punctual_core::allowance::Allowance;
 use punctual_core::dither::Dither;
 use punctual_core::params::{Named, split_list};
+use punctual_core::plan::asked::{Asked, AskedError, Names};
 use punctual_core::plan::{CellPlan, Plan, Subject, phased};
-use punctual_core::rate::Rate;
 use punctual_core::units::SECOND_NS;
 use punctual_suite::engine::{self, Options, Program, SyncPolicy};
 use punctual_suite::harness::phased::PhasedSpec;
@@ -95,7 +96,7 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
     if let Some(costs) = costs {
         plan.cells.extend(cost::cells(matches, cost::of_option(costs)?)?);
     }
-    judgement(matches, &mut plan);
+    judgement(matches, &mut plan)?;
     if let Some(warmup) = matches.get_one::<u64>("warmup") {
         plan.warmup_ns = *warmup;
     }
@@ -123,28 +124,22 @@ fn given<'a, T: Clone + Send + Sync + 'static>(matches: &'a ArgMatches, id: &str
 }
 
 /// Replaces the plan's rule by the one given on the command line.
-pub fn judgement(matches: &ArgMatches, plan: &mut Plan) {
+///
+/// # Errors
+/// The options do not fit together, or to the plan.
+pub fn judgement(matches: &ArgMatches, plan: &mut Plan) -> Result<(), AskedError> {
     if let Some(deadline) = given::<u64>(matches, "deadline") {
         plan.deadline_ns = Some(*deadline);
-    }
-    if let Some(rate) = given::<Rate>(matches, "episodes") {
-        (plan.episodes, plan.probability, plan.singly) = (*rate, None, false);
-    }
-    if let Some(rate) = given::<Rate>(matches, "tolerate-episodes") {
-        (plan.tolerate_episodes, plan.tolerate, plan.singly) = (Some(*rate), None, false);
-    }
-    if let Some(tolerate) = given::<f64>(matches, "tolerate") {
-        (plan.tolerate, plan.tolerate_episodes) = (Some(*tolerate), None);
-    }
-    if let Some(probability) = given::<f64>(matches, "probability") {
-        plan.probability = Some(*probability);
-    }
-    if given::<bool>(matches, "singly").is_some_and(|singly| *singly) {
-        plan.singly = true;
     }
     if let Some(confidence) = given::<f64>(matches, "confidence") {
         plan.confidence = *confidence;
     }
+    let asked = Asked {
+        at_most: given::<Allowance>(matches, "at-most").copied(),
+        allow: given::<Allowance>(matches, "allow").copied(),
+        singly: given::<bool>(matches, "singly").is_some_and(|singly| *singly),
+    };
+    plan.ask(&asked, Names::OPTIONS)
 }
 
 /// This program, as its records name it.

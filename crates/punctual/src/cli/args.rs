@@ -1,8 +1,8 @@
 //! Values of options, and options that several commands share.
 
 use clap::{Arg, ArgAction};
-use punctual_core::plan::Plan;
-use punctual_core::rate::Rate;
+use punctual_core::allowance::{Allowance, AllowanceError};
+use punctual_core::plan::{DEFAULT_PROBABILITY, Plan};
 use punctual_core::units::{BareNumber, parse_duration_ns};
 
 /// A parser of durations (ns) that reads a bare number in the unit `bare`.
@@ -31,94 +31,91 @@ fn deadline(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A probability strictly between 0 and 1.
-fn probability(text: &str) -> Result<f64, String> {
+/// A confidence, strictly between 0 and 1.
+fn confidence(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
-        _ => Err("must be a number between 0 and 1, such as 1e-4".to_owned()),
+        _ => Err("must be a number between 0 and 1, such as 0.95".to_owned()),
     }
 }
 
-/// How often, such as 6/min.
-fn rate(text: &str) -> Result<Rate, String> {
-    text.parse().map_err(|_| "must be a number per s, min, h or d, such as 6/min".to_owned())
+/// How much may be late, such as 6/min or 1%.
+fn allowance(text: &str) -> Result<Allowance, String> {
+    text.parse().map_err(|error: AllowanceError| error.to_string())
 }
 
 /// Options for how a run is judged.
-pub fn judgement() -> [Arg; 7] {
-    let probability_of = |id: &'static str, help: String| {
-        Arg::new(id).long(id).value_name("P").help(help).value_parser(probability)
-    };
-    let rate_of = |id: &'static str, help: String| {
-        Arg::new(id).long(id).value_name("RATE").help(help).value_parser(rate)
-    };
+pub fn judgement() -> [Arg; 5] {
     let default = Plan::new("");
+    let share = Allowance::Share(DEFAULT_PROBABILITY);
     [
         Arg::new("deadline")
             .long("deadline")
             .value_name("TIME")
             .help(
                 "Maximum allowed latency, with a unit (e.g. 200us). A single later activation is a \
-                 FAIL",
+                 FAIL, unless --allow makes it soft",
             )
             .value_parser(deadline),
-        rate_of(
-            "episodes",
-            format!(
-                "PASS requires evidence that late episodes are at most so frequent, e.g. 1/h: \
-                 late activations at most 1 s apart are one [default: {}]",
+        Arg::new("at-most")
+            .long("at-most")
+            .value_name("RATE")
+            .help(format!(
+                "Hard deadline: a PASS needs evidence that lateness begins at most this often, e.g. \
+                 1/h [default: {}]",
                 default.episodes
-            ),
-        )
-        .conflicts_with("singly"),
-        rate_of(
-            "tolerate-episodes",
-            "Make the deadline soft: tolerate late episodes up to this rate".to_owned(),
-        )
-        .conflicts_with_all(["tolerate", "singly"]),
-        probability_of(
-            "tolerate",
-            "Make the deadline soft: tolerate later activations up to this probability".to_owned(),
-        ),
-        probability_of(
-            "probability",
-            "PASS requires the upper bound on P(latency > deadline) to be at most P; converted to \
-             a rate of episodes at the probe's interval, unless --singly"
-                .to_owned(),
-        )
-        .conflicts_with("episodes"),
-        Arg::new("singly").long("singly").action(ArgAction::SetTrue).help(
-            "Take late activations for independent of each other, and bound their probability",
-        ),
-        probability_of(
-            "confidence",
-            format!("Confidence of the bound, one-sided [default: {}]", default.confidence),
-        ),
+            ))
+            .value_parser(allowance),
+        Arg::new("allow")
+            .long("allow")
+            .value_name("RATE|SHARE")
+            .help(
+                "Soft deadline: lateness may begin this often (60/min), or this share of activations \
+                 may be late (1%)",
+            )
+            .value_parser(allowance)
+            .conflicts_with("at-most"),
+        Arg::new("confidence")
+            .long("confidence")
+            .value_name("P")
+            .help(format!(
+                "Confidence of the bound, one-sided [default: {}]",
+                default.confidence
+            ))
+            .value_parser(confidence),
+        Arg::new("singly")
+            .long("singly")
+            .action(ArgAction::SetTrue)
+            .help(format!(
+                "Take late activations for independent of each other, which a stall makes false, and \
+                 bound their share: --at-most takes a share too then [default: {share}]"
+            ))
+            .help_heading(EXPERTS),
     ]
 }
 
+/// The heading of what only those need who know how lateness comes.
+const EXPERTS: &str = "Judgement, for experts";
+
 /// Options for how long to measure.
 pub fn length() -> Vec<Arg> {
-    let kept = ["episodes", "probability", "singly", "confidence"];
-    let judgement = judgement().into_iter().filter(|arg| kept.contains(&arg.get_id().as_str()));
-    let judgement = judgement.map(|arg| match arg.get_id().as_str() {
-        "singly" => arg.requires("probability"),
-        _ => arg,
-    });
+    let judgement = judgement().into_iter().filter(|arg| arg.get_id() != "deadline");
     let late = Arg::new("late")
         .long("late")
         .value_name("N")
         .help(
-            "Seconds that may hold late activations, of a soft deadline; with --singly: late \
-             activations [default: 0]",
+            "Seconds that may hold late activations, of those that --allow allows; with --singly: \
+             late activations [default: 0]",
         )
-        .value_parser(clap::value_parser!(u64).range(..1_000_000_000));
+        .value_parser(clap::value_parser!(u64).range(..1_000_000_000))
+        .requires("allow");
     let interval = Arg::new("interval")
         .short('i')
         .long("interval")
         .value_name("TIME")
-        .help("Time between two releases, for --probability [default: 1ms]")
-        .value_parser(interval);
+        .help("Time between two releases, for --singly [default: 1ms]")
+        .value_parser(interval)
+        .requires("singly");
     judgement.chain([late, interval]).collect()
 }
 

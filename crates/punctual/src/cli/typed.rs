@@ -10,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 
 use super::foreign::{self, Foreign, Takes};
+use super::gone;
 
 /// Options whose value may be left out, by name: what they mean then, and the words besides
 /// numbers and lists that are a value.
@@ -19,9 +20,12 @@ const BARE: &[(&str, &str, &[&str])] =
 /// Reads a command line; the first word is the program's name.
 ///
 /// # Errors
-/// Those of clap; and options of other tools, with punctual's form.
+/// Those of clap; options of other tools, and options that punctual had, with punctual's form.
 pub fn read(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     let runs = words.get(1).is_some_and(|word| word == "run");
+    if let Some(answer) = gone::answer(words) {
+        return Err(answer);
+    }
     let mut whole = if runs { super::to_run() } else { super::command() };
     let Some((options, first)) = measuring(&whole, words) else {
         return whole.try_get_matches_from_mut(words);

@@ -14,7 +14,7 @@ use crate::{request, store};
 pub fn judged(matches: &ArgMatches, dir: &Path) -> anyhow::Result<LoadedRun> {
     let mut run = store::load(dir)?;
     let mut plan = run.run.plan.clone();
-    request::judgement(matches, &mut plan);
+    request::judgement(matches, &mut plan)?;
     if plan != run.run.plan {
         plan.check()?;
         store::judge_again(&mut run, plan);

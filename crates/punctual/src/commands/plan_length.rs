@@ -1,40 +1,47 @@
 //! `punctual plan-length`.
 
 use clap::ArgMatches;
-use punctual_core::rate::Rate;
+use punctual_core::allowance::Allowance;
+use punctual_core::plan::{DEFAULT_PROBABILITY, Plan};
 use punctual_core::stats::samples_needed;
-use punctual_core::units::{SECOND_NS, exact_duration, grouped};
-use punctual_core::verdict::{episode_rate, observation_needed_ns};
+use punctual_core::units::{SECOND_NS, exact_duration, grouped, percent};
+use punctual_core::verdict::observation_needed_ns;
 use punctual_report::text::push_wrapped;
 
 use crate::ending::Ending;
-use crate::output;
+use crate::{output, request};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let confidence = matches.get_one::<f64>("confidence").copied().unwrap_or(0.95);
     let late = matches.get_one::<u64>("late").copied().unwrap_or(0);
-    let probability = matches.get_one::<f64>("probability").copied();
     let interval_ns = matches.get_one::<u64>("interval").copied().unwrap_or(1_000_000);
-    let singly = matches.get_flag("singly");
-    let asked = matches.get_one::<Rate>("episodes").copied().unwrap_or(Rate::SIX_A_MINUTE);
-    let rate = episode_rate(probability, Some(interval_ns)).unwrap_or(asked);
-    let (needed_ns, what) = match probability.filter(|_| singly) {
-        Some(p) => {
-            let releases = samples_needed(p, late, confidence);
+    // How long does not depend on which deadline it is.
+    let mut plan = Plan { deadline_ns: Some(1), ..Plan::new("") };
+    request::judgement(matches, &mut plan)?;
+    let Plan { confidence, singly, .. } = plan;
+    if let Some(share) = plan.tolerate.filter(|_| !singly) {
+        anyhow::bail!(
+            "--allow {}: how long shows a share depends on how lateness comes, so a run says it; \
+             --allow with a rate such as 6/min, or --singly, can be answered before",
+            Allowance::Share(share)
+        );
+    }
+    let rate = plan.tolerate_episodes.unwrap_or(plan.episodes);
+    let share = plan.tolerate.or(plan.probability).unwrap_or(DEFAULT_PROBABILITY);
+    let asked = if singly { Allowance::Share(share) } else { Allowance::Rate(rate) };
+    let (needed_ns, what) = match asked {
+        Allowance::Share(share) => {
+            let releases = samples_needed(share, late, confidence);
             let text = releases.map_or_else(String::new, grouped);
             let ns = releases.and_then(|releases| releases.checked_mul(interval_ns));
-            (ns, format!("{text} releases, {} of them late, for P <= {p:e}", grouped(late)))
+            (ns, format!("{text} releases, {} of them late", grouped(late)))
         }
-        None => {
+        Allowance::Rate(rate) => {
             let without = match late {
-                0 => "without a late episode".to_owned(),
-                1 => "of which one second held late ones".to_owned(),
-                _ => format!("of which {} seconds held late ones", grouped(late)),
+                0 => "without lateness".to_owned(),
+                1 => "of which one second held lateness".to_owned(),
+                _ => format!("of which {} seconds held lateness", grouped(late)),
             };
-            (
-                observation_needed_ns(rate.per_second(), late, confidence),
-                format!("{without}, for {rate}"),
-            )
+            (observation_needed_ns(rate.per_second(), late, confidence), without)
         }
     };
     let Some(needed_ns) = needed_ns else { anyhow::bail!("no practical time shows that") };
@@ -43,8 +50,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         output::print_json(&serde_json::json!({
             "needed_ns": needed_ns,
             "duration_s": seconds,
-            "episodes": (!singly).then_some(rate),
-            "probability": probability,
+            "at_most": asked.to_string(),
             "late": late,
             "confidence": confidence,
         }))?;
@@ -54,7 +60,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let also = if long == format!("{seconds}s") { String::new() } else { format!(" ({long})") };
     let width = output::width();
     let mut text = String::new();
-    let said = format!("-D {seconds}s{also}: {what} at {} % confidence", confidence * 100.0);
+    let level = percent(confidence);
+    let said = format!("-D {seconds}s{also}: {what}, show at most {asked} at {level} % confidence");
     push_wrapped(&mut text, &said, "", 2, width);
     output::print(&text)?;
     Ok(Ending::Done)
