@@ -22,12 +22,14 @@ pub enum Allowance {
 pub enum AllowanceError {
     /// A time, which only a deadline is.
     #[error(
-        "\"{0}\" is a time, neither a rate such as 6/min nor a share such as 1%: did you mean --deadline {0}"
+        "\"{0}\" is a time, neither a rate such as 6/min nor a share such as 1%: did you mean \
+         --deadline {0}"
     )]
     Time(String),
     /// A number alone.
     #[error(
-        "\"{0}\" has no unit: a rate is per s, min, h or d, such as 6/min; a share has %, such as 1%"
+        "\"{0}\" has no unit: a rate is per s, min, h or d, such as 6/min; a share has %, \
+         such as 1%"
     )]
     Bare(String),
     /// A percentage out of range.
@@ -35,7 +37,8 @@ pub enum AllowanceError {
     Share(String),
     /// Anything else.
     #[error(
-        "\"{0}\" is neither a rate (a number above zero per s, min, h or d, such as 6/min) nor a share such as 1%"
+        "\"{0}\" is neither a rate (a number above zero per s, min, h or d, such as 6/min) nor \
+         a share such as 1%"
     )]
     Neither(String),
 }

@@ -41,17 +41,18 @@ pub struct Plan {
     /// Deadline, ns. None: nothing is judged.
     #[serde(default)]
     pub deadline_ns: Option<u64>,
-    /// PASS requires an upper bound on the rate of late episodes of at most this.
+    /// Hard deadline (`at_most`): PASS requires an upper bound on the rate of late episodes of at most
+    /// this.
     #[serde(default = "default_episodes")]
     pub episodes: Rate,
-    /// Soft deadline: the rate of late episodes that is tolerated.
+    /// Soft deadline (`allow`): the rate of late episodes that is tolerated.
     #[serde(default)]
     pub tolerate_episodes: Option<Rate>,
-    /// Soft deadline: the probability of an exceedance that is tolerated.
+    /// Soft deadline (`allow`): the probability of an exceedance that is tolerated.
     #[serde(default)]
     pub tolerate: Option<f64>,
-    /// PASS requires an upper bound on P(exceed) of at most this, which is converted to a rate of
-    /// episodes unless `singly`.
+    /// With `singly` (`at_most`): PASS requires an upper bound on P(exceed) of at most this. Without it,
+    /// in plans and records of before, it is converted to a rate of episodes.
     #[serde(default)]
     pub probability: Option<f64>,
     /// Whether activations are taken to be late independently of each other.

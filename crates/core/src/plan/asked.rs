@@ -1,5 +1,5 @@
-//! What a deadline is asked to leave open: the keys `at_most` and `allow` of a plan, and the options
-//! of these names.
+//! What a deadline is asked to leave open: the keys `at_most` and `allow` of a plan, and the
+//! options of these names.
 
 use thiserror::Error;
 
@@ -41,16 +41,16 @@ impl Names {
 pub enum AskedError {
     /// A deadline that is both hard and soft.
     #[error(
-        "{at_most} and {allow}: the first is of a hard deadline, the second makes it soft; give one \
-         of them",
+        "{at_most} and {allow}: the first is of a hard deadline, the second makes it soft; give \
+         one of them",
         at_most = .0.at_most, allow = .0.allow
     )]
     Both(Names),
     /// A share of a hard deadline.
     #[error(
-        "{at_most} {0}%: how often lateness begins is what a hard deadline bounds, so give a rate such \
-         as {at_most} 6/min; {allow} {0}% makes the deadline soft; with {singly}, which takes late \
-         activations for independent, {at_most} {0}% bounds their share",
+        "{at_most} {0}%: how often lateness begins is what a hard deadline bounds, so give a rate \
+         such as {at_most} 6/min; {allow} {0}% makes the deadline soft; with {singly}, which takes \
+         late activations for independent, {at_most} {0}% bounds their share",
         at_most = .1.at_most, allow = .1.allow, singly = .1.singly
     )]
     HardShare(String, Names),
@@ -59,7 +59,10 @@ pub enum AskedError {
              0.01%, or leave out {singly}", singly = .1.singly)]
     SinglyRate(String, Names),
     /// Something is allowed, and there is nothing to be late for.
-    #[error("{allow} {0} needs a deadline: give {deadline} too", allow = .1.allow, deadline = .1.deadline)]
+    #[error(
+        "{allow} {0} needs a deadline: give {deadline} too",
+        allow = .1.allow, deadline = .1.deadline
+    )]
     NoDeadline(Allowance, Names),
 }
 
