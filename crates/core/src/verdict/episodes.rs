@@ -123,12 +123,15 @@ fn needs(
     late: u64,
     rule: &Rule,
 ) -> String {
-    let observed = Observed {
+    sentences::needs_time(rate, needed_ns, &observed(evidence, rule), late)
+}
+
+fn observed(evidence: &Evidence<'_>, rule: &Rule) -> Observed {
+    Observed {
         ns: evidence.episodes.map_or(0, |episodes| episodes.observed_ns),
         share: evidence.observed_share,
         ended_after: rule.ended_after,
-    };
-    sentences::needs_time(rate, needed_ns, &observed, late)
+    }
 }
 
 /// A soft deadline: late activations up to a share.
@@ -162,7 +165,7 @@ fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Op
         let rate = tolerated * SECOND_NS as f64 / LONG_EPISODE_NS as f64;
         let needed = observation_needed_ns(rate, 0, level);
         let run = needed.map_or_else(String::new, |ns| {
-            format!(": run with -D {}", sentences::long_enough(ns, evidence.observed_share))
+            format!(": run with {}", observed(evidence, rule).long_enough(ns))
         });
         format!(
             "too little evidence: that at most {most} of {nouns} are late, if nothing makes them \
