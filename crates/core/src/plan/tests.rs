@@ -49,12 +49,10 @@ fn wrong_values_are_named() {
     assert!(matches!(Plan::from_toml("name = \"x\""), Err(PlanError::Empty)));
 }
 
-/// The rule of a plan with these keys: deadline, at most, allowed rate and share, share asked for,
-/// singly.
-fn rule(keys: &str) -> Result<(Rate, Option<Rate>, Option<f64>, Option<f64>, bool), String> {
+/// A plan with these keys.
+fn with_keys(keys: &str) -> Result<Plan, String> {
     let text = STANDARD.replacen("duration = \"30s\"", keys, 1);
-    let plan = Plan::from_toml(&text).map_err(|error| error.to_string())?;
-    Ok((plan.episodes, plan.tolerate_episodes, plan.tolerate, plan.probability, plan.singly))
+    Plan::from_toml(&text).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -66,7 +64,7 @@ fn new_keys_say_what_the_old_ones_said() {
         ("allow = \"1%\"\nsingly = true", "tolerate = 0.01\nsingly = true"),
         ("at_most = \"0.01%\"\nsingly = true", "probability = 1e-4\nsingly = true"),
     ] {
-        assert_eq!(rule(new).unwrap(), rule(old).unwrap(), "{new}");
+        assert_eq!(with_keys(new).unwrap(), with_keys(old).unwrap(), "{new}");
     }
 }
 
@@ -85,7 +83,7 @@ fn keys_that_do_not_fit_together_are_refused_with_what_to_write() {
         ("allow = \"1%\"\ntolerate_episodes = \"1/h\"", "tolerate_episodes is an older name"),
         ("at_most = \"1/h\"\n[variant.a]\nepisodes = \"1/h\"\n", "episodes is an older name"),
     ] {
-        let said = rule(keys).unwrap_err();
+        let said = with_keys(keys).unwrap_err();
         assert!(said.contains(says), "{keys}: {said}");
     }
     let without = STANDARD.replacen("deadline = \"1ms\"", "allow = \"1%\"", 1);
@@ -103,10 +101,8 @@ fn a_variant_asks_for_another_rate() {
 #[test]
 fn what_is_asked_replaces_what_the_plan_says_of_the_same() {
     let of = |asked: &str| -> Allowance { asked.parse().unwrap() };
-    let start =
-        |keys: &str| Plan::from_toml(&STANDARD.replacen("duration = \"30s\"", keys, 1)).unwrap();
     let asked = |keys: &str, asked: Asked| {
-        let mut plan = start(keys);
+        let mut plan = with_keys(keys)?;
         plan.ask(&asked, Names::OPTIONS).map(|()| plan).map_err(|error| error.to_string())
     };
     let hard = Asked { at_most: Some(of("1/h")), ..Asked::default() };
