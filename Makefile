@@ -96,6 +96,7 @@ calibrate: tools
 	cargo test --release -p punctual-core --lib drift -- --ignored --nocapture
 	cargo test --release -p punctual-core --lib median_ratio -- --ignored --nocapture
 	cargo test --release -p punctual-core --lib shifts -- --ignored --nocapture
+	cargo test --release -p punctual-core --lib margin -- --ignored --nocapture
 	cargo run --release -p punctual-core --example calibrate_extreme
 
 deps:

@@ -28,7 +28,7 @@ pub use cost_mean::{CostMean, TurnedCost};
 pub use differences::{Bearing, Difference};
 pub use episodes::EpisodeRates;
 pub(crate) use groups::by_kernel;
-pub use groups::{ComparedSide, KernelRuns};
+pub use groups::{ComparedSide, KernelRuns, are_replicates, side_noun};
 pub use margin::{FEWEST_REPLICATES, Margin, MarginCell, Standing, not_worse};
 pub use matched::{CHANGES, MatchedCell};
 pub use matching::Unmatched;
@@ -41,7 +41,7 @@ pub use trade::Trade;
 
 use crate::indices;
 use crate::run::LoadedRun;
-use crate::schema::{Cell, Run};
+use crate::schema::Run;
 use crate::text::clean;
 use matching::match_cells;
 
@@ -51,7 +51,7 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let records: Vec<&Run> = runs.iter().map(|loaded| &loaded.run).collect();
     let (matched, unmatched) = match_cells(&records);
     let sides: Vec<_> = runs.iter().map(|loaded| loaded.side.as_ref()).collect();
-    let (groups, repeated) = groups::by_kernel(&records, &sides);
+    let (groups, repeated) = groups::by_side(&records, &sides);
     let cells: Vec<_> =
         matched.iter().filter_map(|found| matched::matched(found, &groups)).collect();
     let one_boot = records.iter().any(|run| run.board.is_warm());
@@ -63,6 +63,8 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     said.extend(durations::unmatched(runs));
     said.extend(notes);
     said.extend(repeated);
+    said.extend(caveats::split(&records, &groups));
+    said.extend(caveats::beside_kernels(&records, &groups));
     said.extend(caveats::confounded(&differences));
     said.extend(caveats::not_idle(&records));
     said.extend(caveats::unequal_samples(&cells));
@@ -123,7 +125,7 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         state: run.state,
         origin: run.origin,
         outcome: run.verdict.outcome,
-        max_ns: run.cells.iter().filter_map(Cell::max_ns).max(),
+        max_ns: groups::max_ns(run),
         cells_measured: run.cells.iter().filter(|cell| cell.is_measured()).count(),
         cells_simulated: run.cells.iter().filter(|cell| cell.is_simulated()).count(),
     }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cost::MatchedCost;
-use super::differences::{Bearing, Difference};
+use super::differences::{Bearing, Difference, telling};
+use super::groups::{KernelRuns, are_other_kernels};
 use super::matched::MatchedCell;
+use super::settings::{SETTINGS, Setting};
 use crate::key::key_name;
 use crate::run::LoadedRun;
 use crate::schema::{Cell, NOT_AT_REST, Origin, Run, RunState};
@@ -65,6 +67,59 @@ pub(super) fn confounded(differences: &[Difference]) -> Option<String> {
             what.join(", ")
         )
     })
+}
+
+/// One sentence on all arguments whose runs are several sides, since nobody has asked to pool them.
+pub(super) fn split(runs: &[&Run], groups: &[KernelRuns]) -> Option<String> {
+    let mut sides: BTreeMap<&str, Vec<&KernelRuns>> = BTreeMap::new();
+    for group in groups.iter().filter(|group| !group.whole) {
+        if let Some(side) = &group.side {
+            sides.entry(side).or_default().push(group);
+        }
+    }
+    sides.retain(|_, parts| parts.len() > 1);
+    let of = |(side, parts): (&str, Vec<&KernelRuns>)| {
+        let members: Vec<&Run> =
+            parts.iter().flat_map(|part| &part.runs).map(|run| runs[*run]).collect();
+        format!("the runs of {side} differ in {}", telling(&members).join(", "))
+    };
+    let differ: Vec<_> = sides.into_iter().map(of).collect();
+    (!differ.is_empty()).then(|| {
+        format!(
+            "{}, so one argument is several sides: join runs by + (a+b) to pool them all the same, \
+             or give --by",
+            differ.join("; ")
+        )
+    })
+}
+
+/// Settings that differ between the first kernel and another one: then a result may be of either.
+pub(super) fn beside_kernels(runs: &[&Run], groups: &[KernelRuns]) -> Option<String> {
+    let (base, others) = groups.split_first()?;
+    let others: Vec<usize> = others.iter().flat_map(|group| &group.runs).copied().collect();
+    let kernel = |run: usize| {
+        let kernel = &runs[run].kernel;
+        format!("Linux {} ({})", kernel.release, kernel.preemption)
+    };
+    let differs = |setting: &Setting| {
+        let values: Vec<_> = runs.iter().map(|run| setting.of(run)).collect();
+        base.runs.iter().find_map(|one| {
+            let value = values[*one].as_ref()?;
+            let (other, of_other) = others.iter().find_map(|other| {
+                let of_other = values[*other].as_ref().filter(|of| *of != value)?;
+                are_other_kernels(runs[*one], runs[*other]).then_some((*other, of_other))
+            })?;
+            Some(format!(
+                "{} differs too: {value} with {}, {of_other} with {}",
+                setting.name,
+                kernel(*one),
+                kernel(other)
+            ))
+        })
+    };
+    let found: Vec<_> = SETTINGS.iter().filter_map(differs).collect();
+    (!found.is_empty())
+        .then(|| format!("{}, so the kernel is not the only cause", found.join("; ")))
 }
 
 /// By what share sample counts may differ before a caveat says so.

@@ -29,7 +29,7 @@ pub struct Difference {
 pub enum Bearing {
     /// What is compared: the kernel, its configuration, its command line.
     Subject,
-    /// A setting of the machine, which makes sides as the kernel does.
+    /// A setting of the machine or the group of a run, which make sides as the kernel does.
     Setting,
     /// Something else that moves latencies.
     Confounder,
@@ -41,6 +41,9 @@ pub enum Bearing {
 const WORK_APART: f64 = 1.25;
 
 const NONE: &str = "-";
+
+/// What runs were measured as, such as one `lab run`.
+const GROUP: &str = "group";
 
 type Field = (&'static str, Bearing, fn(&Run) -> String);
 
@@ -90,15 +93,10 @@ fn conditions(run: &Run) -> String {
 pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
     let mut found = Vec::new();
     for setting in SETTINGS {
-        let values: Vec<_> = runs.iter().map(|run| setting.of(run)).collect();
-        let mut known = values.iter().flatten();
-        let first = known.next();
-        if known.any(|value| Some(value) != first) {
-            let what = format!("setting {}", setting.name);
-            let values = values.into_iter().map(|value| or_none(value.as_deref())).collect();
-            found.push(Difference { what, role: Bearing::Setting, cell: None, values });
-        }
+        let values = runs.iter().map(|run| setting.of(run)).collect();
+        found.extend(known(format!("setting {}", setting.name), values));
     }
+    found.extend(known(GROUP.to_owned(), runs.iter().map(|run| run.group.clone()).collect()));
     for (what, role, read) in FIELDS {
         let values: Vec<_> = runs.iter().map(|run| read(run)).collect();
         if values.iter().any(|value| *value != values[0]) {
@@ -126,6 +124,39 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
             }
         }
         found.extend(work(runs.len(), cell).map(|values| confounder("load work", values)));
+    }
+    found
+}
+
+/// A difference of what makes sides, if those that could be read differ.
+fn known(what: String, values: Vec<Option<String>>) -> Option<Difference> {
+    let mut known = values.iter().flatten();
+    let first = known.next();
+    known.any(|value| Some(value) != first).then(|| Difference {
+        what,
+        role: Bearing::Setting,
+        cell: None,
+        values: values.iter().map(|value| or_none(value.as_deref())).collect(),
+    })
+}
+
+/// What tells runs apart as sides, in a word each: the kernel, its command line, board, group and
+/// settings.
+pub(super) fn telling(runs: &[&Run]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for Difference { what, role, .. } in between(runs, &[]) {
+        let word = match role {
+            Bearing::Setting => what.strip_prefix("setting ").unwrap_or(&what),
+            Bearing::Subject => what.strip_prefix("kernel ").map_or("kernel", |of| match of {
+                "command line" => of,
+                _ => "kernel",
+            }),
+            Bearing::Confounder if what.contains("board") => "board",
+            Bearing::Confounder => continue,
+        };
+        if !found.iter().any(|known| known == word) {
+            found.push(word.to_owned());
+        }
     }
     found
 }

@@ -118,7 +118,8 @@ fn nothing_to_estimate(runs: &[&Run], comparison: &Comparison) -> Option<String>
     if runs.iter().any(|run| run.board.is_warm()) {
         return Some(ONE_BOOT.to_owned());
     }
-    comparison.groups.iter().any(|group| group.runs.len() < 2).then(|| one_pair(runs))
+    let groups = &comparison.groups;
+    groups.iter().any(|group| group.runs.len() < 2).then(|| one_pair(runs, groups))
 }
 
 /// Worse if one is, not worse if all are.

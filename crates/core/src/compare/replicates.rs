@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::episodes::{self, EpisodeRates};
-use super::groups::KernelRuns;
+use super::groups::{KernelRuns, side_noun};
 use super::matching::Match;
 use crate::random::Random;
 use crate::schema::{Run, Stats};
@@ -152,7 +152,7 @@ pub(super) fn estimate(
     let repeated: Vec<(usize, &KernelRuns)> =
         (1..).zip(others).filter(|(_, side)| side.runs.len() > 1).collect();
     if base.runs.len() < 2 || repeated.is_empty() {
-        return (None, vec![one_pair(runs)]);
+        return (None, vec![one_pair(runs, groups)]);
     }
     let (mut estimates, mut tests) = (Vec::new(), Tests::default());
     for cell in
@@ -182,10 +182,13 @@ pub(super) fn estimate(
         notes.extend(no_small_p(&estimates));
     }
     for side in others.iter().filter(|side| side.runs.len() == 1) {
+        let name = match &side.side {
+            Some(name) if side_noun(groups) == "side" => name.clone(),
+            _ => format!("Linux {} ({})", side.kernel, side.preemption),
+        };
         notes.push(format!(
-            "only one run of Linux {} ({}): it is shown next to the others, but nothing can be \
-             estimated from it",
-            side.kernel, side.preemption
+            "only one run of {name}: it is shown next to the others, but nothing can be estimated \
+             from it"
         ));
     }
     let other = if let [only] = others { Some(only.clone()) } else { None };
@@ -232,17 +235,20 @@ fn one_side(runs: &[&Run], groups: &[KernelRuns]) -> String {
     }
 }
 
-pub(super) fn one_pair(runs: &[&Run]) -> String {
+/// Why one run of a side is too few.
+pub(super) fn one_pair(runs: &[&Run], groups: &[KernelRuns]) -> String {
     if runs.iter().all(|run| run.board.is_deterministic()) {
         return "deterministic virtual boards: one run is the whole population of its phase, so \
                 the figures do differ, but another phase may reverse their order; for replicates, \
                 vary the phase or the seed"
             .to_owned();
     }
-    "one run of a kernel: one pair proves nothing about the kernels, however many samples it has; \
-     repeat the run, not the sample: at least 8 runs of each kernel, in turn (ABBA), with a reboot \
-     in between if possible"
-        .to_owned()
+    let noun = side_noun(groups);
+    format!(
+        "one run of a {noun}: one pair proves nothing about the {noun}s, however many samples it \
+         has; repeat the run, not the sample: at least 8 runs of each {noun}, in turn (ABBA), with \
+         a reboot in between if possible"
+    )
 }
 
 fn of_cell(

@@ -60,6 +60,8 @@ fn collect(value: &Value, keys: &str, found: &mut Vec<String>) {
             }
         }
         Value::Null => (),
+        // A set of no CPUs.
+        Value::String(text) if text.is_empty() => found.push("none".to_owned()),
         Value::String(text) => found.push(text.clone()),
         other => found.push(other.to_string()),
     }
@@ -95,6 +97,9 @@ mod tests {
         assert_eq!(of(&run, "governor"), None);
         run.facts.insert("cpu".to_owned(), json!({ "smt_active": false }));
         assert_eq!(of(&run, "smt").as_deref(), Some("false"));
+        run.facts.insert("cpu".to_owned(), json!({ "isolated": "", "nohz_full": "2-3" }));
+        assert_eq!(of(&run, "isolated").as_deref(), Some("none"));
+        assert_eq!(of(&run, "nohz-full").as_deref(), Some("2-3"));
         run.facts.insert("scheduler".to_owned(), json!({ "rt_runtime_us": -1 }));
         assert_eq!(of(&run, "rt-runtime").as_deref(), Some("-1"));
     }

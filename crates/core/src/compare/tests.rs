@@ -307,7 +307,7 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
     };
     let groups = |runs: &[Run]| -> Vec<usize> {
         let records: Vec<&Run> = runs.iter().collect();
-        groups::by_kernel(&records, &[]).0.iter().map(|group| group.runs.len()).collect()
+        groups::by_side(&records, &[]).0.iter().map(|group| group.runs.len()).collect()
     };
     for (what, change) in changes {
         let mut runs = ["a", "b", "c", "d"].map(known);
@@ -325,7 +325,7 @@ fn kernels_of_one_name_are_told_apart_by_configuration_image_and_board() {
     for (whole, sizes) in [(false, vec![2, 1, 1]), (true, vec![2, 2])] {
         let sides = ["before", "before", "after", "after"]
             .map(|name| ComparedSide { name: name.to_owned(), whole });
-        let (groups, _) = groups::by_kernel(&records, &sides.each_ref().map(Some));
+        let (groups, _) = groups::by_side(&records, &sides.each_ref().map(Some));
         assert_eq!(groups.iter().map(|group| group.runs.len()).collect::<Vec<_>>(), sizes);
         assert_eq!(groups[1].side.as_deref(), Some("after"));
     }
@@ -361,10 +361,10 @@ fn warm_boards_are_one_boot_and_not_compared_with_cold_ones() {
     // Nor are they replicates of one kernel, or repeats of one run.
     let alike = [cold[0].clone(), warm[0].clone()];
     let records: Vec<&Run> = alike.iter().collect();
-    assert_eq!(groups::by_kernel(&records, &[]).0.len(), 2);
+    assert_eq!(groups::by_side(&records, &[]).0.len(), 2);
     let mut other = virtual_run("again", "none", 0, Some("cc"));
     other.plan_hash.clone_from(&warm[0].plan_hash);
-    let (groups, notes) = groups::by_kernel(&[&warm[0], &other], &[]);
+    let (groups, notes) = groups::by_side(&[&warm[0], &other], &[]);
     assert_eq!((groups[0].runs.len(), notes.len()), (2, 0), "another boot of the kernel");
 }
 

@@ -120,7 +120,7 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
     if rule.deadline_ns.is_none() {
         return Err(PoolError::NoDeadline);
     }
-    let (kernels, _) = compare::by_kernel(runs, &[]);
+    let kernels = compare::by_kernel(runs);
     if let Some(other) = kernels.get(1).and_then(|kernel| kernel.runs.first()) {
         let (one, other) = (first.run_id.clone(), runs[*other].run_id.clone());
         return Err(PoolError::Kernels(other, one));
