@@ -10,6 +10,7 @@ mod notes;
 mod numbers;
 mod outcomes;
 mod phases;
+mod sides;
 
 pub use clean::ascii;
 pub use cost_sums::{
@@ -30,8 +31,8 @@ pub use names::{
     preemption_name, probe_name, run_names, runs, series_name, watched_kernel,
 };
 pub use notes::{
-    SPREAD, absence, cell_notes, containment, counter, counter_notes, estimates_note, load_note,
-    once, parts, run_notes, work,
+    absence, cell_notes, containment, counter, counter_notes, estimates_note, load_note, once,
+    parts, run_notes, spread_note, work,
 };
 pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
@@ -41,4 +42,6 @@ pub use outcomes::{
     outcomes, run_outcome, simulated, simulated_kernel, simulated_run, thread_outcome,
 };
 pub use phases::{PhaseRow, part_name, phase_rows, schedule_note, with_phases};
+pub use punctual_core::compare::side_noun;
 pub use punctual_core::text::{clean, clean_lines};
+pub use sides::{boards, kernels, settings};

@@ -291,6 +291,8 @@ fn a_report_of_kernels_opens_with_one_table_and_their_spread() {
         assert!(table.contains(text), "{text}: {table}");
     }
     assert_eq!(table.matches("<tr>").count(), 1 + 4);
+    assert!(table.contains("<th scope=\"col\">kernel</th>"), "{table}");
+    assert!(table.contains("Linux 6.1.0-56-rt-amd64 PREEMPT_RT · lab"), "{table}");
     // Facts are folded once for each kernel.
     let facts =
         page.split(">Boards and kernels: the first run of each kernel</h2>").nth(1).unwrap();

@@ -95,12 +95,13 @@ pub fn table(comparison: &Comparison, names: &[String]) -> Markup {
 
 pub fn estimates(comparison: &Comparison, replicates: &Replicates) -> Markup {
     let names = words::kernel_names(&comparison.groups);
+    let noun = words::side_noun(&comparison.groups);
     html! {
         div class="scroll" {
             table {
-                caption { (estimates_title(&names, replicates)) }
+                caption { (estimates_title(&names, noun, replicates)) }
                 thead { tr {
-                    @for head in ["kernel", "quantity"] { th scope="col" { (head) } }
+                    @for head in [noun, "quantity"] { th scope="col" { (head) } }
                     @for head in ["runs", "ratio", "interval", "at most", "bootstrap", "p (Holm)"] {
                         th scope="col" class="n" { (head) }
                     }

@@ -105,7 +105,7 @@ fn main(runs: &[LoadedRun], comparison: &Comparison) -> Markup {
     let named: Vec<_> = runs.iter().zip(names.iter().map(String::as_str)).collect();
     html! {
         @if runs.is_empty() { p { "No runs were given." } }
-        (opening::of_runs(runs, &names))
+        (opening::of_runs(runs, comparison, &names))
         @for (run, name) in &named {
             @if runs.len() > 1 { h3 { (name) } }
             (verdict::verdict(run))
@@ -129,8 +129,9 @@ fn title(runs: &[LoadedRun], kernels: Option<&Kernels<'_>>) -> String {
     boards.dedup();
     if let Some(kernels) = kernels {
         let (number, boards) = (kernels.names.len(), boards.join(", "));
-        let noun = if number == 1 { "kernel" } else { "kernels" };
-        return format!("{number} {noun}, {} on {boards}", words::runs(runs.len()));
+        let noun = words::side_noun(&kernels.comparison.groups);
+        let plural = if number == 1 { "" } else { "s" };
+        return format!("{number} {noun}{plural}, {} on {boards}", words::runs(runs.len()));
     }
     match runs {
         [run] => format!("{} · Linux {}", run.run.board.name, run.run.kernel.release),

@@ -1,7 +1,8 @@
-//! The table that a report of several runs or kernels opens with: who is how late, and is that
-//! good enough.
+//! The table that a report of several runs or sides opens with: what they are, how late each is,
+//! and whether that is good enough.
 
 use maud::{Markup, html};
+use punctual_core::compare::Comparison;
 use punctual_core::run::LoadedRun;
 use punctual_core::schema::{Cell, Outcome};
 use punctual_core::units::human_ns;
@@ -10,16 +11,18 @@ use super::parts::{broken, class, is_late, maximum, number};
 use crate::replicates::Kernels;
 use crate::words;
 
-/// A kernel, or a run.
+/// A side, or a run.
 struct Line {
     name: String,
+    /// Its kernel, its board and the settings that differ.
+    about: String,
     max: Option<Largest>,
     outcomes: Vec<(Outcome, String)>,
     /// Whether its latencies are made up.
     simulated: Option<&'static str>,
 }
 
-/// The largest sample of a kernel or run.
+/// The largest sample of a side or run, over all of its cells.
 struct Largest {
     ns: i64,
     is_late: bool,
@@ -29,12 +32,13 @@ struct Largest {
 }
 
 /// A line for every run; nothing for a single run.
-pub fn of_runs(runs: &[LoadedRun], names: &[String]) -> Markup {
+pub fn of_runs(runs: &[LoadedRun], comparison: &Comparison, names: &[String]) -> Markup {
     if runs.len() < 2 {
         return html! {};
     }
-    let lines = runs.iter().zip(names).map(|(run, name)| Line {
+    let lines = runs.iter().zip(names).enumerate().map(|(number, (run, name))| Line {
         name: name.clone(),
+        about: about(comparison, &[number]),
         max: largest([run].into_iter()),
         outcomes: vec![(run.run.verdict.outcome, words::run_outcome(&run.run).to_owned())],
         simulated: words::simulated_run(&run.run),
@@ -42,16 +46,24 @@ pub fn of_runs(runs: &[LoadedRun], names: &[String]) -> Markup {
     table("run", &lines.collect::<Vec<_>>())
 }
 
-/// A line for every kernel.
+/// A line for every side.
 pub fn of_kernels(kernels: &Kernels<'_>) -> Markup {
     let groups = kernels.comparison.groups.iter().zip(&kernels.names);
     let lines = groups.map(|(group, name)| Line {
         name: format!("{name} ({})", words::runs(group.runs.len())),
+        about: about(kernels.comparison, &group.runs),
         max: largest(group.runs.iter().filter_map(|run| kernels.runs.get(*run))),
         outcomes: words::outcomes(kernels.comparison, group),
         simulated: words::simulated_kernel(kernels.comparison, group),
     });
-    table("kernel", &lines.collect::<Vec<_>>())
+    let noun = words::side_noun(&kernels.comparison.groups);
+    table(noun, &lines.collect::<Vec<_>>())
+}
+
+fn about(comparison: &Comparison, runs: &[usize]) -> String {
+    let mut parts = vec![words::kernels(comparison, runs), words::boards(comparison, runs)];
+    parts.extend(words::settings(comparison, runs));
+    parts.join(" · ")
 }
 
 fn largest<'a>(runs: impl Iterator<Item = &'a LoadedRun>) -> Option<Largest> {
@@ -88,7 +100,11 @@ fn table(of: &str, lines: &[Line]) -> Markup {
             } }
             tbody { @for line in lines {
                 tr {
-                    th scope="row" { (broken(&line.name)) }
+                    th scope="row" {
+                        (broken(&line.name))
+                        br;
+                        span class="soft" { (broken(&line.about)) }
+                    }
                     td { @for (i, (outcome, text)) in line.outcomes.iter().enumerate() {
                         @if i > 0 { ", " }
                         span class=(class(*outcome)) { (text) }

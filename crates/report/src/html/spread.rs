@@ -28,6 +28,7 @@ const CAPTIONS: Captions = Captions {
 
 pub fn main(kernels: &Kernels<'_>) -> Markup {
     let comparison = &kernels.comparison;
+    let noun = words::side_noun(&comparison.groups);
     let groups = 0..kernels.names.len();
     let has_latencies = !comparison.cells.is_empty();
     let firsts: Vec<(&LoadedRun, &str)> = groups
@@ -49,7 +50,7 @@ pub fn main(kernels: &Kernels<'_>) -> Markup {
         @for group in groups { (verdict(kernels, group)) }
         (conditions(kernels))
         section {
-            h2 { "Kernels side by side" }
+            h2 { (if noun == "kernel" { "Kernels side by side" } else { "Side by side" }) }
             (compare::caveats(comparison))
             @if has_latencies { (table(kernels)) }
             (compared_costs::section(comparison))
@@ -147,12 +148,13 @@ fn of_kernels(kernels: &Kernels<'_>, holders: &[usize]) -> String {
 }
 
 fn table(kernels: &Kernels<'_>) -> Markup {
+    let noun = words::side_noun(&kernels.comparison.groups);
     html! {
-        p class="about" { (words::SPREAD) }
+        p class="about" { (words::spread_note(noun)) }
         div class="scroll" {
             table {
                 thead { tr {
-                    th scope="col" { "kernel" }
+                    th scope="col" { (noun) }
                     @for head in ["max", "ratio", "p99.9", "ratio", "avg", "ratio", "runs", "samples", "missed"] {
                         th scope="col" class="n" { (head) }
                     }

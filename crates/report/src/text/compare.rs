@@ -151,12 +151,13 @@ fn estimates(
     paint: Paint,
 ) -> String {
     let names = words::kernel_names(&comparison.groups);
-    let title = estimates_title(&names, replicates);
+    let noun = words::side_noun(&comparison.groups);
+    let title = estimates_title(&names, noun, replicates);
     let mut out = "\n".to_owned();
     push_parts(&mut out, &[(title, Style::Strong)], ("", Style::Plain), 0, width, paint);
     let right = Align::Right;
     let mut table = Table::new(&[
-        ("kernel", Align::Left),
+        (noun, Align::Left),
         ("quantity", Align::Left),
         ("runs", right),
         ("ratio", right),
@@ -183,12 +184,12 @@ fn estimates(
     out
 }
 
-/// Which kernels the ratios of replicates are of, and at what confidence.
-pub(crate) fn estimates_title(names: &[String], replicates: &Replicates) -> String {
+/// Which sides the ratios of replicates are of, and at what confidence; `noun` is that of sides.
+pub(crate) fn estimates_title(names: &[String], noun: &str, replicates: &Replicates) -> String {
     let base = names.first().map_or("", String::as_str);
     let other = match names {
-        [_, other] => other,
-        _ => "each kernel",
+        [_, other] => other.clone(),
+        _ => format!("each {noun}"),
     };
     format!(
         "{other} over {base}, runs as replicates, {:.0} % confidence",

@@ -192,8 +192,9 @@ fn trade_table(comparison: &Comparison, width: usize, paint: Paint) -> String {
     let names = words::kernel_names(&comparison.groups);
     let mut out = format!("\n{}\n", paint.apply("Latency and cost", Style::Strong));
     push_wrapped(&mut out, &words::trade_about(trade), "  ", 2, width);
+    let noun = words::side_noun(&comparison.groups);
     let mut table =
-        Table::new(&[("kernel", Align::Left), ("cost", Align::Right), ("latest", Align::Left)]);
+        Table::new(&[(noun, Align::Left), ("cost", Align::Right), ("latest", Align::Left)]);
     for one in trade {
         let name = names.get(one.group).cloned().unwrap_or_default();
         let latency = words::trade_latency(one);

@@ -17,6 +17,7 @@ const INDENT: usize = 14;
 pub fn margin(margin: &Margin, comparison: &Comparison, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let names = words::kernel_names(&comparison.groups);
+    let noun = words::side_noun(&comparison.groups);
     let base = names.first().map_or("", String::as_str);
     let title = format!(
         "At most {} times {base}? Bounds at {:.0} % confidence, one-sided",
@@ -26,11 +27,11 @@ pub fn margin(margin: &Margin, comparison: &Comparison, width: usize, colour: bo
     let mut out = "\n".to_owned();
     push_parts(&mut out, &[(title, Style::Strong)], ("", Style::Plain), 0, width, paint);
     if !margin.cells.is_empty() {
-        out.push_str(&table(margin, &names).render(width, paint));
+        out.push_str(&table(margin, &names, noun).render(width, paint));
     }
     let (head, style) = head(margin.outcome);
     let first = paint.apply(&format!("{head:<INDENT$}"), style);
-    push_wrapped(&mut out, &sentence(margin), &first, INDENT, width);
+    push_wrapped(&mut out, &sentence(margin, noun), &first, INDENT, width);
     out
 }
 
@@ -42,10 +43,10 @@ fn head(outcome: Standing) -> (&'static str, Style) {
     }
 }
 
-fn table(margin: &Margin, names: &[String]) -> Table {
+fn table(margin: &Margin, names: &[String], noun: &'static str) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
-        ("kernel", Align::Left),
+        (noun, Align::Left),
         ("quantity", Align::Left),
         ("runs", right),
         ("ratio", right),
@@ -84,7 +85,7 @@ fn row(cell: &MarginCell, names: &[String]) -> [String; 7] {
     ]
 }
 
-fn sentence(margin: &Margin) -> String {
+fn sentence(margin: &Margin, noun: &str) -> String {
     if let Some(because) = &margin.because {
         return format!(
             "{because}. --replicates {FEWEST_REPLICATES} of `punctual lab run`, or as many runs of each"
@@ -111,7 +112,7 @@ fn sentence(margin: &Margin) -> String {
             let needed = margin.cells.iter().filter_map(|cell| cell.runs_needed).max();
             let needed = needed.map_or_else(String::new, |runs| {
                 format!(
-                    ": about {runs} runs of each kernel would tell, if ratios and spreads stay as \
+                    ": about {runs} runs of each {noun} would tell, if ratios and spreads stay as \
                      they are"
                 )
             });

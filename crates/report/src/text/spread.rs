@@ -1,9 +1,7 @@
 //! Replicates in the terminal: a row for every cell and kernel instead of one
 //! for every run.
 
-use std::collections::BTreeSet;
-
-use punctual_core::compare::{Comparison, KernelRuns, RunLabel, Spread};
+use punctual_core::compare::{Comparison, KernelRuns, Spread};
 use punctual_core::units::human_ns;
 
 use super::style::{Paint, Style, of_outcome};
@@ -26,7 +24,8 @@ pub fn section(comparison: &Comparison, width: usize, paint: Paint) -> String {
     if comparison.cells.is_empty() {
         return out;
     }
-    push_wrapped(&mut out, words::SPREAD, "  ", 2, width);
+    let about = words::spread_note(words::side_noun(&comparison.groups));
+    push_wrapped(&mut out, &about, "  ", 2, width);
     let mut tables = Detail::ALL.iter().map(|detail| table(comparison, &names, *detail));
     let fitting = tables.find(|table| !table.is_squeezed(width));
     let narrowest = || table(comparison, &names, Detail::Max);
@@ -41,15 +40,9 @@ fn push_head(
     width: usize,
     paint: Paint,
 ) {
-    let runs = || group.runs.iter().filter_map(|run| comparison.runs.get(*run));
-    let kernel = |run: &RunLabel| {
-        let model = words::preemption_name(run.preemption);
-        format!("Linux {} {model}", words::clean(&run.kernel))
-    };
-    let boards = runs().map(|run| words::clean(&run.board).into_owned());
     let mut parts = vec![
-        (one_or_number(boards, "boards"), Style::Plain),
-        (one_or_number(runs().map(kernel), "kernels"), Style::Plain),
+        (words::boards(comparison, &group.runs), Style::Plain),
+        (words::kernels(comparison, &group.runs), Style::Plain),
         (words::runs(group.runs.len()), Style::Plain),
     ];
     let outcomes = words::outcomes(comparison, group).into_iter();
@@ -57,15 +50,6 @@ fn push_head(
     let simulated = words::simulated_kernel(comparison, group);
     parts.extend(simulated.map(|text| (text.to_owned(), Style::Doubt)));
     push_parts(out, &parts, (&format!("{name}  "), Style::Strong), 3, width, paint);
-}
-
-/// What all runs of a side have in common, or how many different ones there are.
-fn one_or_number(all: impl Iterator<Item = String>, nouns: &str) -> String {
-    let mut all = all.collect::<BTreeSet<_>>();
-    match all.len() {
-        0 | 1 => all.pop_first().unwrap_or_default(),
-        several => format!("{several} {nouns}"),
-    }
 }
 
 /// The largest sample of a kernel over all cells of its runs, and the run that has it first.
@@ -92,7 +76,7 @@ impl Detail {
 fn table(comparison: &Comparison, names: &[String], detail: Detail) -> Table {
     let right = Align::Right;
     let mut columns = vec![
-        ("kernel", Align::Left),
+        (words::side_noun(&comparison.groups), Align::Left),
         ("max", right),
         ("ratio", right),
         ("p99.9", right),

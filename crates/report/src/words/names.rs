@@ -126,8 +126,8 @@ pub fn run_names(runs: &[LoadedRun]) -> Vec<String> {
 }
 
 /// Short names that tell sides apart: what their reader calls them if that is enough, else the
-/// preemption model, with the release, the reader's name, the board and settings as far as they are
-/// needed and differ, and a number for those that share all of these.
+/// preemption model, with the release, the reader's name, the board, the group and settings as far
+/// as they are needed and differ, and a number for those that share all of these.
 #[must_use]
 pub fn kernel_names(groups: &[KernelRuns]) -> Vec<String> {
     let sides: Vec<String> = groups.iter().filter_map(|group| group.side.clone()).collect();
@@ -161,6 +161,7 @@ fn parts_of_names(groups: &[KernelRuns]) -> Vec<Vec<String>> {
         all(&|group| group.kernel.clone()),
         all(&|group| group.side.clone().unwrap_or_default()),
         all(&|group| group.board.clone()),
+        all(&|group| group.group.clone().unwrap_or_default()),
     ];
     parts.extend(SETTINGS.iter().map(|setting| {
         all(&|group| {
@@ -289,6 +290,19 @@ mod tests {
         ] {
             assert_eq!(kernel_names(&sides), names);
         }
+    }
+
+    #[test]
+    fn sides_of_two_groups_are_named_by_them() {
+        let side = |group: &str| KernelRuns {
+            preemption: Model::Rt,
+            group: Some(group.to_owned()),
+            ..KernelRuns::default()
+        };
+        assert_eq!(
+            kernel_names(&[side("day"), side("night")]),
+            ["PREEMPT_RT day", "PREEMPT_RT night"]
+        );
     }
 
     #[test]

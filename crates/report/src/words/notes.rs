@@ -10,10 +10,15 @@ use super::clean;
 use super::numbers::rate;
 use super::phases::part_name;
 
-/// How to read the tables of replicates.
-pub const SPREAD: &str = "Over the runs of each kernel: median (lowest to highest), or the median \
-    alone. The median of an even number of runs is the mean of the middle two. A ratio is \
-    that to the first kernel: half of all pairs of a run of each have a larger one.";
+/// How to read the tables of replicates; `noun` is [`super::side_noun`].
+#[must_use]
+pub fn spread_note(noun: &str) -> String {
+    format!(
+        "Over the runs of each {noun}: median (lowest to highest), or the median alone. The median \
+         of an even number of runs is the mean of the middle two. A ratio is that to the first \
+         {noun}: half of all pairs of a run of each have a larger one."
+    )
+}
 
 /// What the intervals of ratios are by, and when they hold.
 #[must_use]
