@@ -192,6 +192,7 @@ fn a_guest_without_instruction_counting_is_shown_and_neither_judged_nor_compared
     let judged = scratch.punctual("show b --deadline 25us");
     says(&judged, 0, "deterministic: every run of this board");
     make_virtual(&scratch.path("b"), false);
+    edit(&scratch.path("b"), |run| run["run_id"] = json!("another"));
     let words = "not a measurement: the guest ran without instruction counting";
     let refused = scratch.punctual("compare a b -o x.html");
     says(&refused, 4, words);

@@ -74,8 +74,11 @@ fn two_folders_of_one_kernel_are_two_sides() {
     assert_eq!(status("before same").0, Some(0));
     let (one, said) = status("before");
     assert!(one == Some(4) && said.contains("--by"), "{said}");
-    // One folder, or runs one by one, are told apart by what they are.
+    // One folder, or runs one by one, are told apart by what they are; two runs are two sides.
     assert_eq!(sides(&scratch, "before"), [(8, None)]);
+    assert_eq!(sides(&scratch, "before/0 after/0"), [named(1, "before/0"), named(1, "after/0")]);
+    let pair = stdout(&scratch.punctual("compare before/0 after/0"));
+    assert!(pair.contains("one pair proves nothing about the sides"), "{pair}");
     assert_eq!(sides(&scratch, "before/0 before/1 after/0 after/1"), [(4, None)]);
     // Several are joined, in any order.
     assert_eq!(sides(&scratch, "after+same before"), [named(16, "after+same"), named(8, "before")]);
@@ -85,10 +88,105 @@ fn two_folders_of_one_kernel_are_two_sides() {
     );
     fs::rename(scratch.path("same"), scratch.path("a+b")).unwrap();
     assert_eq!(sides(&scratch, "a+b before"), [named(8, "a+b"), named(8, "before")]);
+    let said = stdout(&scratch.punctual("compare before after"));
+    assert!(said.lines().any(|line| line.trim_start().starts_with("side  ")), "{said}");
+    assert!(!said.contains("kernel  "), "{said}");
     let page = scratch.punctual("report before after -o page.html");
     assert_eq!(page.status.code(), Some(0), "{}", stderr(&page));
     let page = fs::read_to_string(scratch.path("page.html")).unwrap();
     assert!(page.contains("<strong>before: ") && page.contains("<strong>after: "));
+    let opening = page.find("<table class=\"opening\">").unwrap();
+    assert!(opening < page.find("<figure").unwrap(), "the sides come before figures");
+    let table = page[opening..].split("</table>").next().unwrap();
+    for text in ["<th scope=\"col\">side</th>", "before (8 runs)", "after (8 runs)", "Linux "] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+}
+
+#[test]
+fn a_run_is_not_compared_with_itself() {
+    let scratch = Scratch::new("twice");
+    folder(&scratch, "a", 2, |_, _| ());
+    folder(&scratch, "b", 2, |_, _| ());
+    for line in ["a/0 a/0", "a a", "a b a", "a a/1", "a/0+b/0 b/0", "a/0 b/0 a/0"] {
+        for command in ["compare", "report -o page.html"] {
+            let refused = scratch.punctual(&format!("{command} {line}"));
+            assert_eq!(refused.status.code(), Some(2), "{command} {line}");
+            let said = stderr(&refused);
+            assert!(said.contains("cannot be compared with itself"), "{line}: {said}");
+        }
+    }
+    assert!(!scratch.path("page.html").exists());
+    // Within a side it counts once, and that is said.
+    assert_eq!(sides(&scratch, "a/0+a/0+a/1 b"), [named(2, "a/0+a/0+a/1"), named(2, "b")]);
+    let said = stdout(&scratch.punctual("compare a/0+a/0+a/1 b"));
+    assert!(said.contains("a-0 is given more than once"), "{said}");
+}
+
+#[test]
+fn a_folder_of_several_kinds_is_several_sides_and_joined_runs_are_one() {
+    let scratch = Scratch::new("kinds");
+    let pages = |name: &'static str| {
+        move |number: u32, value: &mut Value| {
+            let pages = if name == "mixed" && number > 1 { "never" } else { "always" };
+            value["facts"]["memory"] = json!({ "transparent_huge_pages": pages });
+            let group = if number % 2 == 0 { "day" } else { "night" };
+            value["group"] = if name == "nights" { json!(group) } else { Value::Null };
+        }
+    };
+    for (name, runs) in [("mixed", 4), ("plain", 4), ("nights", 4)] {
+        folder(&scratch, name, runs, pages(name));
+    }
+    let split = [named(2, "mixed"), named(2, "mixed"), named(4, "plain")];
+    assert_eq!(sides(&scratch, "mixed plain"), split);
+    let said = stdout(&scratch.punctual("compare mixed plain"));
+    let said: Vec<_> = said.split_whitespace().collect();
+    let said = said.join(" ");
+    for text in ["the runs of mixed differ in huge-pages, so one argument is several sides", "--by"]
+    {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let joined = "mixed/0+mixed/1+mixed/2+mixed/3";
+    assert_eq!(sides(&scratch, &format!("{joined} plain")), [named(4, joined), named(4, "plain")]);
+    // What was measured at another time is a side of its own, unless it is judged as one.
+    assert_eq!(sides(&scratch, "nights"), [(2, None), (2, None)]);
+    assert!(stdout(&scratch.punctual("compare nights")).contains("day"));
+    let pooled = scratch.punctual("pool nights --deadline 5ms");
+    assert_ne!(pooled.status.code(), Some(2), "{}", stderr(&pooled));
+}
+
+#[test]
+fn a_setting_that_differs_beside_the_kernel_is_said_and_shown_on_the_page() {
+    let scratch = Scratch::new("beside");
+    for (name, release, governor) in
+        [("old", "6.1.0", "performance"), ("new", "6.6.0", "powersave")]
+    {
+        folder(&scratch, name, 3, |_, value| {
+            value["kernel"]["release"] = json!(release);
+            value["facts"]["power"] = json!({ "frequency": [{ "governor": governor }] });
+        });
+    }
+    let compared = parsed(&scratch.punctual("compare old new --json"));
+    assert_eq!(compared["differences"][0]["what"], "setting governor");
+    let said = compared["caveats"].to_string();
+    let text = "governor differs too: performance with Linux 6.1.0 (";
+    assert!(said.contains(text) && said.contains("the kernel is not the only cause"), "{said}");
+    // Of one folder they are called by their kernels.
+    fs::create_dir(scratch.path("all")).unwrap();
+    for run in ["old/0", "old/1", "new/0", "new/1"] {
+        let to = scratch.path("all").join(run.replace('/', "-"));
+        fs::rename(scratch.path(run), to).unwrap();
+    }
+    let said = stdout(&scratch.punctual("compare all"));
+    assert!(said.lines().any(|line| line.trim_start().starts_with("kernel  ")), "{said}");
+    let page = scratch.punctual("report all -o page.html");
+    assert_eq!(page.status.code(), Some(0), "{}", stderr(&page));
+    let page = fs::read_to_string(scratch.path("page.html")).unwrap();
+    let table = page.split("<table class=\"opening\">").nth(1).unwrap();
+    let table = table.split("</table>").next().unwrap().replace("<wbr>", "");
+    for text in ["kernel", "Linux 6.1.0 ", "governor=performance", "governor=powersave"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
 }
 
 #[test]
@@ -146,6 +244,13 @@ fn the_largest_maximum_is_that_of_all_cells_and_nothing_in_common_is_an_error() 
     });
     let said = stdout(&scratch.punctual("compare a b"));
     assert!(said.contains("largest maximum 3.000 ms in b-1"), "{said}");
+    let compared = parsed(&scratch.punctual("compare a b --json"));
+    assert_eq!(compared["groups"][1]["max_ns"], 3_000_000);
+    let page = scratch.punctual("report a b -o page.html");
+    assert_eq!(page.status.code(), Some(0), "{}", stderr(&page));
+    let page = fs::read_to_string(scratch.path("page.html")).unwrap();
+    let table = page.split("<table class=\"opening\">").nth(1).unwrap();
+    assert!(table.split("</table>").next().unwrap().contains("3.000 ms"), "{table}");
     let run = scratch.punctual("run clock -D 1 --no-report --out other");
     assert!(matches!(run.status.code(), Some(0)), "{}", stderr(&run));
     let nothing = scratch.punctual("compare one other");

@@ -97,7 +97,7 @@ fn no_output_is_wider_than_the_terminal() {
         "show a",
         "show b --all",
         "compare a b",
-        "compare a b a",
+        "compare a+b --by board",
         "compare --exact a b",
         "pool a b --deadline 5ms",
         "plan-length --at-most 1/d",

@@ -134,8 +134,8 @@ fn by() -> Arg {
         .value_name("WHAT")
         .help(
             "Group the runs by this alone: kernel, board, group, date or setting:NAME. By default \
-             runs are told apart by kernel, command line, board and settings, and by arguments if \
-             one is a folder of runs or several joined by +",
+             runs are told apart by kernel, command line, board, group and settings, and by \
+             arguments if one is a folder of runs or several joined by +",
         )
         .value_parser(By::parse)
 }
@@ -155,9 +155,10 @@ fn compare() -> Command {
         .about("Compare runs: ratios, what else differs, and what may not be concluded")
         .after_help(
             "Cells are matched by probe, parameters, load and duration. Ratios are relative to the \
-             first side. If one of several arguments is a folder of runs, or several joined by + \
-             (an existing path comes first), each argument is a side: \
-             `punctual compare before after`.\n\
+             first side. Two runs are two sides. If one of several arguments is a folder of runs, or \
+             several joined by + (an existing path comes first), each argument is a side: \
+             `punctual compare before after`. A folder whose runs differ in kernel, board, group or \
+             settings is several sides; what is joined by + is one.\n\
              --exact compares the measured parts: the files of all cells, their entries in \
              run.json, and the interrupts counted meanwhile. Both runs must come from the same \
              virtual board with counted instructions, the same plan and the same phase. Of two \
@@ -165,7 +166,7 @@ fn compare() -> Command {
              --not-worse-than judges the runs of every other side by those of the first: the p99.9 \
              and the maximum of each cell, with bounds at 95 % confidence, one-sided. It takes several \
              runs of each side, such as sets of replicates.\n\n\
-             Exit status: 0; 2 if a run cannot be read, or the runs have no cell in common; 4 if nothing is compared because a run is \
+             Exit status: 0; 2 if a run cannot be read or is given twice, or the runs have no cell in common; 4 if nothing is compared because a run is \
              not a measurement (a guest without instruction counting).\n\
              Exit status with --not-worse-than: 0 every upper bound is at most the factor; 1 a figure \
              is shown to be above it; 3 neither; 4 all runs are of one side.\n\

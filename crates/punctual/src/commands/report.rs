@@ -1,16 +1,16 @@
 //! `punctual report`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::ArgMatches;
-use punctual_core::compare::{ComparedSide, warm_against_cold};
+use punctual_core::compare::{ComparedSide, are_replicates, warm_against_cold};
 use punctual_core::indices;
 use punctual_core::run::LoadedRun;
 use punctual_report::figure::{Figure, left_out};
-use punctual_report::{Options, figures, html};
+use punctual_report::{Options, figures, html, words};
 
 use super::address::open;
 use super::by::By;
@@ -74,7 +74,10 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
     }
     match matches.get_one::<By>("by") {
         Some(by) => runs.iter_mut().for_each(|run| run.side = Some(by.side(&run.run))),
-        None => by_argument(&mut runs, &names, &arguments),
+        None => {
+            no_run_twice(&runs, &names, &arguments)?;
+            by_argument(&mut runs, &names, &arguments);
+        }
     }
     Ok(runs)
 }
@@ -93,19 +96,39 @@ fn is_joined(name: &str) -> bool {
     name.contains('+') && store::find(name).is_err()
 }
 
+/// Refuses a run that two arguments give: it would be compared with itself.
+fn no_run_twice(runs: &[LoadedRun], names: &[&String], arguments: &[usize]) -> anyhow::Result<()> {
+    let mut known = BTreeMap::new();
+    for (run, argument) in runs.iter().zip(arguments) {
+        let first = *known.entry(&run.run.run_id).or_insert(*argument);
+        if first != *argument {
+            bail!(
+                "run {} is in \"{}\" and again in \"{}\": a run cannot be compared with itself, so \
+                 give it once",
+                words::clean(&run.run.run_id),
+                words::clean(names[first]),
+                words::clean(names[*argument])
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Makes each argument a side, unless each is one run: those are told apart as the runs of one
-/// folder are.
+/// folder are, but two that nothing tells apart are two sides. Runs that were joined by `+` are
+/// pooled, whatever they are of: that is what their reader asks for.
 fn by_argument(runs: &mut [LoadedRun], names: &[&String], arguments: &[usize]) {
     let single =
         (0..names.len()).all(|argument| arguments.iter().filter(|of| **of == argument).count() < 2);
-    if names.len() < 2 || single {
+    let is_pair = matches!(&*runs, [a, b] if are_replicates(&a.run, &b.run));
+    if names.len() < 2 || (single && !is_pair) {
         return;
     }
     let called = labels(&names.iter().map(PathBuf::from).collect::<Vec<_>>());
     for (run, argument) in runs.iter_mut().zip(arguments) {
         let label = called[*argument].clone().filter(|_| !is_joined(names[*argument]));
         let name = label.unwrap_or_else(|| names[*argument].clone());
-        run.side = Some(ComparedSide { name, whole: false });
+        run.side = Some(ComparedSide { name, whole: is_joined(names[*argument]) });
     }
 }
 
