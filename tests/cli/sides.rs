@@ -130,7 +130,7 @@ fn a_folder_of_several_kinds_is_several_sides_and_joined_runs_are_one() {
         move |number: u32, value: &mut Value| {
             let pages = if name == "mixed" && number > 1 { "never" } else { "always" };
             value["facts"]["memory"] = json!({ "transparent_huge_pages": pages });
-            let group = if number % 2 == 0 { "day" } else { "night" };
+            let group = if number.is_multiple_of(2) { "day" } else { "night" };
             value["group"] = if name == "nights" { json!(group) } else { Value::Null };
         }
     };

@@ -3,7 +3,7 @@
 //!
 //! The null hypothesis is that the seconds are exchangeable but for what lasts a few of them:
 //! neighbouring maxima and means may be correlated (the variances of the rank tests are widened
-//! by that), and adjacent late seconds are one episode. What is left is chance in the order of
+//! by that), and adjacent late seconds, or as near ones as are correlated, are one episode. What is left is chance in the order of
 //! the seconds; no distribution is assumed.
 
 mod by_second;

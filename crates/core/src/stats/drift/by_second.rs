@@ -129,8 +129,9 @@ impl BySecond {
         all.filter(|(_, stretch)| stretch.count > 0).map(block).collect()
     }
 
-    /// The late seconds; none if they are too many to be told apart.
-    pub(super) fn episodes(&self) -> Option<LateOrder> {
-        (!self.too_many_late).then(|| LateOrder::of(&self.late, self.seconds))
+    /// The late seconds, of which those at most `gap` apart are one episode; none if they are too many
+    /// to be told apart.
+    pub(super) fn episodes(&self, gap: u64) -> Option<LateOrder> {
+        (!self.too_many_late).then(|| LateOrder::of(&self.late, self.seconds, gap))
     }
 }

@@ -23,9 +23,10 @@ const MOST: usize = 4_000;
 const SEED: u64 = 1;
 
 /// The late seconds of a cell: adjacent ones are one episode, since a disturbance that lasts a
-/// few seconds, or crosses the end of one, is no drift.
+/// few seconds, or crosses the end of one, is no drift; and so are those that are so near that
+/// seconds resemble each other.
 ///
-/// Time is counted in seconds that are not late. An episode then takes none: if their order is
+/// Time is counted in seconds in which an episode can begin. An episode then takes none: if their order is
 /// chance, every choice of as many different instants is equally likely, however long each lasts.
 #[derive(Debug)]
 pub(super) struct LateOrder {
@@ -45,17 +46,25 @@ pub(super) struct ByChance {
 }
 
 impl LateOrder {
-    /// Of late seconds among so many.
-    pub(super) fn of(late: &BTreeSet<u64>, seconds: u64) -> Self {
+    /// Of late seconds among so many; those at most `gap` apart, 1 or more, are one episode.
+    pub(super) fn of(late: &BTreeSet<u64>, seconds: u64, gap: u64) -> Self {
         let mut starts = Vec::new();
-        let mut before = None;
-        for (number, second) in (0_u64..).zip(late) {
-            if before.is_none_or(|before| second - before > 1) {
-                starts.push(second - number);
+        // Seconds in which no other one can begin: those of episodes, and those right behind them.
+        let mut taken = 0_u64;
+        let mut before: Option<u64> = None;
+        for second in late {
+            match before.map(|before| second - before) {
+                Some(apart) if apart <= gap => taken += apart,
+                Some(_) => {
+                    taken = taken.saturating_add(gap);
+                    starts.push(second.saturating_sub(taken));
+                }
+                None => starts.push(*second),
             }
             before = Some(*second);
         }
-        let slots = seconds.saturating_sub(late.len() as u64).saturating_add(1);
+        let taken = taken.saturating_add(u64::from(before.is_some()));
+        let slots = seconds.saturating_sub(taken).saturating_add(1);
         Self { starts, slots }
     }
 
@@ -167,7 +176,7 @@ mod tests {
     use super::*;
 
     fn of(late: &[u64], seconds: u64) -> LateOrder {
-        LateOrder::of(&late.iter().copied().collect(), seconds)
+        LateOrder::of(&late.iter().copied().collect(), seconds, 1)
     }
 
     #[test]
@@ -176,6 +185,16 @@ mod tests {
         assert_eq!((&late.starts[..], late.slots), (&[3, 4, 96][..], 295));
         assert_eq!((late.pairs(10), late.pairs(100)), (1, 3));
         assert_eq!((late.in_first_half(), late.parts()[0], late.parts()[4]), (3, 2, 1));
+    }
+
+    #[test]
+    fn late_seconds_that_resemble_each_other_are_one_episode() {
+        let late = LateOrder::of(&[3, 5, 20, 60].into_iter().collect(), 300, 15);
+        // The first lasts from 3 to 20; from there to 35 none begins.
+        assert_eq!((&late.starts[..], late.slots), (&[3, 28][..], 268));
+        // With every second of a cell late, and a gap longer than it.
+        let all = LateOrder::of(&(0..50).collect(), 50, 99);
+        assert_eq!((&all.starts[..], all.slots), (&[0][..], 1));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::by_second::BySecond;
 use super::episodes::LateOrder;
-use super::ranks::Ranks;
-use super::stretches::{FROM, Stretches, TO};
+use super::ranks::{BURST, Ranks};
+use super::stretches::Stretches;
 use crate::units::{SECOND_NS, human_ns, stretch};
 
 /// Below so many blocks nothing is said.
@@ -13,9 +13,9 @@ const LEAST: usize = 20;
 const ALPHA: f64 = 0.01;
 
 /// How many tests there are at most: Pettitt, the two halves and the parts, of maxima and of
-/// means; the stretches of the largest maxima; the halves, the parts and the pairs at three
+/// means; a burst and the stretches of the largest maxima; the halves, the parts and the pairs at three
 /// distances, of late episodes.
-const TESTS: f64 = 12.0;
+const TESTS: f64 = 13.0;
 
 /// Differences below this share matter to nobody, however well they are shown.
 const MATERIAL: f64 = 0.05;
@@ -33,14 +33,15 @@ pub struct Drift {
 /// its seconds, on their means, and on its late seconds, by the test that shows it best. Empty
 /// if nothing is shown to have changed, or with fewer than 20 blocks.
 ///
-/// Each of 12 tests has the level 0.01 / 12 (Bonferroni), so that a cell of exchangeable seconds
+/// Each of 13 tests has the level 0.01 / 13 (Bonferroni), so that a cell of exchangeable seconds
 /// has a sentence with a probability of at most 0.01. Maxima and means are tested by ranks, with
-/// ties and with a variance that is widened by the correlation within parts of the cell (up
-/// to 8 lags): A. N. Pettitt, Applied Statistics 28 (1979), for one change point;
+/// ties and with a variance that is widened by the correlation r of neighbours, as far as no change
+/// explains it, by (1 + r) / (1 - r): A. N. Pettitt, Applied Statistics 28 (1979), for one change point;
 /// the rank sum of the two halves; W. H. Kruskal, W. A. Wallis, JASA 47 (1952), over 5 to 13
-/// parts, for cycles; and whether the largest maxima come in stretches of 9 blocks and more, by
-/// random orders of pieces of 9 blocks, for short stretches that return. They count only if the
-/// levels differ by more than 5 %. Late seconds are
+/// parts, for cycles; the 10 blocks in a row with the largest ranks, for one burst; and whether the
+/// largest maxima come in stretches of 9 blocks and more, by random orders of pieces of 9 blocks, or
+/// of as many as resemble each other, for short stretches that return. They count only if the
+/// levels differ by more than 5 %. Late seconds that are as near are
 /// first merged into episodes; see [`BySecond`].
 #[must_use]
 pub fn changes(course: &BySecond) -> Vec<Drift> {
@@ -58,11 +59,17 @@ pub fn changes(course: &BySecond) -> Vec<Drift> {
     let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
     let means: Vec<f64> = blocks.iter().map(|block| block.mean).collect();
     let mut found = Vec::new();
-    let mut of_maxima = of_values(&maxima, &at, &format!("the maximum of {block}"));
-    of_maxima.extend(of_stretches(&maxima, &block, length));
+    let ranks = Ranks::of(&maxima);
+    let reach = ranks.reach();
+    let what = format!("the maximum of {block}");
+    let mut of_maxima = of_values(&maxima, &ranks, &at, &what);
+    of_maxima.extend(of_burst(&maxima, &ranks, &at, &what));
+    of_maxima.extend(of_stretches(&maxima, reach, &block, length));
     found.extend(best(of_maxima));
-    found.extend(best(of_values(&means, &at, &format!("the mean of {block}"))));
-    found.extend(best(course.episodes().map_or_else(Vec::new, |late| of_episodes(&late))));
+    let what = format!("the mean of {block}");
+    found.extend(best(of_values(&means, &Ranks::of(&means), &at, &what)));
+    let gap = if reach == 1 { 1 } else { (reach as u64).saturating_mul(length) };
+    found.extend(best(course.episodes(gap).map_or_else(Vec::new, |late| of_episodes(&late))));
     found
 }
 
@@ -79,8 +86,7 @@ fn differ(a: f64, b: f64) -> bool {
 }
 
 /// Tests of one value a block, which begin `at` these seconds; `what` says whose values they are.
-fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
-    let ranks = Ranks::of(values);
+fn of_values(values: &[f64], ranks: &Ranks, at: &[u64], what: &str) -> Vec<Drift> {
     let mut found = Vec::new();
     let (before, p) = ranks.pettitt();
     let (one, other) = values.split_at(before);
@@ -124,10 +130,27 @@ fn of_values(values: &[f64], at: &[u64], what: &str) -> Vec<Drift> {
     found
 }
 
-/// The largest maxima of `block`, which lasts so many seconds.
-fn of_stretches(maxima: &[f64], block: &str, seconds: u64) -> Option<Drift> {
-    let found = Stretches::of(maxima)?;
-    let [from, to] = [FROM, TO].map(|blocks| blocks as u64 * seconds);
+/// The burst of values that begin `at` these seconds.
+fn of_burst(values: &[f64], ranks: &Ranks, at: &[u64], what: &str) -> Option<Drift> {
+    let (from, p) = ranks.burst()?;
+    let (before, rest) = values.split_at(from);
+    let (burst, after) = rest.split_at(BURST);
+    let (burst, others) = (median(burst), median(&[before, after].concat()));
+    let when = stretch(at.get(from)?.saturating_mul(SECOND_NS));
+    let text = format!(
+        "{what} is {} in the median of {BURST} in a row from {when} on, {} of all others ({})",
+        ns(burst),
+        ns(others),
+        by("scan", p)
+    );
+    differ(burst, others).then_some(Drift { p, text })
+}
+
+/// The largest maxima of `block`, which lasts so many seconds; those nearer than `reach` blocks resemble
+/// each other.
+fn of_stretches(maxima: &[f64], reach: usize, block: &str, seconds: u64) -> Option<Drift> {
+    let found = Stretches::of(maxima, reach)?;
+    let [from, to] = [found.from, found.to].map(|blocks| blocks as u64 * seconds);
     let text = format!(
         "the {} largest maxima of {block} come in stretches: {} pairs of them are {from} to {to} s \
          apart, {:.1} would be by chance ({})",

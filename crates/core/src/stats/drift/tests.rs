@@ -3,6 +3,8 @@ use crate::block::Moments;
 use crate::random::Random;
 use crate::schema::{Cell, Latency, What};
 
+mod courses;
+
 /// From above 0 to below 1.
 fn unit(random: &mut Random) -> f64 {
     (random.below(1 << 53) as f64 + 0.5) / (1_u64 << 53) as f64
@@ -119,7 +121,7 @@ fn with_and_found(cells: u64, make: impl Fn(&mut Random) -> BySecond) -> (u32, u
     let (mut with, mut found, mut episodes) = (0, 0, 0);
     for seed in 0..cells {
         let course = make(&mut Random::new(seed));
-        let late = course.episodes().map_or(0, |late| late.count());
+        let late = course.episodes(1).map_or(0, |late| late.count());
         if late > 0 {
             with += 1;
             episodes += late as u64;
@@ -164,7 +166,8 @@ fn tables() {
         })
     };
     let cycles = CYCLES.map(|(_, name)| name).join(" | ");
-    println!("| noisy | late seconds of a noisy stretch | {cycles} |\n|---|---|---|---|---|---|");
+    courses::tables();
+    println!("\n| noisy | late seconds of a noisy stretch | {cycles} |\n|---|---|---|---|---|---|");
     for (noisy, rate) in
         [(0.1, 0.05), (0.1, 0.1), (0.1, 0.2), (0.1, 0.5), (0.5, 0.05), (0.5, 0.1), (0.5, 0.2)]
     {
@@ -263,7 +266,7 @@ fn a_long_cell_has_longer_blocks_in_whatever_order_its_threads_come() {
         assert_eq!(course.block_seconds(), 4);
         let blocks: Vec<_> = course.blocks().iter().map(|b| (b.second, b.max)).collect();
         assert_eq!(blocks, [(0, 7), (10_000, 10_006)]);
-        assert_eq!(course.episodes().map(|late| late.count()), Some(1));
+        assert_eq!(course.episodes(1).map(|late| late.count()), Some(1));
     }
     // A damaged file can have any number.
     by_time.add(u64::MAX, &second(1), true);
