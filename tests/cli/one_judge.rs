@@ -2,24 +2,69 @@
 //! by its plan. What is written beside them, by an older version or by hand, has no say.
 
 use std::fs;
+use std::path::Path;
 
+use punctual_harness::edit;
 use serde_json::{Value, json};
 
 use crate::support::{Scratch, json as parsed, stderr, stdout};
 
+/// What becomes of a record before it is read, and its name.
+type Fate = (&'static str, fn(&Path));
+
+const WHOLE: Fate = ("", |_| ());
+const INTERRUPTED: Fate = ("-interrupted", interrupt);
+const KILLED: Fate = ("-killed", kill);
+
+const LATE: &str = "sim -D 40s --deadline 1us";
+const IN_TIME: &str = "sim -D 40s --deadline 5ms";
+
 /// Runs of all kinds of verdicts.
-const KINDS: [(&str, &str); 5] = [
-    ("late", "sim -D 40s --deadline 1us"),
-    ("in-time", "sim -D 40s --deadline 5ms"),
-    ("soft", "sim:stall=3ms,stall-every=20000 -D 300 --deadline 500us --allow 60/min"),
-    ("short", "sim sim:stall=3ms -D 5s --deadline 5ms"),
-    ("measured", "sim -D 5s"),
+const KINDS: [(&str, &str, Fate); 9] = [
+    ("late", LATE, WHOLE),
+    ("late", LATE, INTERRUPTED),
+    ("late", LATE, KILLED),
+    ("in-time", IN_TIME, WHOLE),
+    ("in-time", IN_TIME, INTERRUPTED),
+    ("in-time", IN_TIME, KILLED),
+    (
+        "soft",
+        "sim:stall=3ms,stall-every=20000 -D 300 --deadline 500us --allow 60/min",
+        WHOLE,
+    ),
+    ("short", "sim sim:stall=3ms -D 5s --deadline 5ms", WHOLE),
+    ("measured", "sim -D 5s", WHOLE),
 ];
+
+/// As a signal leaves it.
+fn interrupt(run: &Path) {
+    edit(run, |run| {
+        run["state"] = json!("interrupted");
+        for cell in list(run, "cells") {
+            cell["state"] = json!("interrupted");
+            cell["reason"] = json!("ended by a signal");
+        }
+    });
+}
+
+/// As SIGKILL leaves it: no cell has ended, and the last record is torn.
+fn kill(run: &Path) {
+    edit(run, |run| {
+        run["state"] = json!("running");
+        list(run, "cells").iter_mut().for_each(|cell| cell["state"] = json!("running"));
+    });
+    for cell in fs::read_dir(run.join("cells")).unwrap() {
+        let cell = cell.unwrap().path();
+        fs::remove_file(cell.join("histograms")).unwrap();
+        let blocks = fs::read(cell.join("blocks")).unwrap();
+        fs::write(cell.join("blocks"), &blocks[..blocks.len() - 3]).unwrap();
+    }
+}
 
 /// A change of a record, and its name.
 type Edit = (&'static str, fn(&mut Value));
 
-const EDITS: [Edit; 9] = [
+const EDITS: [Edit; 11] = [
     ("nothing", |_| ()),
     ("PASS", |run| stored(run, "PASS")),
     ("FAIL", |run| stored(run, "FAIL")),
@@ -47,6 +92,19 @@ const EDITS: [Edit; 9] = [
         run["judged"] = json!(false);
     }),
     ("skipped", |run| list(run, "cells")[0]["state"] = json!("skipped")),
+    ("number", |run| {
+        for cell in list(run, "cells") {
+            for thread in list(cell, "threads") {
+                thread["verdict"]["exceedances"] = json!(7);
+            }
+        }
+    }),
+    ("no-episodes", |run| {
+        for cell in list(run, "cells") {
+            cell["episodes"] = json!(null);
+            list(cell, "threads").iter_mut().for_each(|thread| thread["episodes"] = json!(null));
+        }
+    }),
 ];
 
 fn list<'a>(value: &'a mut Value, name: &str) -> &'a mut Vec<Value> {
@@ -88,9 +146,13 @@ fn max(run: &Value) -> i64 {
 fn whatever_reads_a_record_judges_it_by_its_samples() {
     let scratch = Scratch::new("one-judge");
     let mut failed = 0;
-    for (kind, line) in KINDS {
-        scratch.punctual(&format!("run {line} --no-report --out {kind}/a"));
-        scratch.punctual(&format!("run {line} --no-report --out {kind}/b"));
+    for (name, line, (suffix, fate)) in KINDS {
+        let kind = format!("{name}{suffix}");
+        let kind = kind.as_str();
+        for run in ["a", "b"] {
+            scratch.punctual(&format!("run {line} --no-report --out {kind}/{run}"));
+            fate(&scratch.path(kind).join(run));
+        }
         let file = |run: &str| scratch.path(kind).join(run).join("run.json");
         let records = ["a", "b"].map(|run| fs::read_to_string(file(run)).unwrap());
         for (name, edit) in EDITS {
@@ -102,7 +164,25 @@ fn whatever_reads_a_record_judges_it_by_its_samples() {
             failed += u32::from(agree(&scratch, kind, name) == "FAIL");
         }
     }
-    assert!((10..35).contains(&failed), "{failed}");
+    assert!((30..70).contains(&failed), "{failed}");
+}
+
+/// What is printed is a number that the recordings can hold.
+#[test]
+fn late_ones_are_counted_again_if_the_record_cannot_be_right() {
+    let scratch = Scratch::new("counted-again");
+    scratch.punctual(&format!("run {LATE} --no-report --out r"));
+    let number = |change: fn(&mut Value)| {
+        edit(&scratch.path("r"), change);
+        parsed(&scratch.punctual("show r --json"))["verdict"]["exceedances"].as_u64().unwrap()
+    };
+    assert_eq!(number(|_| ()), 40_000);
+    let seven = |run: &mut Value| last_thread(run)["verdict"]["exceedances"] = json!(7);
+    assert_eq!(number(seven), 40_000);
+    // Half of the latencies from 10 to 20 us, but for the width of a bin.
+    let half = number(|run| run["plan"]["deadline_ns"] = json!(15_000));
+    assert!((20_000..21_000).contains(&half), "{half}");
+    assert_eq!(number(|run| run["plan"]["deadline_ns"] = json!(20_000)), 0);
 }
 
 /// Checks all that reads the runs `a` and `b` of a kind, and returns the outcome of the first.
@@ -123,6 +203,8 @@ fn agree(scratch: &Scratch, kind: &str, edit: &str) -> String {
         _ => panic!("{}: {outcome} with {deadline:?}", at("show")),
     }
     assert_eq!(run["verdict"]["deadline_ns"].as_i64(), deadline, "{}", at("show"));
+    let number = run["verdict"]["exceedances"].as_u64().unwrap();
+    assert_eq!(number > 0, late, "{}: {number}", at("show"));
     let ends = |line: &str| {
         let ended = scratch.punctual(line);
         assert_eq!(ended.status.code(), Some(status(&outcome)), "{}: {}", at(line), stderr(&ended));

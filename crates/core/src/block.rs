@@ -153,6 +153,13 @@ impl Block {
         let above = self.coarse.iter().filter(|(bin, _)| coarse_range(*bin).1 > limit);
         above.map(|(_, count)| u64::from(*count)).sum()
     }
+
+    /// How many samples are above `limit`, ns, at least: a coarse bin that contains it does not count.
+    #[must_use]
+    pub fn surely_above(&self, limit: i64) -> u64 {
+        let above = self.coarse.iter().filter(|(bin, _)| coarse_range(*bin).0 > limit);
+        above.map(|(_, count)| u64::from(*count)).sum()
+    }
 }
 
 /// A sample so late that further releases were missed.

@@ -1,10 +1,14 @@
 //! Judges runs: while they are measured, as they are recorded, and by another rule than that of
 //! their plan.
 
+use std::ops::RangeInclusive;
+
 use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
-use crate::schema::{Cell, CellState, Condition, Episodes, Run, RunState, Thread, Verdict};
+use crate::schema::{
+    Cell, CellState, Condition, EPISODES_JOINED, Episodes, Run, RunState, Thread, Verdict,
+};
 use crate::stats::{
     BySecond, LEAST_SECONDS_LATE, Limits, behind_of, episodes, exceedances, late_again, note_drift,
     spells_of_seconds, spells_on_disk, tell_episodes,
@@ -40,11 +44,7 @@ impl Judge for ByPlan {
     fn cell(&self, run: &mut Run, number: usize, course: Option<&BySecond>) {
         let rule = Rule::of(&run.plan, &run.board);
         let Some(cell) = run.cells.get_mut(number) else { return };
-        if let Some(course) = course {
-            note_drift(cell, course, rule.by_chance());
-        }
-        note_warm_up(cell, rule.deadline_ns);
-        judge_one(cell, &rule);
+        judge_measured(cell, course, &rule);
     }
 
     fn run(&self, run: &mut Run) {
@@ -61,16 +61,22 @@ pub fn judge_record(run: &mut Run) {
     for number in 0..run.cells.len() {
         let cell = &mut run.cells[number];
         agree_with_samples(cell, run.plan.deadline_ns);
-        match cell.state {
-            CellState::Pending => cell.verdict = Verdict::default(),
-            // It is rebuilt.
-            CellState::Running if run.state == RunState::Running => {
-                cell.verdict = Verdict::default();
-            }
-            _ => ByPlan.cell(run, number, None),
+        if has_result(cell, run.state) {
+            ByPlan.cell(run, number, None);
+        } else {
+            cell.verdict = Verdict::default();
         }
     }
     ByPlan.run(run);
+}
+
+/// Whether a cell has a result, or will have none: one of a run that was cut short is rebuilt first.
+fn has_result(cell: &Cell, state: RunState) -> bool {
+    match cell.state {
+        CellState::Pending => false,
+        CellState::Running => state != RunState::Running,
+        _ => true,
+    }
 }
 
 /// Judges a run by its own plan, whatever its record says of that.
@@ -87,6 +93,9 @@ pub fn judge_recorded(loaded: &mut LoadedRun) {
         } else if lacks_batches(cell, &loaded.run.plan) {
             tell_batches(cell, data);
         }
+        if has_result(cell, loaded.run.state) {
+            loaded.damage.extend(agree_with_recordings(cell, data, deadline_ns));
+        }
     }
     judge_record(&mut loaded.run);
     // A run that was cut short is judged once it is rebuilt.
@@ -96,7 +105,7 @@ pub fn judge_recorded(loaded: &mut LoadedRun) {
 /// Makes what a verdict rests on agree with the samples that are shown beside it: the maximum of a
 /// cell is the largest of its threads, something was late exactly if the maximum is above the
 /// deadline, and a cell with samples was measured.
-fn agree_with_samples(cell: &mut Cell, deadline_ns: Option<u64>) {
+pub(crate) fn agree_with_samples(cell: &mut Cell, deadline_ns: Option<u64>) {
     if cell.samples() > 0 && matches!(cell.state, CellState::Pending | CellState::Skipped) {
         cell.state = CellState::Recovered;
     }
@@ -130,8 +139,64 @@ fn agree_with_samples(cell: &mut Cell, deadline_ns: Option<u64>) {
     }
 }
 
-fn judge_one(cell: &mut Cell, rule: &Rule) {
+/// Counts again how many were late, and in which episodes, if a thread's recordings cannot hold the
+/// recorded number, as after its deadline was changed; returns the threads of which it cannot be told.
+pub(crate) fn agree_with_recordings(
+    cell: &mut Cell,
+    data: &CellData,
+    deadline_ns: Option<u64>,
+) -> Vec<String> {
+    let Some(deadline_ns) = deadline_ns else { return Vec::new() };
+    let interval_ns = cell.interval_ns();
+    let is_possible = |thread: &Thread| {
+        let recorded = usize::try_from(thread.thread).ok().and_then(|n| data.threads.get(n));
+        recorded.is_none_or(|recorded| {
+            let possible = possible(thread, recorded.primary(), interval_ns, deadline_ns);
+            possible.is_none_or(|possible| possible.contains(&thread.verdict.exceedances))
+        })
+    };
+    match cell.threads().iter().all(is_possible) {
+        true => Vec::new(),
+        false => count_again(cell, data, Some(deadline_ns)),
+    }
+}
+
+/// How many releases of a thread can have been later than the deadline: the bin that contains it may
+/// count or not. `None` if not all of its samples were recorded.
+fn possible(
+    thread: &Thread,
+    recorded: &SeriesData,
+    interval_ns: Option<u64>,
+    deadline_ns: u64,
+) -> Option<RangeInclusive<u64>> {
+    let deadline = i64::try_from(deadline_ns).unwrap_or(i64::MAX);
+    let blocks = &recorded.blocks;
+    let (all, surely): (u64, u64) = match &recorded.histogram {
+        Some(histogram) => histogram.bins().fold((0_u64, 0_u64), |(all, surely), bin| {
+            let late = if bin.low > deadline { bin.count } else { 0 };
+            (all.saturating_add(bin.count), surely.saturating_add(late))
+        }),
+        None => (
+            blocks.iter().map(|block| block.moments.count).fold(0, u64::saturating_add),
+            blocks.iter().map(|block| block.surely_above(deadline)).fold(0, u64::saturating_add),
+        ),
+    };
+    let missed = behind_of(recorded, interval_ns);
+    if all != thread.stats.samples || (missed.is_none() && thread.stats.missed > 0) {
+        return None;
+    }
+    Some(surely..=exceeding(thread, recorded, interval_ns, deadline_ns))
+}
+
+/// Judges a cell that has its result, or will have none, by its numbers: as they were measured, as
+/// they are recorded or rebuilt, and by another rule. `course` is what its seconds were, if they are
+/// to be looked at.
+pub(crate) fn judge_measured(cell: &mut Cell, course: Option<&BySecond>, rule: &Rule) {
     let rule = &rule.in_cell(cell);
+    if let Some(course) = course {
+        note_drift(cell, course, rule.by_chance());
+    }
+    note_warm_up(cell, rule.deadline_ns);
     if let Some(latency) = cell.latency_mut() {
         judge_threads(latency, rule);
     }
@@ -161,14 +226,19 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
         if !same_deadline {
             loaded.damage.extend(count_again(cell, data, plan.deadline_ns));
             late_again(cell, data, plan.deadline_ns);
-            // Other seconds are late.
-            note_drift(cell, &BySecond::of(data, plan.deadline_ns), rule.by_chance());
+            // What was said of the spells of another deadline.
+            cell.conditions.retain(|condition| condition.id != EPISODES_JOINED);
         } else if lacks_episodes(cell) {
             tell_in_seconds(cell, data, plan.deadline_ns);
         } else if lacks_batches(cell, &plan) {
             tell_batches(cell, data);
         }
-        judge_one(cell, &rule);
+        agree_with_samples(cell, plan.deadline_ns);
+        if has_result(cell, loaded.run.state) {
+            // Other seconds are late.
+            let course = (!same_deadline).then(|| BySecond::of(data, plan.deadline_ns));
+            judge_measured(cell, course.as_ref(), &rule);
+        }
     }
     loaded.run.plan = plan;
     judge_cells(&mut loaded.run, &rule);
@@ -223,11 +293,17 @@ fn lacks_batches(cell: &Cell, plan: &Plan) -> bool {
     plan.tolerate.is_some() && episodes.is_some_and(lacks)
 }
 
-/// Whether the recordings of a run tell something that its judgement needs and `run.json` lacks.
+/// Whether the recordings of a run tell something that its judgement needs and `run.json` lacks, or
+/// may contradict: of a soft deadline, how many were late.
 #[must_use]
 pub fn needs_recordings(run: &Run) -> bool {
-    let lacks = |cell: &Cell| lacks_episodes(cell) || lacks_batches(cell, &run.plan);
-    run.plan.deadline_ns.is_some() && run.cells.iter().any(lacks)
+    let soft = run.plan.tolerate.is_some() || run.plan.tolerate_episodes.is_some();
+    let is_late = |cell: &Cell| {
+        let max = cell.max_ns().and_then(|max| u64::try_from(max).ok());
+        max.zip(run.plan.deadline_ns).is_some_and(|(max, deadline)| max > deadline)
+    };
+    let needs = |cell: &Cell| lacks_episodes(cell) || lacks_batches(cell, &run.plan) || (soft && is_late(cell));
+    run.plan.deadline_ns.is_some() && run.cells.iter().any(needs)
 }
 
 /// Records the batches of a record that is older than they are.

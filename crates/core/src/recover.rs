@@ -8,14 +8,15 @@
 use std::collections::BTreeMap;
 
 use crate::block::BLOCK_NS;
+use crate::judge::{agree_with_recordings, agree_with_samples, judge_measured};
 use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use crate::stats::{
-    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_drift, phases_by_blocks,
+    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, phases_by_blocks,
     spells_on_disk, tell_episodes,
 };
-use crate::verdict::{Rule, judge_cell, judge_threads};
+use crate::verdict::Rule;
 
 /// Rebuilds the cells that were under way, and judges the run by the result.
 pub fn rebuild(loaded: &mut LoadedRun) {
@@ -74,12 +75,11 @@ fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut 
         let spells = (0..).zip(&data.threads).map(|(thread, data)| spells_on_disk(data, thread));
         tell_episodes(cell, spells.collect(), false);
     }
-    if let Some(latency) = cell.latency_mut() {
-        judge_threads(latency, rule);
-    }
+    // The blocks count by the deadline that they were measured with.
+    damage.extend(agree_with_recordings(cell, data, rule.deadline_ns));
+    agree_with_samples(cell, rule.deadline_ns);
     rebuild_work(cell, data, damage);
-    note_drift(cell, &BySecond::of(data, rule.deadline_ns), rule.by_chance());
-    cell.verdict = judge_cell(cell, rule);
+    judge_measured(cell, Some(&BySecond::of(data, rule.deadline_ns)), rule);
 }
 
 /// A thread with placement unknown, because that is recorded only when it ends.

@@ -1,7 +1,12 @@
 //! Judgements of records, edited ones too.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::schema::{Latency, Outcome, What};
+use crate::block::{Block, Moments, Spell, coarse_bin};
+use crate::histogram::SignedHistogram;
+use crate::schema::{Latency, Outcome, Stats, What};
+use crate::units::SECOND_NS;
 use proptest::prelude::*;
 
 #[test]
@@ -19,6 +24,154 @@ fn a_warm_up_later_than_the_deadline_is_a_condition() {
     {
         assert_eq!(noted(max, deadline), [""; 0], "{max:?} {deadline:?}");
     }
+}
+
+/// A run of a thread that found these latencies, ns, in one second, with all its recordings; judged
+/// while it was measured, by this deadline.
+fn measured(latencies: &[i64], deadline_ns: Option<u64>) -> LoadedRun {
+    let seed = include_str!("../../../../fuzz/seeds/run_json/simulated");
+    let mut run: Run = serde_json::from_str(seed).unwrap();
+    run.cells.truncate(1);
+    run.state = RunState::Complete;
+    let deadline = deadline_ns.map_or_else(String::new, |ns| format!("deadline = \"{ns}ns\""));
+    let text = format!("name = \"p\"\n{deadline}\n[[cell]]\nprobe = \"wakeup\"");
+    run.plan = Plan::from_toml(&text).unwrap();
+    let cell = &mut run.cells[0];
+    cell.state = CellState::Complete;
+    cell.conditions.clear();
+    let late = |ns: &&i64| deadline_ns.is_some_and(|deadline| ns.unsigned_abs() > deadline);
+    let exceeded = latencies.iter().filter(late).count() as u64;
+    let (count, max) = (latencies.len() as u64, latencies.iter().copied().max());
+    let mut histogram = SignedHistogram::new();
+    latencies.iter().for_each(|ns| histogram.record(*ns));
+    let mut coarse = BTreeMap::new();
+    latencies.iter().for_each(|ns| *coarse.entry(coarse_bin(*ns)).or_default() += 1);
+    let moments = Moments {
+        count,
+        exceeded,
+        min: latencies.iter().copied().min().unwrap(),
+        max: max.unwrap(),
+        max_at: SECOND_NS / 2,
+        sum: latencies.iter().map(|ns| i128::from(*ns)).sum(),
+        ..Moments::EMPTY
+    };
+    let coarse = coarse.into_iter().collect();
+    let block = Block { thread: 0, series: 0, index: 0, moments, coarse };
+    let mut data = CellData::default();
+    data.threads.push(ThreadData::default());
+    let series = data.threads[0].series_mut(0);
+    (series.histogram, series.blocks) = (Some(histogram.sparse()), vec![block]);
+    let latency = cell.latency_mut().unwrap();
+    latency.warmup_max_ns = Some(7_000_000);
+    latency.threads.truncate(1);
+    let stats = Stats { samples: count, scheduled: count, max, ..Stats::default() };
+    (latency.stats, latency.threads[0].stats) = (stats.clone(), stats);
+    latency.threads[0].verdict = Verdict { exceedances: exceeded, ..Verdict::default() };
+    (latency.threads[0].episodes, latency.episodes) = (None, None);
+    if deadline_ns.is_some() {
+        let spell = Spell { thread: 0, from: 1, to: SECOND_NS / 2, late: exceeded };
+        tell_episodes(cell, vec![if exceeded > 0 { vec![spell] } else { Vec::new() }], false);
+    }
+    let mut loaded = LoadedRun {
+        run,
+        cells: vec![data],
+        legs: None,
+        damage: Vec::new(),
+        label: None,
+        side: None,
+    };
+    ByPlan.cell(&mut loaded.run, 0, None);
+    ByPlan.run(&mut loaded.run);
+    loaded
+}
+
+/// From 1 to 1,000 us.
+fn microseconds() -> Vec<i64> {
+    (1..=1_000).map(|us| us * 1_000).collect()
+}
+
+fn exceedances_of(loaded: &LoadedRun) -> u64 {
+    loaded.run.verdict.exceedances
+}
+
+#[test]
+fn a_recorded_number_of_late_ones_stays_unless_the_recordings_exclude_it() {
+    let told = |recorded: u64, deadline_ns: u64| {
+        let mut loaded = measured(&microseconds(), Some(500_000));
+        loaded.run.plan.deadline_ns = Some(deadline_ns);
+        loaded.run.cells[0].latency_mut().unwrap().threads[0].verdict.exceedances = recorded;
+        judge_recorded(&mut loaded);
+        let in_seconds =
+            loaded.run.cells[0].latency().unwrap().episodes.as_ref().unwrap().in_seconds;
+        (exceedances_of(&loaded), in_seconds)
+    };
+    // The bin of 500 us is less than 1 % wide.
+    assert_eq!(told(500, 500_000), (500, false));
+    assert_eq!(told(499, 500_000), (499, false));
+    for (recorded, deadline_ns, late) in
+        [(7, 500_000, 500), (1_001, 500_000, 500), (500, 100_000, 900), (500, 900_000, 100)]
+    {
+        let (found, in_seconds) = told(recorded, deadline_ns);
+        assert!((late..late + 10).contains(&found) && in_seconds, "{recorded}: {found}");
+    }
+    // The maximum is exact.
+    assert_eq!(told(500, 1_000_000).0, 0);
+}
+
+#[test]
+fn a_part_of_the_recordings_excludes_nothing() {
+    let mut loaded = measured(&microseconds(), Some(500_000));
+    let samples = 2_000;
+    let latency = loaded.run.cells[0].latency_mut().unwrap();
+    latency.threads[0].stats.samples = samples;
+    latency.threads[0].verdict.exceedances = 1_400;
+    judge_recorded(&mut loaded);
+    assert_eq!(exceedances_of(&loaded), 1_400);
+}
+
+/// Without what can only be known to within a bin: how many were late, and when.
+fn sentences(loaded: &LoadedRun) -> Vec<String> {
+    let all = loaded.run.verdict.because.iter();
+    let exact = all.filter(|text| !text.contains("later than") && !text.contains("late episode"));
+    exact.cloned().collect()
+}
+
+#[test]
+fn another_deadline_is_judged_as_a_run_with_it() {
+    let all = [None, Some(300_000), Some(6_000_000), Some(8_000_000)];
+    for (recorded, asked) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
+        let mut again = measured(&microseconds(), recorded);
+        let plan = Plan { deadline_ns: asked, ..again.run.plan.clone() };
+        judge_again(&mut again, plan);
+        let expected = measured(&microseconds(), asked);
+        let what = format!("{recorded:?}, {asked:?}");
+        let (cell, like) = (&again.run.cells[0], &expected.run.cells[0]);
+        assert_eq!(cell.conditions, like.conditions, "{what}");
+        assert_eq!(again.run.verdict.outcome, expected.run.verdict.outcome, "{what}");
+        assert_eq!(cell.verdict.outcome, like.verdict.outcome, "{what}");
+        assert_eq!(sentences(&again), sentences(&expected), "{what}");
+        let is_late = asked == Some(300_000);
+        assert_eq!(exceedances_of(&again) > 0, is_late, "{what}");
+        let warm_up = cell.conditions.iter().any(|one| one.id == "warmup-later-than-deadline");
+        assert_eq!(warm_up, asked.is_some_and(|deadline| deadline < 7_000_000), "{what}");
+    }
+}
+
+#[test]
+fn a_cell_that_was_not_reached_has_no_verdict_by_another_deadline_either() {
+    let mut loaded = measured(&microseconds(), Some(300_000));
+    let mut pending = loaded.run.cells[0].clone();
+    pending.state = CellState::Pending;
+    let latency = pending.latency_mut().unwrap();
+    latency.stats = Stats::default();
+    latency.threads.clear();
+    loaded.run.cells.push(pending);
+    loaded.cells.push(CellData::default());
+    judge_recorded(&mut loaded);
+    assert_eq!(loaded.run.cells[1].verdict, Verdict::default());
+    let plan = Plan { deadline_ns: Some(2_000_000), ..loaded.run.plan.clone() };
+    judge_again(&mut loaded, plan);
+    assert_eq!(loaded.run.cells[1].verdict, Verdict::default());
 }
 
 /// What somebody may write into a record about a thread.
