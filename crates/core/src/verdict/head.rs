@@ -21,10 +21,11 @@ pub(super) fn too_little<'a>(verdict: &Verdict, why: &'a [String]) -> Option<&'a
 }
 
 /// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
-/// CPU and time. None without samples.
+/// CPU and time. With a deadline the largest one counts, since that is what is compared with it;
+/// without one, what is above the ideal. None without samples.
 pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
     // Of equal maxima that of a break is named, else the first.
-    let rank = |cell: &Cell| (cell.latest_ns(), cell.latency().map(|l| l.broke.is_some()));
+    let rank = |cell: &Cell| (latest_ns(cell, rule), cell.latency().map(|l| l.broke.is_some()));
     let cell = cells
         .iter()
         .copied()
@@ -33,6 +34,15 @@ pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<
     let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
     words.extend(place(cell));
     first(cell, words, verdict, rule, cells)
+}
+
+/// What the latest sample of several cells is found by: itself if it is compared with a deadline, or
+/// a first sentence would name another cell than the one that was late; else what is above the ideal.
+pub(super) fn latest_ns(cell: &Cell, rule: &Rule) -> Option<i64> {
+    match rule.deadline_ns {
+        Some(_) => cell.max_ns(),
+        None => cell.latest_ns(),
+    }
 }
 
 /// How many were late, over all threads of some cells. None without a deadline or samples.

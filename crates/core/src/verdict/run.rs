@@ -28,8 +28,9 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     let exceedances = judged
         .iter()
         .fold(0, |sum: u64, (_, (verdict, _))| sum.saturating_add(verdict.exceedances));
-    let rank =
-        |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| rank(verdict, cell.latest_ns());
+    let rank = |(cell, (verdict, _)): &(&Cell, (Verdict, Vec<String>))| {
+        rank(verdict, head::latest_ns(cell, rule))
+    };
     let worst = judged.into_iter().reduce(|a, b| if rank(&b) > rank(&a) { b } else { a });
     let Some((cell, (worst, why))) = worst else {
         return nothing(state, cells, rule);

@@ -288,6 +288,25 @@ fn a_time_between_events_counts_by_what_it_is_above_the_ideal() {
     assert!(text.starts_with("max 2.910 ms, no deadline given"), "{text}");
 }
 
+/// Fragments of 2.90 ms are compared with a deadline as they are: the first sentence is on what was
+/// late, and not on the cell of which most is above the ideal.
+#[test]
+fn the_first_sentence_names_what_was_compared_with_the_deadline() {
+    let late = judge(300, 1, &hard());
+    let mut fragments = judged(CellState::Complete, vec![late]);
+    let latency = fragments.latency_mut().unwrap();
+    latency.ideal = Some(Ideal::Interval { ns: 2_900_000, limit_ns: 8_700_000 });
+    latency.stats.max = Some(2_910_000);
+    latency.threads[0].stats.max = Some(2_910_000);
+    // 104.1 us, in time, and more than 10 us.
+    let in_time = judged(CellState::Complete, vec![judge(30_000, 0, &hard())]);
+    assert!(in_time.latest_ns() > fragments.latest_ns());
+    let run = judge_run(RunState::Complete, &[in_time, fragments], &hard());
+    assert_eq!(run.outcome, Outcome::Fail);
+    let text = &run.because[0];
+    assert!(text.starts_with("max 2.910 ms > deadline 200 us"), "{text}");
+}
+
 #[test]
 fn a_cell_that_is_wanted_only_where_it_is_available_may_be_skipped() {
     let pass = judged(CellState::Complete, vec![judge(30_000, 0, &hard()); 2]);
