@@ -27,11 +27,7 @@ const KINDS: [(&str, &str, Fate); 9] = [
     ("in-time", IN_TIME, WHOLE),
     ("in-time", IN_TIME, INTERRUPTED),
     ("in-time", IN_TIME, KILLED),
-    (
-        "soft",
-        "sim:stall=3ms,stall-every=20000 -D 300 --deadline 500us --allow 60/min",
-        WHOLE,
-    ),
+    ("soft", "sim:stall=3ms,stall-every=20000 -D 300 --deadline 500us --allow 60/min", WHOLE),
     ("short", "sim sim:stall=3ms -D 5s --deadline 5ms", WHOLE),
     ("measured", "sim -D 5s", WHOLE),
 ];

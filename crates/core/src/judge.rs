@@ -302,7 +302,9 @@ pub fn needs_recordings(run: &Run) -> bool {
         let max = cell.max_ns().and_then(|max| u64::try_from(max).ok());
         max.zip(run.plan.deadline_ns).is_some_and(|(max, deadline)| max > deadline)
     };
-    let needs = |cell: &Cell| lacks_episodes(cell) || lacks_batches(cell, &run.plan) || (soft && is_late(cell));
+    let needs = |cell: &Cell| {
+        lacks_episodes(cell) || lacks_batches(cell, &run.plan) || (soft && is_late(cell))
+    };
     run.plan.deadline_ns.is_some() && run.cells.iter().any(needs)
 }
 

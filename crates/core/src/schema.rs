@@ -22,7 +22,9 @@ mod verdict;
 mod work;
 
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
-pub use cell::{Cell, CellState, Counter, DRIFT, NOT_AT_REST, NOT_IDLE, TRACER, Tells, What};
+pub use cell::{
+    Cell, CellState, Counter, DRIFT, EPISODES_JOINED, NOT_AT_REST, NOT_IDLE, TRACER, Tells, What,
+};
 pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
 pub use episodes::{Batches, Episodes};
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};

@@ -22,6 +22,9 @@ pub const TRACER: &str = "tracer";
 /// ID of the condition that a cell was not the same from its start to its end.
 pub const DRIFT: &str = "drift";
 
+/// ID of the condition that spells of lateness were merged, since nobody took them.
+pub const EPISODES_JOINED: &str = "episodes-joined";
+
 /// ID of the condition that a kernel still worked on its own when the run began.
 pub const NOT_AT_REST: &str = "not-at-rest";
 

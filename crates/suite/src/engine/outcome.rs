@@ -9,7 +9,7 @@ use punctual_core::key::NO_LOAD;
 use punctual_core::layout;
 use punctual_core::run::{CellData, ThreadData};
 use punctual_core::schema::{
-    Broke, Cell, CellState, Condition, Helper, LoadWork, NOT_IDLE, TRACER, Thread,
+    Broke, Cell, CellState, Condition, EPISODES_JOINED, Helper, LoadWork, NOT_IDLE, TRACER, Thread,
 };
 use punctual_core::stats::{
     BySecond, Counts, Limits, Measured, Recorded, assemble, measured_by_blocks, missed_by_late,
@@ -126,7 +126,7 @@ impl Left<'_> {
                 "{joined} times nobody took what was recorded for so long that two spells of \
                  lateness count as one: there were more late episodes than is said"
             );
-            note(cell, "episodes-joined", text);
+            note(cell, EPISODES_JOINED, text);
         }
         cell.counters = self.probe.counters(&self.closed.counts);
         cell.conditions.extend(self.closed.notes);
