@@ -148,7 +148,7 @@ fn runs_of_one_kernel_are_judged_as_one() {
         said.contains("3 runs, none late in 60.0 s; up to 64 % of runs like these may"),
         "{said}"
     );
-    assert!(said.contains("PASS (SIMULATED) 3 runs judged as one"), "{said}");
+    assert!(said.starts_with("PASS (SIMULATED) 3 runs, none late in 60.0 s; up to 64 %"), "{said}");
     assert_eq!(words(&scratch.punctual("show set/a set/b set/c --at-most 3/min")), said);
     // However many there are, each is to be long enough by itself.
     let short = pooled("set --at-most 1/min");
@@ -163,8 +163,14 @@ fn runs_of_one_kernel_are_judged_as_one() {
     assert_eq!(details.status.code(), Some(2), "{}", stderr(&details));
     scratch
         .punctual("run sim:stall=3ms,stall-every=20000 -D 60 --deadline 1ms --no-report --out d");
+    let report = scratch.punctual("report set -o set.html");
+    assert_eq!(report.status.code(), Some(0), "{}", stderr(&report));
+    let page = std::fs::read_to_string(scratch.path("set.html")).unwrap();
+    assert!(page.contains("Judged as one: PASS. 3 runs, none late in 60.0 s; up to 64 % of runs"));
+    // What is late in one run only fails by itself, and so together with others.
+    assert_eq!(scratch.punctual("show d").status.code(), Some(1));
     let other = pooled("set d");
-    assert_eq!(other.status.code(), Some(3));
+    assert_eq!(other.status.code(), Some(1));
     assert!(stdout(&other).contains("not every run has"), "{}", stdout(&other));
     let alone = pooled("d");
     assert_eq!(alone.status.code(), Some(2));
@@ -199,4 +205,43 @@ fn a_plan_has_the_length_that_its_evidence_needs() {
             "{wrong}"
         );
     }
+}
+
+#[test]
+fn drift_is_in_the_first_line_wherever_a_run_is_judged() {
+    let scratch = Scratch::new("drift-label");
+    for name in ["a", "b"] {
+        scratch.punctual(&format!("run sim -D 60 --deadline 1ms --no-report --out set/{name}"));
+    }
+    let file = scratch.path("set/a/run.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let drift = serde_json::json!({ "id": "drift", "text": "its second half was slower" });
+    run["cells"][0]["conditions"].as_array_mut().unwrap().push(drift);
+    std::fs::write(&file, run.to_string()).unwrap();
+    for line in ["show set/a", "pool set", "list runs set"] {
+        let said = words(&scratch.punctual(line));
+        assert!(said.contains("PASS (SIMULATED, drift)"), "{line}: {said}");
+    }
+    let listed = json(&scratch.punctual("list runs set --json"));
+    assert_eq!(listed["runs"][0]["labels"], serde_json::json!(["SIMULATED", "drift"]));
+    assert_eq!(listed["runs"][1]["labels"], serde_json::json!(["SIMULATED"]));
+    scratch.punctual("report set/a -o a.html");
+    let page = std::fs::read_to_string(scratch.path("a.html")).unwrap();
+    assert!(page.contains("<span>drift</span>"));
+}
+
+/// A stall of 3 ms is no lateness of whole seconds, whose number is all that is known of it.
+#[test]
+fn of_another_deadline_nothing_says_how_long_lateness_lasted() {
+    let scratch = Scratch::new("no-longest");
+    scratch.punctual(&format!("run {STALLS} --deadline 500us --out r"));
+    let said = words(&scratch.punctual("show r"));
+    assert!(
+        said.contains(" times, the longest spanning 3.000 ms (late ones at most 1 s"),
+        "{said}"
+    );
+    let said = words(&scratch.punctual("show r --deadline 700us"));
+    assert!(said.contains(" times (seconds with late ones that follow each other"), "{said}");
+    assert!(!said.contains("spanning"), "{said}");
 }

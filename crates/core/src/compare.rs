@@ -43,6 +43,7 @@ use crate::indices;
 use crate::run::LoadedRun;
 use crate::schema::Run;
 use crate::text::clean;
+use crate::weakened::Weakened;
 use matching::match_cells;
 
 /// Compares runs. The first one is what the others are divided by.
@@ -116,6 +117,10 @@ pub fn compare_any_duration(runs: &[LoadedRun]) -> Comparison {
 
 fn label(loaded: &LoadedRun) -> RunLabel {
     let run = &loaded.run;
+    let mut weakened = Weakened::of(&[run]);
+    if run.board.lab.is_some() {
+        weakened.virtual_machine = 0;
+    }
     RunLabel {
         label: loaded.label.clone(),
         run_id: run.run_id.clone(),
@@ -128,6 +133,7 @@ fn label(loaded: &LoadedRun) -> RunLabel {
         max_ns: groups::max_ns(run),
         cells_measured: run.cells.iter().filter(|cell| cell.is_measured()).count(),
         cells_simulated: run.cells.iter().filter(|cell| cell.is_simulated()).count(),
+        weakened,
     }
 }
 

@@ -44,3 +44,4 @@ pub mod text;
 pub mod units;
 mod vain;
 pub mod verdict;
+pub mod weakened;

@@ -23,7 +23,7 @@ pub use ahead::ahead;
 pub use cell::judge_cell;
 pub use episodes::observation_needed_ns;
 pub use evidence::Evidence;
-pub use pool::{PoolError, Pooled, PooledCell, Weakened, pool};
+pub use pool::{PoolError, Pooled, PooledCell, pool};
 pub use rule::{Rule, episode_rate};
 pub use run::judge_run;
 pub use thread::{judge_thread, judge_threads};

@@ -227,13 +227,13 @@ fn factor(text: &str) -> Result<f64, String> {
 fn show() -> Command {
     Command::new("show")
         .about("Show one run: conditions, table, verdict; or judge several as one")
-        .after_help(
+        .after_help(format!(
             "It is judged here and now, by its own plan unless an option says otherwise; several \
              runs are judged as one, as by `punctual pool`. A run that was killed is recovered up to \
              its last finished second: counts, minimum, average and maximum are exact, quantiles are \
-             at most 25 % too high.\n\n\
-             Exit status: that of the verdict, as for `punctual run`; 2 if the run cannot be read.",
-        )
+             at most 25 % too high.\n\n{}",
+            run::EXIT_STATUS
+        ))
         .arg(runs(RUN_HELP, 1))
         .arg(json("Print run.json, judged here and now; of several runs what `punctual pool --json` does"))
         .arg(
@@ -260,16 +260,16 @@ fn show() -> Command {
 fn pool() -> Command {
     Command::new("pool")
         .about("Judge several runs of one kernel on one board as one")
-        .after_help(
+        .after_help(format!(
             "A PASS needs each run to pass by itself, and so to be long enough: boots differ, so \
              their times do not add up. What several runs add is the share of runs that may be late. \
              With a soft deadline it is a FAIL if more runs fail than chance explains. Decide on the \
-             number of runs beforehand.\n\n\
-             Exit status: that of the verdict, as for `punctual run`; 2 if they are not runs of one \
-             kernel, board and rule.\n\n\
+             number of runs beforehand. Runs of different kernels, boards or rules are refused, with \
+             status 2.\n\n{}\n\n\
              Examples:\n  punctual pool a b c --deadline 200us\n  \
              punctual pool nightly --deadline 1ms --allow 1/h",
-        )
+            run::EXIT_STATUS
+        ))
         .arg(runs(RUNS_HELP, 1))
         .arg(json("Print the judgement as JSON"))
         .next_help_heading("Judge by")

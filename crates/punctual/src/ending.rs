@@ -155,7 +155,7 @@ mod tests {
     fn statuses_in_help_are_documented() {
         let mut command = crate::cli::command();
         command.build();
-        for path in [&["run"][..], &["lab", "run"], &["lab", "check"]] {
+        for path in [&["run"][..], &["show"], &["pool"], &["lab", "run"], &["lab", "check"]] {
             let found = path.iter().try_fold(&mut command, |c, name| c.find_subcommand_mut(name));
             let help = found.unwrap().render_long_help().to_string();
             let (_, list) = help.split_once("Exit status").unwrap();

@@ -38,8 +38,9 @@ pub use numbers::{
     Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
 };
 pub use outcomes::{
-    SIMULATED, SIMULATED_IN_PART, cell_outcome, compared_outcome, labels, labels_pooled, outcome,
-    outcomes, run_outcome, simulated, simulated_kernel, simulated_run, thread_outcome,
+    SIMULATED, SIMULATED_IN_PART, VIRTUAL_MACHINE, cell_outcome, compared_labels, compared_outcome,
+    labelled, labels, labels_of, labels_pooled, outcome, outcomes, run_outcome, side_labels,
+    simulated_run, thread_outcome,
 };
 pub use phases::{PhaseRow, part_name, phase_rows, schedule_note, with_phases};
 pub use punctual_core::compare::side_noun;

@@ -127,6 +127,27 @@ fn the_opening_table_tells_what_was_measured_from_what_was_not() {
 }
 
 #[test]
+fn the_opening_table_says_what_weakens_each_run() {
+    let plain = common::one("wakeup", "none", 1, None);
+    let mut weak = plain.clone();
+    weak.run.run_id = "weak".to_owned();
+    (weak.run.privileged, weak.run.is_virtual) = (false, true);
+    let page = html(&[plain, weak], &Options::default());
+    let rows = opening(&page);
+    for label in ["not real-time", "virtual machine"] {
+        assert!(!rows[0].contains(label) && rows[1].contains(label), "{label}: {rows:?}");
+    }
+}
+
+/// The premise of verdicts of before, which count late activations one by one, was in it.
+#[test]
+fn the_glossary_says_what_is_bounded() {
+    let page = html(&[common::one("wakeup", "none", 1, None)], &Options::default());
+    assert!(page.contains("<dt>how often lateness begins</dt>"));
+    assert!(!page.contains("late activations come singly"));
+}
+
+#[test]
 fn runs_of_other_durations_are_compared_on_the_page_without_their_maxima() {
     let short = common::one("wakeup", "none", 1, None);
     let mut long = short.clone();

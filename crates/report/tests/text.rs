@@ -73,6 +73,20 @@ fn a_comparison_says_of_each_run_what_is_made_up_and_what_was_not_measured() {
 }
 
 #[test]
+fn a_comparison_says_of_each_run_what_weakens_it() {
+    let mut weak = common::one("wakeup", "none", 1, None);
+    let mut plain = weak.clone();
+    plain.run.run_id = "plain".to_owned();
+    (weak.run.privileged, weak.run.is_virtual) = (false, true);
+    let drift = Condition { id: "drift".to_owned(), text: String::new() };
+    weak.run.cells[0].conditions.push(drift);
+    let text = comparison(&compare(&[weak, plain]), 200, false);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].ends_with(" · not real-time · virtual machine · drift"), "{text}");
+    assert!(lines[2].starts_with("B  ") && !lines[2].contains("not real-time"), "{text}");
+}
+
+#[test]
 fn no_samples_and_early_samples() {
     let mut run = common::standard("6.1.0", "full", 1.0);
     let latency = common::latency(&mut run.run.cells[0]);

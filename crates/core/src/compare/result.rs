@@ -13,6 +13,7 @@ use super::trade::Trade;
 use crate::indices::IndexValue;
 use crate::preemption::Model;
 use crate::schema::{Origin, Outcome, RunState};
+use crate::weakened::Weakened;
 
 /// Two or more runs, compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,4 +83,6 @@ pub struct RunLabel {
     pub cells_measured: usize,
     /// Number of its cells whose latencies are made up.
     pub cells_simulated: usize,
+    /// What weakens it, each 0 or 1; that a board of the lab is virtual does not.
+    pub weakened: Weakened,
 }

@@ -59,7 +59,8 @@ fn seconds_late(spells: &[Spell], observed_ns: u64) -> u64 {
     let (mut seconds, mut next) = (0_u64, 0_u64);
     let end = observed_ns.div_ceil(BLOCK_NS).max(1) - 1;
     for spell in spells {
-        let (first, last) = ((spell.from / BLOCK_NS).max(next), (spell.to / BLOCK_NS).min(end));
+        let begins = spell.from / BLOCK_NS;
+        let (first, last) = (begins.max(next), (spell.to / BLOCK_NS).min(end.max(begins)));
         if last >= first {
             seconds = seconds.saturating_add(last - first + 1);
             next = last + 1;
@@ -70,7 +71,12 @@ fn seconds_late(spells: &[Spell], observed_ns: u64) -> u64 {
 
 /// The episodes that these spells make, of one thread or of several, seen in `observed_ns`.
 #[must_use]
-pub fn episodes(mut spells: Vec<Spell>, observed_ns: u64) -> Episodes {
+pub fn episodes(spells: Vec<Spell>, observed_ns: u64) -> Episodes {
+    of_threads(spells, observed_ns, observed_ns)
+}
+
+/// Those of threads of which that with most observed for so long.
+fn of_threads(mut spells: Vec<Spell>, observed_ns: u64, most_observed_ns: u64) -> Episodes {
     spells.sort_unstable_by_key(|spell| (spell.from, spell.to));
     let count = |gap| joined(&spells, gap).len() as u64;
     let found = joined(&spells, EPISODE_GAP_NS);
@@ -87,13 +93,13 @@ pub fn episodes(mut spells: Vec<Spell>, observed_ns: u64) -> Episodes {
         largest: sizes().max().unwrap_or(0),
         size_sum: sizes().fold(0, u64::saturating_add),
         size_sum_sq: sizes().fold(0, |sum, late| sum.saturating_add(late.saturating_mul(late))),
-        seconds_late: seconds_late(&spells, observed_ns),
+        seconds_late: seconds_late(&spells, most_observed_ns),
         batches: batches(&spells, observed_ns),
         clustered: are_clustered(&found, count_10s, observed_ns),
         in_seconds: false,
         joined: false,
         observed_ns,
-        most_observed_ns: observed_ns,
+        most_observed_ns,
     }
 }
 
@@ -177,14 +183,14 @@ pub fn tell_episodes(cell: &mut Cell, spells: Vec<Vec<Spell>>, in_seconds: bool)
     let of_thread = |thread: &Thread| observed_ns(latency, &thread.stats, window_ns);
     let observed = latency.threads.iter().map(of_thread).min().unwrap_or(0);
     let most = latency.threads.iter().map(of_thread).max().unwrap_or(0);
-    let mut of_threads = spells.iter().cloned();
+    let mut each = spells.iter().cloned();
     for number in 0..latency.threads.len() {
         let own = observed_ns(latency, &latency.threads[number].stats, window_ns);
-        let found = episodes(of_threads.next().unwrap_or_default(), own);
+        let found = episodes(each.next().unwrap_or_default(), own);
         latency.threads[number].episodes = Some(Episodes { in_seconds, ..found });
     }
-    let all = episodes(spells.into_iter().flatten().collect(), observed);
-    latency.episodes = Some(Episodes { in_seconds, most_observed_ns: most, ..all });
+    let all = of_threads(spells.into_iter().flatten().collect(), observed, most);
+    latency.episodes = Some(Episodes { in_seconds, ..all });
 }
 
 /// Time in which lateness of one thread would have been seen, ns. A probe that spins leaves a

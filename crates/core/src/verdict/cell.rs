@@ -81,7 +81,9 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     });
     let judged = threads().filter(|thread| thread.verdict.outcome != Outcome::None).count();
     if judged > 1 && !rule.plumbing && !rule.judges_together() {
-        why.push(format!("the worst of {judged} threads: {}", name(thread)));
+        let has_largest = thread.stats.max == cell.max_ns();
+        let which = sentences::which(judged, "threads", has_largest, outcome);
+        why.push(format!("{which}: {}", name(thread)));
     }
     why.extend(late_warm_up(latency, rule));
     let exceedances = threads().fold(0, |sum: u64, t| sum.saturating_add(t.verdict.exceedances));

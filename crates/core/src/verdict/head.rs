@@ -20,17 +20,22 @@ pub(super) fn too_little<'a>(verdict: &Verdict, why: &'a [String]) -> Option<&'a
     why.iter().find(|reason| open && sentences::says_too_little(reason))
 }
 
-/// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
-/// CPU and time. With a deadline the largest one counts, since that is what is compared with it;
-/// without one, what is above the ideal. None without samples.
-pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
+/// The cell that has the latest sample of all: with a deadline the largest one, since that is what is
+/// compared with it; without one, what is above the ideal. None without samples.
+pub(super) fn latest<'a>(cells: &[&'a Cell], rule: &Rule) -> Option<&'a Cell> {
     // Of equal maxima that of a break is named, else the first.
     let rank = |cell: &Cell| (latest_ns(cell, rule), cell.latency().map(|l| l.broke.is_some()));
-    let cell = cells
+    cells
         .iter()
         .copied()
         .filter(|cell| cell.max_ns().is_some())
-        .reduce(|a, b| if rank(b) > rank(a) { b } else { a })?;
+        .reduce(|a, b| if rank(b) > rank(a) { b } else { a })
+}
+
+/// The first sentence on a run: the maximum of the cell that has the latest sample of all, with cell,
+/// CPU and time. None without samples.
+pub(super) fn of_run(cells: &[&Cell], verdict: &Verdict, rule: &Rule) -> Option<String> {
+    let cell = latest(cells, rule)?;
     let mut words = vec![probe(cell).to_owned(), load(cell).to_owned()];
     words.extend(place(cell));
     first(cell, words, verdict, rule, cells)

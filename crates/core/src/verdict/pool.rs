@@ -16,9 +16,10 @@ use super::run::judge_run;
 use super::sentences;
 use crate::compare;
 use crate::key::key_name;
-use crate::schema::{Cell, CellState, Origin, Outcome, Run, Verdict};
+use crate::schema::{Cell, CellState, Outcome, Run, Verdict};
 use crate::stats::{clopper_pearson_lower, clopper_pearson_upper};
 use crate::units::{human_ns, stretch};
+use crate::weakened::Weakened;
 
 /// Several runs judged as one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,27 +30,13 @@ pub struct Pooled {
     pub cells: Vec<PooledCell>,
     /// Cells that not all of them have, by their keys; the verdict is not a PASS then.
     pub left_out: Vec<String>,
-    /// That of the worst cell.
+    /// The outcome of the worst cell, or of what else speaks against a run; exceedances and
+    /// episodes of all cells. The first reason is the share of runs that may be late, or not pass.
     pub verdict: Verdict,
     /// What weakens every claim.
     pub weakened: Weakened,
     /// The conditions of the runs and their cells, by their IDs, and how many runs have each.
     pub conditions: BTreeMap<String, usize>,
-}
-
-/// How many of the runs claim less than a run in real time on real hardware.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Weakened {
-    /// Made up, whole.
-    pub simulated: usize,
-    /// Made up in part.
-    pub simulated_in_part: usize,
-    /// Measured without real-time scheduling or locked memory.
-    pub not_real_time: usize,
-    /// Measured in a virtual machine.
-    pub virtual_machine: usize,
-    /// Of which a cell drifted.
-    pub drift: usize,
 }
 
 /// One cell of all runs.
@@ -163,22 +150,58 @@ pub fn pool(runs: &[&Run]) -> Result<Pooled, PoolError> {
         verdict.outcome = Outcome::Inconclusive;
         verdict.because.push("not every run has every cell".to_owned());
     }
-    // Something else than its latencies may speak against a run: a cost that failed.
-    let whole = |run: &&&Run| judge_run(run.state, &run.cells, &run.plan.cells, rule);
-    let against = runs.iter().map(|run| (run, whole(&run))).max_by_key(|(_, of)| of.outcome);
-    if let Some((run, of)) = against.filter(|_| verdict.outcome == Outcome::Pass)
-        && of.outcome > Outcome::Pass
-    {
-        verdict.outcome = match of.outcome {
-            Outcome::Fail => Outcome::Fail,
-            _ => Outcome::Inconclusive,
-        };
-        verdict.because.push(format!("{} does not pass by itself", run.run_id));
-        verdict.because.extend(of.because);
-    }
-    let (weakened, conditions) = (weakened(&runs), conditions(&runs));
+    let alone = runs.iter().map(|run| judge_run(run.state, &run.cells, &run.plan.cells, rule));
+    let alone: Vec<Verdict> = alone.collect();
+    against(&mut verdict, &runs, &alone, rule);
+    let of_cells = |count: &dyn Fn(&Verdict) -> u64| {
+        cells.iter().map(|cell| count(&cell.verdict)).fold(0, u64::saturating_add)
+    };
+    verdict.exceedances = of_cells(&|of| of.exceedances);
+    verdict.episodes = of_cells(&|of| of.episodes);
+    verdict.because.insert(0, share(&cells, &alone, rule));
+    let (weakened, conditions) = (Weakened::of(&runs), conditions(&runs));
     let runs = runs.iter().map(|run| run.run_id.clone()).collect();
     Ok(Pooled { runs, cells, left_out, verdict, weakened, conditions })
+}
+
+/// What else speaks against a run than cells that all of them have: a cost that failed, or lateness
+/// where the others have not measured.
+fn against(verdict: &mut Verdict, runs: &[&Run], alone: &[Verdict], rule: &Rule) {
+    let worst = runs.iter().zip(alone).max_by_key(|(_, of)| of.outcome);
+    let Some((run, of)) = worst.filter(|(_, of)| of.outcome > Outcome::Pass) else { return };
+    let outcome = match of.outcome {
+        Outcome::Fail => Outcome::Fail,
+        _ => Outcome::Inconclusive,
+    };
+    // Of a soft deadline some of many runs fail by chance.
+    let tells = verdict.outcome == Outcome::Pass || rule.is_hard();
+    if tells && outcome > verdict.outcome {
+        verdict.outcome = outcome;
+        verdict.because.push(format!("{} does not pass by itself", run.run_id));
+        verdict.because.extend(of.because.iter().cloned());
+    }
+}
+
+/// What share of runs may be late; of a soft deadline, what share may not pass.
+fn share(cells: &[PooledCell], alone: &[Verdict], rule: &Rule) -> String {
+    let number = alone.len() as u64;
+    let count = |is: &dyn Fn(&Verdict) -> bool| alone.iter().filter(|of| is(of)).count() as u64;
+    let runs_late = count(&|of| of.exceedances > 0);
+    if cells.is_empty() {
+        return format!("{number} runs without a cell that all of them have; late: {runs_late}");
+    }
+    if !rule.is_hard() {
+        let passed = count(&|of| of.outcome == Outcome::Pass);
+        let upper = clopper_pearson_upper(number - passed, number, rule.confidence);
+        return sentences::share_of_passes(passed, number, upper, rule.confidence);
+    }
+    let upper = clopper_pearson_upper(runs_late, number, rule.confidence);
+    let observed = stretch(cells.iter().map(|cell| cell.observed_ns).min().unwrap_or(0));
+    let time = match cells.len() {
+        1 => observed,
+        several => format!("{observed} of each of {several} cells"),
+    };
+    sentences::share_of_runs(runs_late, number, upper, &time, rule.confidence)
 }
 
 /// The keys of all cells of latencies, each with how many there are of it before in its run.
@@ -201,18 +224,6 @@ fn keys<'a>(runs: &[&'a Run]) -> Vec<(&'a str, usize)> {
 fn place(run: &Run, key: &str, nth: usize) -> Option<usize> {
     let numbers = run.cells.iter().enumerate().filter(|(_, cell)| cell.key == key);
     numbers.map(|(number, _)| number).nth(nth)
-}
-
-fn weakened(runs: &[&Run]) -> Weakened {
-    let count = |is: &dyn Fn(&Run) -> bool| runs.iter().filter(|run| is(run)).count();
-    let made_up = |run: &Run| run.origin == Origin::Simulated;
-    Weakened {
-        simulated: count(&made_up),
-        simulated_in_part: count(&|run| !made_up(run) && run.cells.iter().any(Cell::is_simulated)),
-        not_real_time: count(&|run| !made_up(run) && !run.privileged),
-        virtual_machine: count(&|run| !made_up(run) && run.is_virtual),
-        drift: count(&|run| run.cells.iter().any(Cell::drifted)),
-    }
 }
 
 fn conditions(runs: &[&Run]) -> BTreeMap<String, usize> {
@@ -293,21 +304,16 @@ fn pooled(key: String, runs: &[Member<'_>], rule: &Rule) -> PooledCell {
         counted_exactly(run.cell.latency().and_then(|latency| latency.episodes.as_ref()))
     });
     let scheduled = sum(&|run| run.scheduled());
-    let mut because = vec![
-        format!(
-            "{}: max {}; {}",
-            key_name(&key),
-            max_ns.map_or_else(String::new, human_ns),
-            sentences::late(exceedances, scheduled, nouns, deadline_ns, exact)
-        ),
-        sentences::share_of_runs(
-            runs_late,
-            number,
-            late_share_upper,
-            &stretch(observed_ns),
-            rule.confidence,
-        ),
-    ];
+    let in_runs = match runs_late {
+        0 => String::new(),
+        _ => format!(", in {runs_late} of {number} runs"),
+    };
+    let mut because = vec![format!(
+        "{}: max {}; {}{in_runs}",
+        key_name(&key),
+        max_ns.map_or_else(String::new, human_ns),
+        sentences::late(exceedances, scheduled, nouns, deadline_ns, exact)
+    )];
     because.extend(fault);
     because.extend(by_themselves(runs, [runs_passed, runs_failed], outcome, rule));
     let verdict = Verdict {

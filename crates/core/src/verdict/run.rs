@@ -63,7 +63,10 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     if started.len() == 1 {
         head::add(&mut because, why);
     } else {
-        because.extend(of_one(cell, started.len(), outcome, head::untold(&because, why)));
+        let latest = head::latest(&started, rule);
+        let has_largest = latest.is_some_and(|latest| std::ptr::eq(latest, cell));
+        let which = sentences::which(started.len(), "cells", has_largest, outcome);
+        because.extend(of_one(cell, &which, outcome, head::untold(&because, why)));
     }
     because.extend(several(&started, &verdict, rule));
     let skipped = cells.iter().filter(|cell| cell.state == CellState::Skipped).count();
@@ -74,12 +77,12 @@ pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule
     Verdict { because, ..verdict }
 }
 
-/// What is said of the worst of several cells, with its name.
-fn of_one(cell: &Cell, number: usize, outcome: Outcome, why: Vec<String>) -> Option<String> {
+/// What is said of the one of several cells that the verdict rests on, with its name.
+fn of_one(cell: &Cell, which: &str, outcome: Outcome, why: Vec<String>) -> Option<String> {
     let name = head::cell_name(cell);
     let name = match outcome {
         Outcome::None => name,
-        _ => format!("the worst of {number} cells, {name}"),
+        _ => format!("{which}, {name}"),
     };
     match why.is_empty() {
         true => (outcome != Outcome::None).then_some(name),

@@ -1,7 +1,7 @@
 //! Numbers as the sentences of a verdict print them.
 
 use crate::rate::Rate;
-use crate::schema::{Broke, Episodes};
+use crate::schema::{Broke, Episodes, Outcome};
 use crate::stats::samples_needed;
 use crate::units::{SECOND_NS, exact_duration, grouped, human_ns, percent, stretch};
 
@@ -58,18 +58,38 @@ pub(super) fn bound(upper: f64, nouns: &str, level: f64) -> String {
     )
 }
 
-/// In how many episodes they were late; nothing of none.
+/// How many times they were late, and what one time is; nothing of none, or of a single late one. Of
+/// whole seconds it is not known how long it lasted.
 pub(super) fn in_episodes(found: &Episodes) -> Option<String> {
+    if found.count == 0 || found.size_sum == 1 {
+        return None;
+    }
+    let is_known = !found.in_seconds && !found.joined;
     let longest = human_ns(i64::try_from(found.longest_ns).unwrap_or(i64::MAX));
-    let counted = if found.in_seconds { ", counted in whole seconds" } else { "" };
-    match found.count {
-        0 => None,
-        // How long each of them was is not known.
-        count if found.joined => Some(format!("at least {} late episodes", grouped(count))),
-        1 => Some(format!("1 late episode, of {longest}{counted}")),
-        count => {
-            Some(format!("{} late episodes, the longest of {longest}{counted}", grouped(count)))
-        }
+    let spanning = match found.count {
+        _ if !is_known => String::new(),
+        1 => format!(", spanning {longest}"),
+        _ => format!(", the longest spanning {longest}"),
+    };
+    let often = match found.count {
+        1 => "once".to_owned(),
+        count => format!("{} times", grouped(count)),
+    };
+    let more = if found.joined { " or more" } else { "" };
+    let one = match found.in_seconds {
+        true => "seconds with late ones that follow each other are one time",
+        false => "late ones at most 1 s apart are one time",
+    };
+    Some(format!("late {often}{more}{spanning} ({one})"))
+}
+
+/// Which of several a verdict rests on: "the worst" is the one with the largest latency, which the
+/// first sentence has.
+pub(super) fn which(number: usize, nouns: &str, has_largest: bool, outcome: Outcome) -> String {
+    match outcome {
+        _ if has_largest => format!("the worst of {number} {nouns}"),
+        Outcome::Pass => format!("the one of {number} {nouns} that shows least"),
+        _ => format!("the one of {number} {nouns} that decides"),
     }
 }
 
@@ -95,15 +115,30 @@ fn an_hour(rate: f64) -> String {
 pub(super) fn share_of_runs(late: u64, runs: u64, upper: f64, time: &str, level: f64) -> String {
     let seen = match late {
         0 => format!("{runs} runs, none late in {time}"),
-        _ => format!("{late} of {runs} runs were late, in {time} or more each"),
+        _ => format!("{late} of {runs} runs late in {time} or more"),
     };
     if late == runs {
         return format!("{seen}: no upper bound on the share of runs that are late");
     }
-    let percent = (upper * 100.0).ceil();
     format!(
-        "{seen}; up to {percent} % of runs like these may {}be late ({} confidence)",
+        "{seen}; up to {} % of runs like these may {}be late ({} confidence)",
+        (upper * 100.0).ceil(),
         if late == 0 { "still " } else { "" },
+        confidence(level)
+    )
+}
+
+/// What share of runs may not pass a soft deadline, of which lateness by itself says nothing.
+pub(super) fn share_of_passes(passed: u64, runs: u64, upper: f64, level: f64) -> String {
+    let seen = match passed {
+        0 => return format!("none of {runs} runs passes by itself"),
+        _ if passed == runs => format!("{runs} runs, each passes by itself"),
+        _ => format!("{passed} of {runs} runs pass by themselves"),
+    };
+    format!(
+        "{seen}; up to {} % of runs like these may {}not ({} confidence)",
+        (upper * 100.0).ceil(),
+        if passed == runs { "still " } else { "" },
         confidence(level)
     )
 }
@@ -139,8 +174,9 @@ pub(super) fn too_often(allowed: Rate, level: f64) -> String {
 /// That episodes do not come independently.
 pub(super) fn clustered(found: &Episodes) -> String {
     format!(
-        "the episodes come in clusters themselves ({} with a gap of 1 s, {} with 10 s): their number \
-         says little of how often something goes wrong, and a soft deadline is not judged by it",
+        "lateness comes in clusters ({} times if late ones at most 1 s apart are one time, {} if it \
+         is 10 s): how often it begins says little of how often something goes wrong, and a soft \
+         deadline is not judged by it",
         grouped(found.count),
         grouped(found.count_10s)
     )

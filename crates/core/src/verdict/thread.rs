@@ -67,7 +67,11 @@ pub fn judge_thread(evidence: &Evidence<'_>, rule: &Rule) -> Verdict {
     } else {
         Outcome::Inconclusive
     };
-    let mut because = vec![seen, sentences::bound(upper, nouns, rule.confidence)];
+    let mut because = vec![seen];
+    // Of a hard deadline that was missed nobody asks how often it may be.
+    if k == 0 || !rule.is_hard() {
+        because.push(sentences::bound(upper, nouns, rule.confidence));
+    }
     if let (Some(tolerated), Outcome::Fail) = (rule.tolerate, outcome) {
         because.push(sentences::intolerable(tolerated, rule.confidence));
     }

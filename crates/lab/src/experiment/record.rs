@@ -187,12 +187,19 @@ mod tests {
 
     #[test]
     fn a_run_of_another_order_is_refused() {
-        let changes: [fn(&mut Run, &mut Plan); 7] = [
+        let changes: [fn(&mut Run, &mut Plan); 11] = [
             |run, _| run.plan.cells[0].duration_ns += 1,
             |run, _| run.plan.deadline_ns = None,
             |run, _| run.cells[0].duration_ns += 1,
             |run, _| run.cells[0].key.push('x'),
+            |run, _| run.cells[0].load.push('x'),
+            |run, _| run.plan.cells[0].samples = Some(1),
+            |run, _| run.plan.cells[0].load.push('x'),
             |run, _| run.cells.clear(),
+            |run, _| {
+                let more = run.cells[0].clone();
+                run.cells.push(more);
+            },
             |run, _| run.phase_ns += 1,
             |run, _| run.dither = Some(punctual_core::dither::Dither::of_seed(9)),
         ];

@@ -16,11 +16,11 @@ use super::search;
 
 const EXIT_STATUS: &str = "\
 Exit status:
-    0  pass, or nothing to judge
-    1  a deadline was missed
+    0  PASS: no deadline was missed; or nothing to judge
+    1  FAIL: a deadline was missed
     2  usage error: nothing was booted
-    3  inconclusive: not enough evidence either way
-    4  something was SKIPPED because a prerequisite is missing
+    3  INCONCLUSIVE: neither is shown; it says what is missing
+    4  SKIPPED: a prerequisite of something that was asked for is missing
    69  a guest failed (panic, hang, module that does not load): its console is in
        its run directory, and the other guests went on; or it has no --legs
   130  interrupted; what was measured is kept

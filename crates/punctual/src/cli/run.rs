@@ -39,14 +39,17 @@ pub static PROBE_OPTIONS: &[ProbeOption] = &[
     option("aligned", None, "; a bare number is in microseconds"),
 ];
 
-const EXIT_STATUS: &str = "\
+/// What each verdict means, and how a command ends by it.
+pub(super) const EXIT_STATUS: &str = "\
 Exit status:
-    0  pass, or nothing to judge
-    1  a deadline was missed
+    0  PASS: never later than the deadline, for long enough to show that
+       lateness begins at most as often as was asked, under this load; of a
+       soft deadline, no more lateness than is allowed; or nothing to judge
+    1  FAIL: later than the deadline; of a soft one, more than is allowed
     2  usage error, or an error of punctual or of the board
-    3  inconclusive: not enough evidence either way
-    4  something was SKIPPED because a prerequisite is missing
-    5  a sample was above the break value, and no deadline was missed
+    3  INCONCLUSIVE: neither is shown; it says what is missing
+    4  SKIPPED: a prerequisite of something that was asked for is missing
+    5  BREAK: a sample was above the break value, and no deadline was missed
   130  interrupted; what was measured is kept and reported
 The worst cell counts, in the order FAIL, BREAK, INCONCLUSIVE, SKIPPED, PASS.";
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 10] = [
     (
         "latency",
         "the start of the work minus its release, signed. Nothing is clipped and nothing is subtracted.",
@@ -32,9 +32,15 @@ const WORDS: [(&str, &str); 9] = [
     ),
     (
         "verdict",
-        "FAIL: an activation was later than the deadline. PASS: none was, and the bound on how often one may be is low enough. \
-        BREAK: a sample was above the break value, which ended the run. INCONCLUSIVE: none was late, but too few were measured, or something speaks against the run. \
-        MEASURED: no deadline was given, so nothing is judged. A bound assumes that late activations come singly. It holds only under the tested load.",
+        "FAIL: an activation was later than the deadline; if some lateness is allowed, there was more. \
+        PASS: none was, for long enough to show how often lateness may still begin; or no more than is allowed. \
+        BREAK: a sample was above the break value, which ended the run. INCONCLUSIVE: neither is shown, since the run was too short, or something speaks against it. \
+        MEASURED: no deadline was given, so nothing is judged. What weakens a verdict stands beside it. It holds only under the tested load.",
+    ),
+    (
+        "how often lateness begins",
+        "what goes wrong once delays many activations, so that their number says little. Late ones at most 1 s apart are one time, \
+        and what a verdict bounds is how often such a time begins, if the time that was measured is like the time asked about.",
     ),
     (
         "warm-up",

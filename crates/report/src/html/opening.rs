@@ -18,8 +18,8 @@ struct Line {
     about: String,
     max: Option<Largest>,
     outcomes: Vec<(Outcome, String)>,
-    /// Whether its latencies are made up.
-    simulated: Option<&'static str>,
+    /// What weakens it.
+    labels: Vec<&'static str>,
 }
 
 /// The largest sample of a side or run, over all of its cells.
@@ -41,7 +41,7 @@ pub fn of_runs(runs: &[LoadedRun], comparison: &Comparison, names: &[String]) ->
         about: about(comparison, &[number]),
         max: largest([run].into_iter()),
         outcomes: vec![(run.run.verdict.outcome, words::run_outcome(&run.run).to_owned())],
-        simulated: words::simulated_run(&run.run),
+        labels: words::labels(&run.run),
     });
     table("run", &lines.collect::<Vec<_>>())
 }
@@ -54,7 +54,7 @@ pub fn of_kernels(kernels: &Kernels<'_>) -> Markup {
         about: about(kernels.comparison, &group.runs),
         max: largest(group.runs.iter().filter_map(|run| kernels.runs.get(*run))),
         outcomes: words::outcomes(kernels.comparison, group),
-        simulated: words::simulated_kernel(kernels.comparison, group),
+        labels: words::side_labels(kernels.comparison, group),
     });
     let noun = words::side_noun(&kernels.comparison.groups);
     table(noun, &lines.collect::<Vec<_>>())
@@ -109,7 +109,7 @@ fn table(of: &str, lines: &[Line]) -> Markup {
                         @if i > 0 { ", " }
                         span class=(class(*outcome)) { (text) }
                     }
-                    @if let Some(label) = line.simulated { ", " span class="doubt" { (label) } } }
+                    @for label in &line.labels { ", " span class="doubt" { (label) } } }
                     @if let Some(max) = &line.max {
                         (maximum(&human_ns(max.ns), max.is_late))
                         (number(words::ratio(ratio(max, first))))

@@ -4,8 +4,9 @@
 use maud::{Markup, html};
 use punctual_core::compare::{MatchedCell, Spread};
 use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Outcome};
+use punctual_core::schema::{Cell, Outcome, Run};
 use punctual_core::units::grouped;
+use punctual_core::verdict::pool;
 
 use super::figures::Captions;
 use super::parts::{class, number};
@@ -96,9 +97,10 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
                     @if outcome != Outcome::None { ": " (counts.join(", ")) }
                 }
                 @if let Some(ns) = run.verdict.deadline_ns { span { "deadline " (words::duration(ns)) } }
-                @for label in words::labels(run) { span { (label) } }
+                @for label in words::side_labels(kernels.comparison, side) { span { (label) } }
             }
             p class="head" { (words::headline(run).join(" · ")) }
+            @if let Some(share) = share(kernels, group) { p { (words::clean(&share)) } }
             p { "The worst run, " (run_name(kernels, worst)) ":" }
             ul {
                 @for reason in &run.verdict.because { li { (words::clean(reason)) } }
@@ -108,6 +110,15 @@ fn verdict(kernels: &Kernels<'_>, group: usize) -> Markup {
             }
         }
     }
+}
+
+/// What the runs of a side come to if they are judged as one, unless they cannot be.
+fn share(kernels: &Kernels<'_>, group: usize) -> Option<String> {
+    let runs = kernels.comparison.groups[group].runs.iter();
+    let runs: Vec<&Run> = runs.filter_map(|run| Some(&kernels.runs.get(*run)?.run)).collect();
+    let pooled = pool(&runs).ok()?;
+    let outcome = words::outcome(pooled.verdict.outcome, true);
+    Some(format!("Judged as one: {outcome}. {}", pooled.verdict.because.first()?))
 }
 
 /// Every condition once, with the runs that it applies to, if not all.

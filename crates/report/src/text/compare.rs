@@ -85,7 +85,8 @@ fn run_by_run(comparison: &Comparison, width: usize, paint: Paint) -> String {
             (format!("Linux {kernel} {}", words::preemption_name(run.preemption)), Style::Plain),
             (words::compared_outcome(run).to_owned(), of_outcome(run.outcome)),
         ]);
-        parts.extend(words::simulated(run).map(|text| (text.to_owned(), Style::Doubt)));
+        let labels = words::compared_labels(run).into_iter();
+        parts.extend(labels.map(|text| (text.to_owned(), Style::Doubt)));
         let letter = format!("{}  ", words::letter(i));
         push_parts(&mut out, &parts, (&letter, Style::Strong), 3, width, paint);
         let id = words::clean(&run.run_id).into_owned();
@@ -217,7 +218,8 @@ pub(crate) fn estimate_texts(names: &[String], estimate: &Estimate) -> [String; 
     ]
 }
 
-/// `late episodes of wakeup @ idle @ 1h: rt 3 in 4 h, none 12 in 4 h, ratio 0.25 (0.05 to 0.93)`.
+/// `times late (late ones at most 1 s apart are one time), wakeup @ idle @ 1h: rt 3 in 4 h, none 12 in
+/// 4 h, ratio 0.25 (0.05 to 0.93)`.
 pub(crate) fn episodes_text(names: &[String], rates: &EpisodeRates) -> String {
     let side = |group: usize, of: usize| {
         let name = names.get(group).map_or("", String::as_str);
@@ -237,7 +239,7 @@ pub(crate) fn episodes_text(names: &[String], rates: &EpisodeRates) -> String {
         _ => ": they come in clusters, so no interval is given",
     };
     format!(
-        "late episodes of {}: {}, {}, ratio {}{}",
+        "times late (late ones at most 1 s apart are one time), {}: {}, {}, ratio {}{}",
         words::key_name(&rates.key),
         side(rates.group, 1),
         side(0, 0),

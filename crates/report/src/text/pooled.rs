@@ -3,6 +3,7 @@
 use punctual_core::verdict::Pooled;
 
 use super::style::{Paint, of_outcome};
+use super::summary::lead;
 use super::wrap::push_wrapped;
 use crate::words;
 
@@ -11,16 +12,14 @@ use crate::words;
 pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
     let paint = Paint::new(colour);
     let mut out = String::new();
-    let mut all = words::outcome(pooled.verdict.outcome, true).to_owned();
-    let labels = words::labels_pooled(pooled);
-    if !labels.is_empty() {
-        all.push_str(&format!(" ({})", labels.join(", ")));
-    }
-    let first = format!("{}  ", paint.apply(&all, of_outcome(pooled.verdict.outcome)));
-    let text = format!("{} runs judged as one", pooled.runs.len());
-    push_wrapped(&mut out, &text, &first, all.len() + 2, width);
+    let outcome = pooled.verdict.outcome;
+    let all = words::labelled(words::outcome(outcome, true), &words::labels_pooled(pooled));
+    let (first, indent) = lead(&mut out, all, of_outcome(outcome), width, paint);
+    let mut reasons = pooled.verdict.because.iter();
+    let share = reasons.next().map_or_else(String::new, |share| words::clean(share).into_owned());
+    push_wrapped(&mut out, &share, &first, indent, width);
     let of_cells = || pooled.cells.iter().flat_map(|cell| &cell.verdict.because);
-    for reason in &pooled.verdict.because {
+    for reason in reasons {
         if !of_cells().any(|told| told == reason) {
             push_wrapped(&mut out, &words::clean(reason), "  ", 2, width);
         }
@@ -37,10 +36,7 @@ pub fn pooled(pooled: &Pooled, width: usize, colour: bool) -> String {
         }
     }
     for key in &pooled.left_out {
-        let text = format!(
-            "not every run has {}: it does not count, and forbids a PASS",
-            words::key_name(key)
-        );
+        let text = format!("not every run has {}: that forbids a PASS", words::key_name(key));
         push_wrapped(&mut out, &text, "  ! ", 4, width);
     }
     if !pooled.conditions.is_empty() {

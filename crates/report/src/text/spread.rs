@@ -47,8 +47,8 @@ fn push_head(
     ];
     let outcomes = words::outcomes(comparison, group).into_iter();
     parts.extend(outcomes.map(|(outcome, text)| (text, of_outcome(outcome))));
-    let simulated = words::simulated_kernel(comparison, group);
-    parts.extend(simulated.map(|text| (text.to_owned(), Style::Doubt)));
+    let labels = words::side_labels(comparison, group).into_iter();
+    parts.extend(labels.map(|text| (text.to_owned(), Style::Doubt)));
     push_parts(out, &parts, (&format!("{name}  "), Style::Strong), 3, width, paint);
 }
 

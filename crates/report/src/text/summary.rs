@@ -138,21 +138,28 @@ fn numbers(mut row: Vec<(String, Style)>, stats: &Stats, unit: Unit) -> Vec<(Str
     row
 }
 
+/// What the first sentence of a verdict begins with, and how far its other lines are moved in: an
+/// outcome, or nothing if that is so long that it has a line of its own.
+pub(super) fn lead(
+    out: &mut String,
+    name: String,
+    style: Style,
+    width: usize,
+    paint: Paint,
+) -> (String, usize) {
+    let indent = name.width() + 2;
+    if indent <= width / 2 {
+        return (format!("{}  ", paint.apply(&name, style)), indent);
+    }
+    push_parts(out, &[(name, style)], ("", Style::Plain), 2, width, paint);
+    ("  ".to_owned(), 2)
+}
+
 pub(super) fn verdict(run: &Run, width: usize, paint: Paint) -> String {
     let verdict = &run.verdict;
-    let mut name = words::run_outcome(run).to_owned();
-    let labels = words::labels(run);
-    if !labels.is_empty() {
-        name.push_str(&format!(" ({})", labels.join(", ")));
-    }
-    let mut first = format!("{}  ", paint.apply(&name, of_outcome(verdict.outcome)));
-    let mut indent = name.width() + 2;
+    let name = words::labelled(words::run_outcome(run), &words::labels(run));
     let mut out = String::new();
-    if indent > width / 2 {
-        let name = [(name, of_outcome(verdict.outcome))];
-        push_parts(&mut out, &name, ("", Style::Plain), 2, width, paint);
-        (first, indent) = ("  ".to_owned(), 2);
-    }
+    let (first, indent) = lead(&mut out, name, of_outcome(verdict.outcome), width, paint);
     let mut reasons = verdict.because.iter().map(|r| words::clean(r).into_owned());
     let reason = reasons.next().unwrap_or_else(|| match verdict.deadline_ns {
         None => "no deadline given".to_owned(),

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use punctual_core::compare::{Comparison, KernelRuns, RunLabel};
 use punctual_core::schema::{Cell, Origin, Outcome, Run, Thread};
-use punctual_core::verdict::{Pooled, Weakened};
+use punctual_core::verdict::Pooled;
+use punctual_core::weakened::Weakened;
 
 /// The label of what is made up.
 pub const SIMULATED: &str = "SIMULATED";
@@ -13,7 +14,10 @@ pub const SIMULATED: &str = "SIMULATED";
 pub const SIMULATED_IN_PART: &str = "in part SIMULATED";
 
 const NOT_REAL_TIME: &str = "not real-time";
-const VIRTUAL_MACHINE: &str = "virtual machine";
+
+/// The label of what was measured in a virtual machine.
+pub const VIRTUAL_MACHINE: &str = "virtual machine";
+
 const DRIFT: &str = "drift";
 
 /// The outcome of something that was measured, or not, as it is printed. Without a deadline
@@ -76,10 +80,18 @@ pub fn simulated_run(run: &Run) -> Option<&'static str> {
     share(run.origin, run.cells.iter().any(Cell::is_simulated))
 }
 
-/// Whether a run that is compared was made up.
+/// What weakens a run that is compared. That its board is a virtual one of the lab its name says.
 #[must_use]
-pub fn simulated(run: &RunLabel) -> Option<&'static str> {
-    share(run.origin, run.cells_simulated > 0)
+pub fn compared_labels(run: &RunLabel) -> Vec<&'static str> {
+    weakened(run.weakened, 1)
+}
+
+/// What weakens the runs of a side: what weakens one of them weakens all.
+#[must_use]
+pub fn side_labels(comparison: &Comparison, group: &KernelRuns) -> Vec<&'static str> {
+    let runs = group.runs.iter().filter_map(|run| comparison.runs.get(*run));
+    let all = runs.fold(Weakened::default(), |all, run| all.and(run.weakened));
+    weakened(all, group.runs.len())
 }
 
 fn share(origin: Origin, in_part: bool) -> Option<&'static str> {
@@ -89,37 +101,37 @@ fn share(origin: Origin, in_part: bool) -> Option<&'static str> {
     }
 }
 
-/// Whether the runs of a kernel were made up.
-#[must_use]
-pub fn simulated_kernel(comparison: &Comparison, group: &KernelRuns) -> Option<&'static str> {
-    let runs = group.runs.iter().filter_map(|run| comparison.runs.get(*run));
-    let labels: Vec<_> = runs.map(simulated).collect();
-    let first = *labels.first()?;
-    if labels.iter().all(|label| *label == first) {
-        return first;
-    }
-    Some(SIMULATED_IN_PART)
-}
-
 /// What weakens every claim of a run: each verdict and headline of it says so.
 #[must_use]
 pub fn labels(run: &Run) -> Vec<&'static str> {
-    let mut labels: Vec<_> = simulated_run(run).into_iter().collect();
-    if run.origin != Origin::Simulated {
-        labels.extend((!run.privileged).then_some(NOT_REAL_TIME));
-        labels.extend(run.is_virtual.then_some(VIRTUAL_MACHINE));
-    }
-    labels.extend(run.cells.iter().any(Cell::drifted).then_some(DRIFT));
-    labels
+    labels_of(&[run])
 }
 
-/// The same of several runs that are judged as one: what weakens one of them weakens all.
+/// An outcome with what weakens it: `PASS (not real-time)`.
+#[must_use]
+pub fn labelled(outcome: &str, labels: &[&str]) -> String {
+    if labels.is_empty() {
+        return outcome.to_owned();
+    }
+    format!("{outcome} ({})", labels.join(", "))
+}
+
+/// The same of several runs: what weakens one of them weakens what is said of all.
+#[must_use]
+pub fn labels_of(runs: &[&Run]) -> Vec<&'static str> {
+    weakened(Weakened::of(runs), runs.len())
+}
+
+/// The same of runs that were judged as one.
 #[must_use]
 pub fn labels_pooled(pooled: &Pooled) -> Vec<&'static str> {
-    let Weakened { simulated, simulated_in_part, not_real_time, virtual_machine, drift } =
-        pooled.weakened;
+    weakened(pooled.weakened, pooled.runs.len())
+}
+
+fn weakened(by: Weakened, runs: usize) -> Vec<&'static str> {
+    let Weakened { simulated, simulated_in_part, not_real_time, virtual_machine, drift } = by;
     let made_up = match simulated {
-        all if all == pooled.runs.len() => Some(SIMULATED),
+        all if all == runs && all > 0 => Some(SIMULATED),
         some => (some + simulated_in_part > 0).then_some(SIMULATED_IN_PART),
     };
     [

@@ -29,6 +29,16 @@ fn spells_at_most_a_second_apart_are_one_episode_whoever_had_them() {
 }
 
 #[test]
+fn seconds_after_the_end_were_not_observed() {
+    let last = |observed| episodes(vec![spell(500, 6_400, 1)], observed);
+    // Seconds 0 to 6, of which one was observed, or one and a half.
+    assert_eq!([60 * S, S, S + S / 2].map(|ns| last(ns).seconds_late), [7, 1, 2]);
+    assert_eq!(last(S).longest_ns, 5_900 * MS, "it lasted so long all the same");
+    // What is released at the very end counts once.
+    assert_eq!(episodes(vec![spell(60_000, 66_000, 1)], 60 * S).seconds_late, 1);
+}
+
+#[test]
 fn the_gap_counts_from_the_latest_end_to_the_next_release() {
     let apart =
         |from| episodes(vec![spell(0, 5_000, 1), spell(100, 200, 1), spell(from, from, 1)], 60 * S);

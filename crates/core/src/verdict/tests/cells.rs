@@ -113,6 +113,50 @@ fn the_first_sentence_names_the_largest_latency_of_the_run() {
     );
 }
 
+/// "The worst" is the cell, or thread, of the first sentence, and no other.
+#[test]
+fn the_worst_is_what_the_first_line_shows() {
+    let named = |key: &str, max: i64, mut cell: Cell| {
+        cell.key = format!("{key} @ none @ 30s");
+        let latency = cell.latency_mut().unwrap();
+        latency.stats.max = Some(max);
+        latency.threads[0].stats.max = Some(max);
+        cell
+    };
+    let run = |cells: &[Cell], rule: &Rule| {
+        let because = judge_run(RunState::Complete, cells, rule).because;
+        let said = because.iter().find(|said| said.contains(" of 2 cells")).unwrap();
+        (because[0].clone(), said.clone())
+    };
+    // More lateness is tolerated of the one with the largest latency.
+    let soft = soft(1e-3);
+    let of = |n, k| cell(CellState::Complete, vec![judge(n, k, &soft)]);
+    let often = named("often", 251_000, of(30_000, 900));
+    let late = named("late", 69_900_000, of(1_000_000, 1));
+    let (first, said) = run(&[often.clone(), late], &soft);
+    assert!(first.contains("max 69.900 ms > deadline 200 us (late, idle,"), "{first}");
+    assert!(said.starts_with("the one of 2 cells that decides, often, idle: "), "{said}");
+    let (first, said) = run(&[often, named("less", 250_000, of(30_000, 900))], &soft);
+    assert!(first.contains("(often, idle,"), "{first}");
+    assert!(said.starts_with("the worst of 2 cells, often, idle: "), "{said}");
+    // Of cells that pass the one that was measured for less shows less.
+    let of = |n| cell(CellState::Complete, vec![judge(n, 0, &hard())]);
+    let (first, said) =
+        run(&[named("short", 90_000, of(30_000)), named("long", 99_000, of(60_000))], &hard());
+    assert!(first.contains("(long, idle,"), "{first}");
+    assert!(said.starts_with("the one of 2 cells that shows least, short, idle"), "{said}");
+    let mut threads = cell(CellState::Complete, vec![judge(30_000, 0, &hard()); 2]);
+    threads.latency_mut().unwrap().threads[1].verdict = judge(60_000, 0, &hard());
+    for (max, which) in [
+        (90_000, "the one of 2 threads that shows least: thread 0"),
+        (104_100, "the worst of 2 threads: thread 0"),
+    ] {
+        threads.latency_mut().unwrap().threads[0].stats.max = Some(max);
+        let because = judge_cell(&threads, &hard()).because;
+        assert!(because.iter().any(|said| said.starts_with(which)), "{which}: {because:?}");
+    }
+}
+
 #[test]
 fn the_first_sentence_names_the_phase_of_the_load() {
     let unjudged = Rule { deadline_ns: None, ..hard() };

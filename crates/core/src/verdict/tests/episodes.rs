@@ -161,9 +161,32 @@ fn one_episode_fails_a_hard_deadline_and_is_counted_once() {
         verdict.because.contains(&"14 of 120,000 activations were later than 200 us".to_owned()),
         "{verdict:?}"
     );
-    assert!(verdict.because.iter().any(|said| said == "1 late episode, of 405.000 ms"));
+    let said = "late once, spanning 405.000 ms (late ones at most 1 s apart are one time)";
+    assert!(verdict.because.iter().any(|because| because == said), "{verdict:?}");
     let run = judge_run(RunState::Complete, &[cell.clone(), cell], &rule(""));
     assert_eq!((run.exceedances, run.episodes), (28, 2));
+}
+
+#[test]
+fn how_long_lateness_lasted_is_said_only_if_it_is_known() {
+    let rule = rule("");
+    let cell = cell_of(60, &[5_000, 5_400, 9_000], 7, &rule);
+    let said = |change: &dyn Fn(&mut crate::schema::Episodes)| {
+        let mut cell = cell.clone();
+        change(cell.latency_mut().unwrap().episodes.as_mut().unwrap());
+        let because = judge_cell(&cell, &rule).because;
+        because.into_iter().find(|said| said.starts_with("late "))
+    };
+    assert_eq!(
+        said(&|_| ()).unwrap(),
+        "late 2 times, the longest spanning 405.000 ms (late ones at most 1 s apart are one time)"
+    );
+    assert_eq!(
+        said(&|found| found.in_seconds = true).unwrap(),
+        "late 2 times (seconds with late ones that follow each other are one time)"
+    );
+    // That one was late is told already.
+    assert_eq!(said(&|found| (found.count, found.size_sum) = (1, 1)), None);
 }
 
 #[test]
@@ -182,7 +205,12 @@ fn a_soft_deadline_weighs_the_rate_of_episodes() {
     for rate in ["0.1/min", "30/min"] {
         let verdict = judged_by(600, &clustered, 1, &format!("tolerate_episodes = \"{rate}\""));
         assert_eq!(verdict.outcome, Outcome::Inconclusive, "{rate}");
-        assert!(verdict.because.iter().any(|said| said.contains("come in clusters themselves")));
+        assert!(
+            verdict
+                .because
+                .iter()
+                .any(|said| said.starts_with("lateness comes in clusters (30 times"))
+        );
     }
 }
 
@@ -302,7 +330,7 @@ fn nothing_is_said_of_the_length_of_spells_that_were_merged() {
     let mut cell = cell_of(60, &[5_000, 20_000], 1, &rule(""));
     cell.latency_mut().unwrap().episodes.as_mut().unwrap().joined = true;
     let because = judge_cell(&cell, &rule("")).because.join("; ");
-    assert!(because.contains("at least 2 late episodes"), "{because}");
+    assert!(because.contains("late 2 times or more ("), "{because}");
     assert!(!because.contains("longest"), "{because}");
 }
 

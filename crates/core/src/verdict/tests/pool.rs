@@ -42,9 +42,9 @@ fn each_run_passes_by_itself_and_the_share_of_late_ones_is_bounded() {
     let two = pooled(&of_runs(2, 0, 30, &[], "")).unwrap();
     assert_eq!((two.verdict.outcome, two.verdict.episode_rate_upper), (Outcome::Pass, None));
     let said = &two.verdict.because;
-    assert!(said[0].ends_with("none of 60,000 activations was later than 200 us"), "{said:?}");
+    assert!(said[1].ends_with("none of 60,000 activations was later than 200 us"), "{said:?}");
     assert_eq!(
-        said[1],
+        said[0],
         "2 runs, none late in 30.0 s; up to 78 % of runs like these may still be late (95 % \
          confidence)"
     );
@@ -60,10 +60,19 @@ fn each_run_passes_by_itself_and_the_share_of_late_ones_is_bounded() {
     assert_eq!((verdict.outcome, verdict.exceedances, verdict.episodes), (Outcome::Fail, 1, 1));
     // beta.ppf(0.95, 2, 7)
     assert!((one_late.cells[0].late_share_upper - 0.470_680).abs() < 1e-5, "{verdict:?}");
+    assert_eq!(
+        verdict.because[..2],
+        [
+            "1 of 8 runs late in 30.0 s or more; up to 48 % of runs like these may be late (95 % \
+             confidence)",
+            "wakeup @ idle @ 30s: max 250.0 us; 1 of 240,000 activations was later than 200 us, in 1 \
+             of 8 runs"
+        ]
+    );
     let all_late = pooled(&of_runs(2, 2, 30, &[7], "")).unwrap().verdict.because;
-    assert!(
-        all_late[1].ends_with("no upper bound on the share of runs that are late"),
-        "{all_late:?}"
+    assert_eq!(
+        all_late[0],
+        "2 of 2 runs late in 30.0 s or more: no upper bound on the share of runs that are late"
     );
 }
 
@@ -95,6 +104,17 @@ fn of_a_soft_deadline_more_runs_fail_than_chance_explains() {
     // 3 of 20 are expected in 7.5 % of cases, 4 in 1.6 %.
     assert_eq!(verdict(3, 20).outcome, Outcome::Inconclusive);
     assert_eq!(verdict(4, 20).outcome, Outcome::Fail);
+    // beta.ppf(0.95, 1, 20) and (4, 17)
+    let first = |late| verdict(late, 20).because.remove(0);
+    assert_eq!(
+        first(0),
+        "20 runs, each passes by itself; up to 14 % of runs like these may still not (95 % confidence)"
+    );
+    assert_eq!(
+        first(3),
+        "17 of 20 runs pass by themselves; up to 35 % of runs like these may not (95 % confidence)"
+    );
+    assert_eq!(first(20), "none of 20 runs passes by itself");
     let said = verdict(3, 20).because.join("; ");
     assert!(said.contains("of 20 runs 17 PASS and 3 FAIL by themselves; 5 % may"), "{said}");
 }
@@ -112,6 +132,18 @@ fn all_of_a_run_has_its_say() {
     let late = pooled(&[twice("a", &[]), twice("b", &[7])]).unwrap();
     assert_eq!(late.verdict.outcome, Outcome::Fail);
     assert_eq!(late.cells.iter().map(|cell| cell.runs_late).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!((late.verdict.exceedances, late.verdict.episodes), (1, 1), "of all cells");
+    let first = &late.verdict.because[0];
+    assert!(first.starts_with("1 of 2 runs late in 30.0 s of each of 2 cells or more"), "{first}");
+    let first = &clean.verdict.because[0];
+    assert!(
+        first.starts_with("2 runs, none late in 30.0 s of each of 2 cells; up to 78"),
+        "{first}"
+    );
+    // What the other run has not measured was late all the same.
+    let more = pooled(&[run("a", 30, &[], ""), twice("b", &[7])]).unwrap();
+    assert_eq!((more.verdict.outcome, more.left_out.len()), (Outcome::Fail, 1));
+    assert!(more.verdict.because[0].starts_with("1 of 2 runs late"), "{:?}", more.verdict);
     let mut failed = of_runs(2, 0, 30, &[], "");
     failed[1].state = RunState::Failed;
     let verdict = pooled(&failed).unwrap().verdict;
@@ -131,7 +163,7 @@ fn what_weakens_one_run_weakens_all() {
     runs[2].privileged = false;
     runs[1].cells[0].conditions.push(Condition { id: "drift".to_owned(), text: String::new() });
     let pooled = pooled(&runs).unwrap();
-    let weakened = crate::verdict::Weakened {
+    let weakened = crate::weakened::Weakened {
         not_real_time: 1,
         virtual_machine: 3,
         drift: 1,
@@ -160,4 +192,6 @@ fn what_does_not_belong_together_is_refused() {
     cut[1].cells.clear();
     let pooled = pooled(&cut).unwrap();
     assert_eq!((pooled.verdict.outcome, pooled.left_out.len()), (Outcome::Inconclusive, 1));
+    let first = &pooled.verdict.because[0];
+    assert_eq!(first, "2 runs without a cell that all of them have; late: 0");
 }

@@ -23,6 +23,8 @@ use crate::output;
 
 /// The result of a check.
 struct Judgement {
+    /// What weakens it.
+    labels: Vec<&'static str>,
     /// What there were several of, such as `boots`.
     noun: Noun,
     outcome: Outcome,
@@ -144,6 +146,7 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
             "max_ns": max_ns,
             "warm": warm,
             "outcome": judgement.outcome,
+            "labels": judgement.labels,
             "because": judgement.because,
             "boots": boots.collect::<Vec<_>>(),
         }))?;
@@ -194,7 +197,10 @@ fn judge(measured: &Measured, limit_ns: u64) -> Judgement {
         let open = verdicts.find(|verdict| verdict.outcome != Outcome::Pass);
         because.extend(open.iter().flat_map(|verdict| verdict.because.clone()));
     }
-    Judgement { noun: *noun, outcome, because, worst }
+    let mut labels = words::labels_of(&runs.iter().map(|loaded| &loaded.run).collect::<Vec<_>>());
+    // Every board of a check is a virtual one.
+    labels.retain(|label| *label != words::VIRTUAL_MACHINE);
+    Judgement { labels, noun: *noun, outcome, because, worst }
 }
 
 /// Of samples above the limit, aimed releases above it, and whether everything was measured.
@@ -275,14 +281,18 @@ fn sentences(judgement: &Judgement, kernel: &str, limit_ns: u64, width: usize) -
     }
     let limit = human_ns(i64::try_from(limit_ns).unwrap_or(i64::MAX));
     let boots = judgement.worst.len();
+    let called = |word| words::labelled(word, &judgement.labels);
     let last = match judgement.outcome {
-        Outcome::Pass => format!("good: {kernel}: at most {limit} in each of {boots} {several}"),
+        Outcome::Pass => {
+            format!("{}: {kernel}: at most {limit} in each of {boots} {several}", called("good"))
+        }
         Outcome::Fail => {
             let over = judgement.worst.iter().filter(|worst| {
                 let sampled = worst.max_ns.and_then(|max| u64::try_from(max).ok());
                 sampled.is_some_and(|max| max > limit_ns) || worst.is_aimed_above(limit_ns)
             });
-            format!("bad: {kernel}: above {limit} in {} of {boots} {several}", over.count())
+            let (bad, over) = (called("bad"), over.count());
+            format!("{bad}: {kernel}: above {limit} in {over} of {boots} {several}")
         }
         _ => format!("cannot be judged: {kernel}: {}", judgement.because.join("; ")),
     };
@@ -350,13 +360,14 @@ mod tests {
         assert_eq!(outcome_of(false, false, false), Outcome::Inconclusive);
         assert_eq!(outcome_of(false, false, true), Outcome::Pass);
         let judgement = Judgement {
+            labels: vec!["drift"],
             noun: BOOTS,
             outcome: Outcome::Fail,
             because: vec![],
             worst: vec![on_time],
         };
         let text = sentences(&judgement, "k", 750_000, 80);
-        assert!(text.ends_with("bad: k: above 750.0 us in 1 of 1 boots\n"), "{text}");
+        assert!(text.ends_with("bad (drift): k: above 750.0 us in 1 of 1 boots\n"), "{text}");
     }
 
     #[test]
@@ -365,6 +376,7 @@ mod tests {
             vec!["debian-rt-r1: no kernel said anything for 60 s: boot failed".to_owned()];
         for outcome in [Outcome::Pass, Outcome::Fail, Outcome::Inconclusive] {
             let judgement = Judgement {
+                labels: Vec::new(),
                 noun: STARTS,
                 outcome,
                 because: because.clone(),

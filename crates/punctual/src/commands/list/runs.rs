@@ -32,6 +32,8 @@ struct Facts {
     max_ns: Option<i64>,
     outcome: &'static str,
     simulated: Option<&'static str>,
+    /// What weakens its verdict.
+    labels: Vec<&'static str>,
     cells: usize,
     plan: String,
 }
@@ -81,6 +83,7 @@ fn facts(run: &Run) -> Facts {
         max_ns: run.cells.iter().filter_map(Cell::max_ns).max(),
         outcome: words::run_outcome(run),
         simulated: words::simulated_run(run),
+        labels: words::labels(run),
         cells: run.cells.len(),
         plan: words::clean(&run.plan.name).into_owned(),
     }
@@ -113,7 +116,7 @@ fn table(runs: &[RunEntry]) -> Table {
         ("started (UTC)", right),
         ("duration", right),
         ("max", right),
-        ("verdict", right),
+        ("verdict", Align::Left),
         ("cells", right),
         ("plan", Align::Left),
     ];
@@ -125,20 +128,24 @@ fn table(runs: &[RunEntry]) -> Table {
             table.note(words::clean(error).into_owned());
         }
         if let Some(facts) = &run.facts {
-            table.row(cells(facts).map(|text| (text, Style::Plain)).into());
+            let full = format!("{}: {}", verdict(facts), facts.plan);
+            table.named_row(cells(facts).map(|text| (text, Style::Plain)).into(), full);
         }
     }
     table
 }
 
+fn verdict(facts: &Facts) -> String {
+    words::labelled(facts.outcome, &facts.labels)
+}
+
 fn cells(facts: &Facts) -> [String; 6] {
     let started = words::utc(facts.started_s.saturating_mul(1_000_000_000));
-    let simulated = facts.simulated.map_or_else(String::new, |label| format!(" ({label})"));
     [
         started.map_or_else(|| "-".to_owned(), |text| text[..16].to_owned()),
         describe::extent(facts.duration_ns),
         facts.max_ns.map_or_else(|| "-".to_owned(), human_ns),
-        format!("{}{simulated}", facts.outcome),
+        verdict(facts),
         facts.cells.to_string(),
         facts.plan.clone(),
     ]
