@@ -108,7 +108,9 @@ pub fn length() -> Vec<Arg> {
              late activations [default: 0]",
         )
         .value_parser(clap::value_parser!(u64).range(..1_000_000_000))
-        .requires("allow");
+        .requires("allow")
+        // What conflicts with a given option is not required any more.
+        .conflicts_with("at-most");
     let interval = Arg::new("interval")
         .short('i')
         .long("interval")
