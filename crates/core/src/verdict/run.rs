@@ -12,9 +12,9 @@ use crate::schema::{Cell, CellState, Outcome, RunState, Verdict};
 /// of its plan is never a PASS: what is missing may be what would have failed. A cell that the plan
 /// wants only where it is available does not count if it is SKIPPED.
 ///
-/// The first reason is a counter of the worst cell that is never to be above zero, else the
-/// how much longer to measure if that is missing, else the latest sample of the run; the next one the count over all threads; the reasons of the worst
-/// cell follow, with its name if there are several.
+/// The first reason is a counter of the worst cell that is never to be above zero, else how much
+/// longer to measure if that is missing, else the latest sample of the run; then the count over all
+/// threads, and the reasons of the worst cell, with its name if there are several.
 #[must_use]
 pub fn judge_run(state: RunState, cells: &[Cell], plan: &[CellPlan], rule: &Rule) -> Verdict {
     let counts = |(number, cell): &(usize, &Cell)| match cell.state {
