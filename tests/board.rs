@@ -125,7 +125,7 @@ fn it_has_no_sentence_that_judges() {
     let [own, host] = [board, punctual().to_owned()].map(|path: PathBuf| fs::read(path).unwrap());
     for sentence in [
         " are too short: ",
-        "by the sizes of the episodes",
+        "by the means of stretches of the run",
         "later than the deadline: no result contains it",
         "it was not the same from its start to its end",
         "not a measurement: the guest run",

@@ -153,6 +153,8 @@ fn a_set_stands_for_its_runs() {
     copy(&scratch, "a", "punctual-runs/early");
     for run in ["exp/x", "exp/y", "expanded/x"] {
         copy(&scratch, "a", &format!("punctual-runs/{run}"));
+        // A run counts for one side only.
+        edit(&scratch.path("punctual-runs").join(run), |value| value["run_id"] = json!(run));
     }
     fs::create_dir(scratch.path("punctual-runs/exp/no-run")).unwrap();
     fs::create_dir(scratch.path("punctual-runs/empty")).unwrap();

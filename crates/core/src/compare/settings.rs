@@ -60,6 +60,8 @@ fn collect(value: &Value, keys: &str, found: &mut Vec<String>) {
             }
         }
         Value::Null => (),
+        // Nothing has a key below a number or a text.
+        _ if !keys.is_empty() => (),
         // A set of no CPUs.
         Value::String(text) if text.is_empty() => found.push("none".to_owned()),
         Value::String(text) => found.push(text.clone()),

@@ -257,11 +257,13 @@ impl Episodes {
     }
 
     /// Bounds, lower and upper and each one-sided, on the share of `scheduled` activations that is
-    /// late: those of the means of [`Batches`]. `None` if there are no such batches, or for less than
-    /// [`LEAST_OBSERVED_NS`].
+    /// late: those of the means of [`Batches`]. `None` if there are no such batches, for less than
+    /// [`LEAST_OBSERVED_NS`], or if spells last for more than two seconds on average: within one it is
+    /// not recorded when how many were late.
     #[must_use]
     pub fn share_bounds(&self, scheduled: u64, confidence: f64) -> Option<(f64, f64)> {
-        if self.observed_ns < LEAST_OBSERVED_NS || scheduled == 0 {
+        let long = self.count_100ms.saturating_mul(2) < self.seconds_late;
+        if self.observed_ns < LEAST_OBSERVED_NS || scheduled == 0 || long {
             return None;
         }
         let (lower, upper) = self.batches.as_ref()?.bounds(confidence)?;

@@ -44,7 +44,7 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     }
     let upper_bound = rule.tolerate.filter(|_| known).and_then(|_| {
         let by_longest = found.share_by_longest(evidence.stats.scheduled, rule.confidence);
-        let bounds = found.share_bounds(evidence.stats.scheduled, rule.confidence);
+        let bounds = share_bounds(evidence, found, rule.confidence);
         let by_batches = bounds.map(|(_, upper)| upper);
         // The one that the verdict rests on.
         by_batches
@@ -134,12 +134,27 @@ fn observed(evidence: &Evidence<'_>, rule: &Rule) -> Observed {
     }
 }
 
+/// Bounds on the share of activations that is late, between which the share lies that was seen.
+/// None of a probe that does not look all the time; the lower one is 0 if late ones were counted in
+/// bins, of which one counts as a whole.
+fn share_bounds(evidence: &Evidence<'_>, found: &Episodes, level: f64) -> Option<(f64, f64)> {
+    let scheduled = evidence.stats.scheduled;
+    if evidence.observed_share < 1.0 {
+        return None;
+    }
+    let (lower, upper) = found.share_bounds(scheduled, level)?;
+    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
+    let seen = evidence.exceedances as f64 / scheduled.max(1) as f64;
+    let lower = if found.in_seconds { 0.0 } else { lower.min(seen) };
+    Some((lower, upper.max(seen)))
+}
+
 /// A soft deadline: late activations up to a share.
 fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Option<String>) {
     let tolerated = rule.tolerate.unwrap_or_default();
     let (scheduled, level) = (evidence.stats.scheduled, rule.confidence);
     let nouns = &evidence.primary.nouns;
-    let bounds = found.share_bounds(scheduled, level);
+    let bounds = share_bounds(evidence, found, level);
     if let Some((lower, upper)) = bounds {
         let said = sentences::share(upper, nouns, level);
         if lower > tolerated {
@@ -151,9 +166,10 @@ fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Op
         }
     }
     let longest_ns = found.longest_allowed_ns();
-    if let Some(upper) =
-        found.share_by_longest(scheduled, level).filter(|upper| *upper <= tolerated)
-    {
+    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
+    let seen = evidence.exceedances as f64 / scheduled.max(1) as f64;
+    let by_longest = found.share_by_longest(scheduled, level).map(|upper| upper.max(seen));
+    if let Some(upper) = by_longest.filter(|upper| *upper <= tolerated) {
         return (Outcome::Pass, Some(sentences::share_by_longest(upper, nouns, longest_ns, level)));
     }
     if let Some((_, upper)) = bounds {

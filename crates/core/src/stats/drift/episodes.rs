@@ -122,6 +122,17 @@ impl LateOrder {
 
 /// So many different instants, ascending.
 fn draw(starts: &mut Vec<u64>, count: usize, slots: u64, random: &mut Random) {
+    // Of nearly all of them the last ones would take long to hit.
+    if count as u64 > slots / 2 {
+        draw_few(starts, usize::try_from(slots).unwrap_or(0).saturating_sub(count), slots, random);
+        let left_out: BTreeSet<u64> = starts.drain(..).collect();
+        starts.extend((0..slots).filter(|slot| !left_out.contains(slot)));
+    } else {
+        draw_few(starts, count, slots, random);
+    }
+}
+
+fn draw_few(starts: &mut Vec<u64>, count: usize, slots: u64, random: &mut Random) {
     starts.clear();
     while starts.len() < count {
         let missing = count - starts.len();
@@ -195,6 +206,16 @@ mod tests {
         // With every second of a cell late, and a gap longer than it.
         let all = LateOrder::of(&(0..50).collect(), 50, 99);
         assert_eq!((&all.starts[..], all.slots), (&[0][..], 1));
+    }
+
+    #[test]
+    fn as_many_instants_are_drawn_as_there_are() {
+        let (mut starts, mut random) = (Vec::new(), Random::new(3));
+        for (count, slots) in [(0, 10), (3, 1_000), (6, 10), (1_800, 1_801), (10, 10)] {
+            draw(&mut starts, count, slots, &mut random);
+            assert_eq!(starts.len(), count);
+            assert!(starts.is_sorted_by(|a, b| a < b) && starts.iter().all(|at| *at < slots));
+        }
     }
 
     #[test]

@@ -236,6 +236,26 @@ fn a_tolerated_share_needs_batches_a_longest_spell_or_independence() {
 }
 
 #[test]
+fn spells_of_many_seconds_bound_no_share_and_what_was_seen_is_within_the_bounds() {
+    let at: Vec<u64> = (0..60).map(|n| n * 9_700).collect();
+    let rule = rule("tolerate = 4e-3");
+    let mut cell = cell_of(600, &at, 40, &rule);
+    assert_eq!(cell.verdict.outcome, Outcome::Pass);
+    // As if late ones at most 100 ms apart made one spell of several seconds.
+    let found = cell.latency_mut().unwrap().episodes.as_mut().unwrap();
+    assert!(found.share_bounds(1_200_000, 0.95).is_some());
+    found.count_100ms = 20;
+    assert_eq!(found.share_bounds(1_200_000, 0.95), None);
+    // More late ones than the batches tell of.
+    let mut cell = cell_of(600, &at, 40, &rule);
+    for thread in &mut cell.latency_mut().unwrap().threads {
+        thread.verdict.exceedances = 6_000;
+    }
+    let verdict = judge_cell(&cell, &rule);
+    assert!(verdict.upper_bound.is_none_or(|upper| upper >= 0.01), "{verdict:?}");
+}
+
+#[test]
 fn a_share_that_nothing_was_late_of_needs_time_for_a_long_spell() {
     // -ln(0.05) * 10 s / 0.05.
     assert_eq!(judged_by(600, &[], 0, "tolerate = 0.05").outcome, Outcome::Pass);
