@@ -34,7 +34,7 @@ pub(super) fn batches(spells: &[Spell], observed_ns: u64) -> Option<Batches> {
     }
     let (mut seconds, mut number) = (1, observed_ns / SECOND_NS);
     while late.len() as u64 >= LEAST_BATCHES_LATE {
-        let found = Moments::of(&late, number);
+        let found = OfBatches::of(&late, number);
         if found.correlation <= 1.0 / real(number).sqrt() {
             return Some(Batches {
                 seconds,
@@ -71,7 +71,7 @@ fn by_seconds(spells: &[Spell], seconds: u64) -> BySeconds {
     late
 }
 
-struct Moments {
+struct OfBatches {
     mean: f64,
     deviation: f64,
     skewness: f64,
@@ -79,7 +79,7 @@ struct Moments {
     correlation: f64,
 }
 
-impl Moments {
+impl OfBatches {
     /// Of so many batches, all but `late` of which hold nothing.
     fn of(late: &BySeconds, number: u64) -> Self {
         let empty = real(number.saturating_sub(late.len() as u64));
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn moments_are_those_of_all_batches() {
         let late = BySeconds::from([(0, 3.0), (1, 5.0), (4, 1.0), (9, 2.0)]);
-        let found = Moments::of(&late, 10);
+        let found = OfBatches::of(&late, 10);
         // NumPy: mean, std(ddof=1), SciPy: skew; the autocovariance at lag 1 over that at 0.
         let all = [3.0, 5.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0];
         let sum = |f: fn(f64) -> f64| all.iter().map(|x| f(x - 1.1)).sum::<f64>();
