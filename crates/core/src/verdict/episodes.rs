@@ -32,9 +32,14 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     // Of a hard deadline that was missed nobody asks how often it may be.
     let asked = rule.tolerate.is_none() && (k == 0 || !rule.is_hard());
     because.extend(bound(found, upper, known, rule).filter(|_| asked || !known));
+    let mut upper_bound = None;
     let (outcome, reason) = match (rule.tolerate, rule.tolerate_episodes) {
         _ if !known && !rule.is_hard() => (Outcome::Inconclusive, None),
-        (Some(_), _) => share(evidence, found, rule),
+        (Some(tolerated), _) => {
+            let judged = share(evidence, found, tolerated, rule);
+            upper_bound = judged.upper;
+            (judged.outcome, Some(judged.reason))
+        }
         (None, Some(tolerated)) => often(evidence, found, upper, tolerated, rule),
         (None, None) => never(evidence, upper, rule),
     };
@@ -42,15 +47,6 @@ pub(super) fn by_episodes(evidence: &Evidence<'_>, seen: String, rule: &Rule) ->
     if rule.tolerate_episodes.is_some() && found.clustered {
         because.push(sentences::clustered(found));
     }
-    let upper_bound = rule.tolerate.filter(|_| known).and_then(|_| {
-        let by_longest = found.share_by_longest(evidence.stats.scheduled, rule.confidence);
-        let bounds = share_bounds(evidence, found, rule.confidence);
-        let by_batches = bounds.map(|(_, upper)| upper);
-        // The one that the verdict rests on.
-        by_batches
-            .filter(|_| outcome != Outcome::Pass || by_batches <= rule.tolerate)
-            .or(by_longest)
-    });
     Verdict {
         exceedances: k,
         episodes: found.count,
@@ -134,71 +130,87 @@ fn observed(evidence: &Evidence<'_>, rule: &Rule) -> Observed {
     }
 }
 
+/// The share that was late.
+fn seen(evidence: &Evidence<'_>) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
+    let seen = evidence.exceedances as f64 / evidence.stats.scheduled.max(1) as f64;
+    seen
+}
+
 /// Bounds on the share of activations that is late, between which the share lies that was seen.
 /// None of a probe that does not look all the time; the lower one is 0 if late ones were counted in
 /// bins, of which one counts as a whole.
 fn share_bounds(evidence: &Evidence<'_>, found: &Episodes, level: f64) -> Option<(f64, f64)> {
-    let scheduled = evidence.stats.scheduled;
     if evidence.observed_share < 1.0 {
         return None;
     }
-    let (lower, upper) = found.share_bounds(scheduled, level)?;
-    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
-    let seen = evidence.exceedances as f64 / scheduled.max(1) as f64;
+    let (lower, upper) = found.share_bounds(evidence.stats.scheduled, level)?;
+    let seen = seen(evidence);
     let lower = if found.in_seconds { 0.0 } else { lower.min(seen) };
     Some((lower, upper.max(seen)))
 }
 
+/// A judgement by the share that is late.
+struct OfShare {
+    outcome: Outcome,
+    /// The upper bound that it rests on; none if there is none.
+    upper: Option<f64>,
+    reason: String,
+}
+
 /// A soft deadline: late activations up to a share.
-fn share(evidence: &Evidence<'_>, found: &Episodes, rule: &Rule) -> (Outcome, Option<String>) {
-    let tolerated = rule.tolerate.unwrap_or_default();
-    let (scheduled, level) = (evidence.stats.scheduled, rule.confidence);
-    let nouns = &evidence.primary.nouns;
-    let bounds = share_bounds(evidence, found, level);
-    if let Some((lower, upper)) = bounds {
-        let said = sentences::share(upper, nouns, level);
-        if lower > tolerated {
+fn share(evidence: &Evidence<'_>, found: &Episodes, tolerated: f64, rule: &Rule) -> OfShare {
+    let (level, nouns) = (rule.confidence, &evidence.primary.nouns);
+    let judged = |outcome, upper, reason| OfShare { outcome, upper, reason };
+    let by_batches = share_bounds(evidence, found, level)
+        .map(|(lower, upper)| (lower, upper, sentences::share(upper, nouns, level)));
+    match &by_batches {
+        Some((lower, upper, said)) if *lower > tolerated => {
             let more = sentences::intolerable(tolerated, level);
-            return (Outcome::Fail, Some(format!("{said}; {more}")));
+            return judged(Outcome::Fail, Some(*upper), format!("{said}; {more}"));
         }
-        if upper <= tolerated {
-            return (Outcome::Pass, Some(said));
+        Some((_, upper, said)) if *upper <= tolerated => {
+            return judged(Outcome::Pass, Some(*upper), said.clone());
         }
+        _ => {}
     }
-    let longest_ns = found.longest_allowed_ns();
-    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
-    let seen = evidence.exceedances as f64 / scheduled.max(1) as f64;
-    let by_longest = found.share_by_longest(scheduled, level).map(|upper| upper.max(seen));
+    let by_longest = found.share_by_longest(evidence.stats.scheduled, level);
+    let by_longest = by_longest.map(|upper| upper.max(seen(evidence)));
     if let Some(upper) = by_longest.filter(|upper| *upper <= tolerated) {
-        return (Outcome::Pass, Some(sentences::share_by_longest(upper, nouns, longest_ns, level)));
+        let longest_ns = found.longest_allowed_ns();
+        let said = sentences::share_by_longest(upper, nouns, longest_ns, level);
+        return judged(Outcome::Pass, Some(upper), said);
     }
-    if let Some((_, upper)) = bounds {
-        let said = sentences::share(upper, nouns, level);
-        return (Outcome::Inconclusive, Some(format!("{said}; a longer run bounds it closer")));
+    if let Some((_, upper, said)) = by_batches {
+        let said = format!("{said}; a longer run bounds it closer");
+        return judged(Outcome::Inconclusive, Some(upper), said);
     }
-    let most = sentences::confidence(tolerated);
-    let why = if found.count == 0 {
+    judged(Outcome::Inconclusive, by_longest, share_is_open(evidence, found, tolerated, rule))
+}
+
+/// Why nothing is claimed of the share that is late.
+fn share_is_open(evidence: &Evidence<'_>, found: &Episodes, tolerated: f64, rule: &Rule) -> String {
+    let nouns = &evidence.primary.nouns;
+    if found.count == 0 {
         let rate = tolerated * SECOND_NS as f64 / LONG_EPISODE_NS as f64;
-        let needed = observation_needed_ns(rate, 0, level);
+        let needed = observation_needed_ns(rate, 0, rule.confidence);
         let run = needed.map_or_else(String::new, |ns| {
             format!(": run with {}", observed(evidence, rule).long_enough(ns))
         });
-        format!(
-            "too little evidence: that at most {most} of {nouns} are late, if nothing makes them \
-             late for longer than {} at a time, takes a longer time without a late one{run}",
+        return format!(
+            "too little evidence: that at most {} of {nouns} are late, if nothing makes them late for \
+             longer than {} at a time, takes a longer time without a late one{run}",
+            sentences::confidence(tolerated),
             stretch(LONG_EPISODE_NS)
-        )
-    } else {
-        format!(
-            "too little evidence: the share of {nouns} that is late follows from {LEAST_SECONDS_LATE} \
-             seconds with a late one, in {LEAST_BATCHES_LATE} or more stretches that are longer than \
-             what makes them late; {} such seconds were seen, in {} episodes; --allow with a rate such as \
-             6/min judges by how often lateness begins, --singly takes late ones for independent",
-            grouped(found.seconds_late),
-            grouped(found.count)
-        )
-    };
-    (Outcome::Inconclusive, Some(why))
+        );
+    }
+    format!(
+        "too little evidence: the share of {nouns} that is late follows from {LEAST_SECONDS_LATE} \
+         seconds with a late one, in {LEAST_BATCHES_LATE} or more stretches that are longer than what \
+         makes them late; {} such seconds were seen; --allow with a rate such as 6/min judges by how \
+         often lateness begins, --singly takes late ones for independent",
+        grouped(found.seconds_late)
+    )
 }
 
 /// How long must be observed, ns, for `late` seconds with a late episode to leave an upper bound on

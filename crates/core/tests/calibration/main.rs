@@ -16,6 +16,13 @@ mod pools;
 mod real;
 mod shares;
 
+use generators::MS;
+use punctual_core::block::Spell;
+use punctual_core::plan::Plan;
+use punctual_core::schema::{Outcome, Quantity, Run, Stats};
+use punctual_core::stats::episodes;
+use punctual_core::verdict::{Evidence, Rule, judge_thread};
+
 /// Replicates of each case in the ordinary tests.
 const REPLICATES: u64 = 2_000;
 
@@ -28,4 +35,28 @@ const SEED: u64 = 1;
 /// Share of `count` in `of`, in percent.
 fn percent(count: u64, of: u64) -> f64 {
     100.0 * count as f64 / of as f64
+}
+
+/// Of a plan with these keys, and a deadline of 200 us.
+fn rule(keys: &str) -> Rule {
+    let text = format!("name = \"p\"\ndeadline = \"200us\"\n{keys}\n[[cell]]\nprobe = \"clock\"");
+    let run: Run =
+        serde_json::from_str(include_str!("../../../../fuzz/seeds/run_json/simulated")).unwrap();
+    Rule::of(&Plan::from_toml(&text).unwrap(), &run.board)
+}
+
+/// What a run of so many releases, 1 ms apart, comes to that was late in these spells.
+fn outcome(spells: Vec<Spell>, releases: u64, rule: &Rule) -> Outcome {
+    let exceedances = spells.iter().map(|spell| spell.late).sum();
+    let stats = Stats { scheduled: releases, samples: releases, ..Stats::default() };
+    let found = episodes(spells, releases * MS);
+    let evidence = Evidence {
+        stats: &stats,
+        exceedances,
+        interval_ns: Some(MS),
+        primary: &Quantity::default(),
+        episodes: Some(&found),
+        observed_share: 1.0,
+    };
+    judge_thread(&evidence, rule).outcome
 }

@@ -1,14 +1,12 @@
 //! How often a run passes although the truth is worse than what is allowed.
 
 use punctual_core::block::Spell;
-use punctual_core::plan::Plan;
 use punctual_core::random::Random;
-use punctual_core::schema::{Outcome, Quantity, Run, Stats};
-use punctual_core::stats::episodes;
-use punctual_core::verdict::{Evidence, Rule, judge_thread};
+use punctual_core::schema::Outcome;
+use punctual_core::verdict::Rule;
 
-use crate::generators::{Lateness, MS, Trouble, in_regimes, in_troubles, late};
-use crate::{MANY, REPLICATES, SEED, percent};
+use crate::generators::{Lateness, Trouble, in_regimes, in_troubles, late};
+use crate::{MANY, REPLICATES, SEED, outcome, percent, rule};
 
 /// The least number of releases at 1 ms that can pass at 6/min.
 const BY_EPISODES: u64 = 29_958;
@@ -27,26 +25,8 @@ const CASES: [(&str, Lateness); 5] = [
     ("stalls of 50 ms", Lateness::Stalls(50.0)),
 ];
 
-fn rule(keys: &str) -> Rule {
-    let text = format!("name = \"p\"\ndeadline = \"200us\"\n{keys}\n[[cell]]\nprobe = \"clock\"");
-    let run: Run =
-        serde_json::from_str(include_str!("../../../../fuzz/seeds/run_json/simulated")).unwrap();
-    Rule::of(&Plan::from_toml(&text).unwrap(), &run.board)
-}
-
 fn passes(spells: Vec<Spell>, releases: u64, rule: &Rule) -> bool {
-    let exceedances = spells.iter().map(|spell| spell.late).sum();
-    let stats = Stats { scheduled: releases, samples: releases, ..Stats::default() };
-    let found = episodes(spells, releases * MS);
-    let evidence = Evidence {
-        stats: &stats,
-        exceedances,
-        interval_ns: Some(MS),
-        primary: &Quantity::default(),
-        episodes: Some(&found),
-        observed_share: 1.0,
-    };
-    judge_thread(&evidence, rule).outcome == Outcome::Pass
+    outcome(spells, releases, rule) == Outcome::Pass
 }
 
 /// How many of so many runs pass.

@@ -1,53 +1,30 @@
 //! How often a soft deadline passes, or fails, although the share that is late is not what is claimed.
 
 use punctual_core::block::Spell;
-use punctual_core::plan::Plan;
 use punctual_core::random::Random;
-use punctual_core::schema::{Outcome, Quantity, Run, Stats};
-use punctual_core::stats::episodes;
-use punctual_core::verdict::{Evidence, Rule, judge_thread};
+use punctual_core::schema::Outcome;
+use punctual_core::verdict::Rule;
 
 use crate::generators::{MS, stalls};
-use crate::{MANY, REPLICATES, SEED, percent};
+use crate::{MANY, REPLICATES, SEED, outcome, percent, rule};
 
 const LENGTHS_S: [f64; 4] = [0.05, 0.5, 3.0, 10.0];
 const SHARES: [f64; 2] = [0.005, 0.05];
 const SECONDS: [u64; 3] = [30, 60, 600];
 
-fn rule(tolerated: f64) -> Rule {
-    let text = format!(
-        "name = \"p\"\ndeadline = \"200us\"\ntolerate = {tolerated:?}\n[[cell]]\nprobe = \"clock\""
-    );
-    let run: Run =
-        serde_json::from_str(include_str!("../../../../fuzz/seeds/run_json/simulated")).unwrap();
-    Rule::of(&Plan::from_toml(&text).unwrap(), &run.board)
-}
-
-fn outcome(spells: Vec<Spell>, seconds: u64, rule: &Rule) -> Outcome {
-    let exceedances = spells.iter().map(|spell| spell.late).sum();
-    let releases = seconds * 1_000;
-    let stats = Stats { scheduled: releases, samples: releases, ..Stats::default() };
-    let found = episodes(spells, releases * MS);
-    let evidence = Evidence {
-        stats: &stats,
-        exceedances,
-        interval_ns: Some(MS),
-        primary: &Quantity::default(),
-        episodes: Some(&found),
-        observed_share: 1.0,
-    };
-    judge_thread(&evidence, rule).outcome
+fn tolerating(share: f64) -> Rule {
+    rule(&format!("tolerate = {share:?}"))
 }
 
 /// Of so many runs: how many pass at a hair less than the truth, and fail at a hair more.
 fn wrong(replicates: u64, length_s: f64, fixed: bool, share: f64, seconds: u64) -> [f64; 2] {
     let mut random = Random::new(SEED);
-    let (less, more) = (rule(share * 0.9999), rule(share * 1.0001));
+    let (less, more) = (tolerating(share * 0.9999), tolerating(share * 1.0001));
     let (mut passes, mut fails) = (0, 0);
     for _ in 0..replicates {
         let spells = stalls(&mut random, length_s, fixed, share, seconds as f64);
-        passes += u64::from(outcome(spells.clone(), seconds, &less) == Outcome::Pass);
-        fails += u64::from(outcome(spells, seconds, &more) == Outcome::Fail);
+        passes += u64::from(outcome(spells.clone(), seconds * 1_000, &less) == Outcome::Pass);
+        fails += u64::from(outcome(spells, seconds * 1_000, &more) == Outcome::Fail);
     }
     [percent(passes, replicates), percent(fails, replicates)]
 }
@@ -55,12 +32,12 @@ fn wrong(replicates: u64, length_s: f64, fixed: bool, share: f64, seconds: u64) 
 /// 0.5 % of 600,000 activations, independently late, against 5 %.
 fn independent(replicates: u64) -> f64 {
     let mut random = Random::new(SEED);
-    let rule = rule(0.05);
+    let rule = tolerating(0.05);
     let passes = (0..replicates).filter(|_| {
         let late = (0..600_000).filter(|_| random.below(200) == 0);
         let spell =
             |at: u64| Spell { thread: 0, from: at * MS, to: at * MS + MS * 3 / 10, late: 1 };
-        outcome(late.map(spell).collect(), 600, &rule) == Outcome::Pass
+        outcome(late.map(spell).collect(), 600_000, &rule) == Outcome::Pass
     });
     percent(passes.count() as u64, replicates)
 }
