@@ -257,7 +257,7 @@ impl Episodes {
     }
 
     /// Bounds, lower and upper and each one-sided, on the share of `scheduled` activations that is
-    /// late: those of the means of [`Batches`]. `None` if there are no such batches, for less than
+    /// late: those of the means of `batches`. `None` if there are none that hold, for less than
     /// [`LEAST_OBSERVED_NS`], or if spells last for more than two seconds on average: within one it is
     /// not recorded when how many were late.
     #[must_use]
