@@ -177,8 +177,8 @@ pub struct Late {
     pub missed: u64,
 }
 
-/// Late activations of one thread at most [`SPELL_GAP_NS`] apart: what late episodes are made of,
-/// for any gap that is not shorter.
+/// Late activations of one thread at most [`SPELL_GAP_NS`] apart that started in one second: what
+/// late episodes are made of, for any gap that is not shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spell {
     /// Number of the thread.

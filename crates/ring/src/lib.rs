@@ -28,8 +28,8 @@ pub const RING_BLOCKS_ASIDE: usize = 60;
 /// Late samples that fit between two visits of the collector.
 pub const RING_LATE: usize = 1_024;
 
-/// Spells of lateness that fit between two visits of the collector: a minute of them, as there are at
-/// most ten a second.
+/// Spells of lateness that fit between two visits of the collector: 54 s of them, as there are at
+/// most eleven a second.
 pub const RING_SPELLS: usize = 600;
 
 /// Coarse bins that the non-negative samples of one second can fill. A thread's latencies do

@@ -152,12 +152,36 @@ fn late_samples_are_kept_as_spells_with_what_they_missed() {
         // Released 100 ms after the last late start, and one ns more than that after this one.
         (123 * ms, 2_000_000, 0),
         (225 * ms + 1, 2_000_000, 0),
-        // Released before the start of the cell.
+        // Released before the start of the cell, and started in another second.
         (9_000 * ms, 9_999_000_000, 0),
     ]);
     let spell = |from, to, late| Spell { thread: 3, from, to, late };
-    assert_eq!(spells, [spell(17_800_000, 123 * ms, 5), spell(0, 9_000 * ms, 2),]);
+    let of_first_second = [spell(17_800_000, 123 * ms, 5), spell(223 * ms + 1, 225 * ms + 1, 1)];
+    assert_eq!(spells[..2], of_first_second);
+    assert_eq!(spells[2..], [spell(0, 9_000 * ms, 1)]);
     assert_eq!((recording.spells_joined, recording.moments.exceeded), (0, 5));
+}
+
+#[test]
+fn a_spell_ends_with_its_second_so_that_each_second_has_a_count_of_its_own() {
+    let ms = 1_000_000;
+    let samples: Vec<_> = (0..50).map(|n| ((50 * n + 2) * ms, 2_000_000, 0)).collect();
+    let (spells, recording) = spells_of(&samples);
+    let spell = |from, to, late| Spell { thread: 3, from: from * ms, to: to * ms, late };
+    assert_eq!(spells, [spell(0, 952, 20), spell(1_000, 1_952, 20), spell(2_000, 2_452, 10)]);
+    assert_eq!(recording.spells_joined, 0, "they are one spell in three pieces");
+}
+
+#[test]
+fn without_room_a_spell_goes_on_beyond_its_second() {
+    let ms = 1_000_000;
+    let apart = (1..=RING_SPELLS as u64 + 1).map(|n| n * 500);
+    let last = (RING_SPELLS as u64 + 1) * 500;
+    let close = (1..=6).map(|n| last + 90 * n);
+    let samples: Vec<_> = apart.chain(close).map(|at| (at * ms, 2_000_000, 0)).collect();
+    let (spells, recording) = spells_of(&samples);
+    assert_eq!((spells.len(), recording.spells_joined), (RING_SPELLS + 1, 0));
+    assert_eq!(spells.last().unwrap().late, 7);
 }
 
 #[test]
