@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::block::Spell;
 use crate::key::key_name;
 use crate::plan::Plan;
 use crate::run::{CellData, LoadedRun, SeriesData, ThreadData};
@@ -10,8 +11,8 @@ use crate::schema::{
     Cell, CellState, Condition, EPISODES_JOINED, Episodes, Run, RunState, Thread, Verdict,
 };
 use crate::stats::{
-    BySecond, LEAST_SECONDS_LATE, Limits, behind_of, episodes, exceedances, late_again, note_drift,
-    spells_of_seconds, spells_on_disk, tell_episodes,
+    BySecond, LEAST_SECONDS_LATE, Limits, behind_of, exceedances, late_again, note_drift,
+    spells_of_seconds, spells_on_disk, tell_batches, tell_episodes,
 };
 use crate::units::human_ns;
 use crate::verdict::{Rule, judge_cell, judge_run, judge_threads};
@@ -91,7 +92,7 @@ pub fn judge_recorded(loaded: &mut LoadedRun) {
         if lacks_episodes(cell) {
             tell_in_seconds(cell, data, deadline_ns);
         } else if lacks_batches(cell, &loaded.run.plan) {
-            tell_batches(cell, data);
+            tell_batches(cell, all_spells(data));
         }
         if has_result(cell, loaded.run.state) {
             loaded.damage.extend(agree_with_recordings(cell, data, deadline_ns));
@@ -231,7 +232,7 @@ pub fn judge_again(loaded: &mut LoadedRun, plan: Plan) {
         } else if lacks_episodes(cell) {
             tell_in_seconds(cell, data, plan.deadline_ns);
         } else if lacks_batches(cell, &plan) {
-            tell_batches(cell, data);
+            tell_batches(cell, all_spells(data));
         }
         agree_with_samples(cell, plan.deadline_ns);
         if has_result(cell, loaded.run.state) {
@@ -308,14 +309,10 @@ pub fn needs_recordings(run: &Run) -> bool {
     run.plan.deadline_ns.is_some() && run.cells.iter().any(needs)
 }
 
-/// Records the batches of a record that is older than they are.
-fn tell_batches(cell: &mut Cell, data: &CellData) {
-    let spells = (0..).zip(&data.threads).flat_map(|(thread, data)| spells_on_disk(data, thread));
-    let spells = spells.collect();
-    let Some(of_cell) = cell.latency_mut().and_then(|latency| latency.episodes.as_mut()) else {
-        return;
-    };
-    of_cell.batches = episodes(spells, of_cell.observed_ns).batches;
+/// The recorded spells of all threads of a cell.
+fn all_spells(data: &CellData) -> Vec<Spell> {
+    let each = (0..).zip(&data.threads);
+    each.flat_map(|(thread, data)| spells_on_disk(data, thread)).collect()
 }
 
 /// Records late episodes by the seconds in which anything was late.

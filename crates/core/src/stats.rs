@@ -44,7 +44,7 @@ pub use drift::{BySecond, Drift, changes, note_drift};
 pub use episode_rates::{EpisodeRatio, are_overdispersed, episode_ratio};
 pub use episodes::{
     EPISODE_GAP_NS, LEAST_OBSERVED_NS, LONG_EPISODE_NS, episodes, observed_share,
-    spells_of_seconds, spells_on_disk, tell_episodes,
+    spells_of_seconds, spells_on_disk, tell_batches, tell_episodes,
 };
 pub use median::Median;
 pub use median_ratio::{Known, combined, ratio_interval};

@@ -63,11 +63,12 @@ fn is_false(value: &bool) -> bool {
 pub struct Batches {
     /// Length of one, s: a power of two.
     pub seconds: u64,
-    /// Batches within the time that was observed.
+    /// Batches within the time that was measured.
     pub number: u64,
     /// How many of them hold a late activation.
     pub late: u64,
-    /// Late activations in one, missed releases included: the mean.
+    /// Late activations in one, missed releases included: the mean. Of a probe that leaves a
+    /// margin, as many as if it had none.
     pub mean: f64,
     /// The standard deviation (n - 1).
     pub deviation: f64,

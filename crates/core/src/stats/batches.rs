@@ -24,15 +24,17 @@ pub const LEAST_BATCHES_LATE: u64 = 20;
 /// Late activations by second, of those seconds that have any.
 type BySeconds = BTreeMap<u64, f64>;
 
-/// The batches of the seconds that were observed, of the size from which on neighbours are
-/// uncorrelated (by one standard error). `None` if there are fewer than [`LEAST_SECONDS_LATE`]
-/// seconds with something late, or than [`LEAST_BATCHES_LATE`] batches.
-pub(super) fn batches(spells: &[Spell], observed_ns: u64) -> Option<Batches> {
-    let mut late = by_seconds(spells, observed_ns / SECOND_NS);
+/// The batches of the seconds of `span_ns`, of the size from which on neighbours are uncorrelated
+/// (by one standard error). `None` if there are fewer than [`LEAST_SECONDS_LATE`] seconds with
+/// something late, or than [`LEAST_BATCHES_LATE`] batches. If only `observed_ns` of the span were
+/// observed, numbers are those of as much time, all of it observed.
+pub(super) fn batches(spells: &[Spell], span_ns: u64, observed_ns: u64) -> Option<Batches> {
+    let mut late = by_seconds(spells, span_ns / SECOND_NS);
     if (late.len() as u64) < LEAST_SECONDS_LATE {
         return None;
     }
-    let (mut seconds, mut number) = (1, observed_ns / SECOND_NS);
+    let (mut seconds, mut number) = (1, span_ns / SECOND_NS);
+    let seen = real(observed_ns.max(1)) / real(span_ns.max(1));
     while late.len() as u64 >= LEAST_BATCHES_LATE {
         let found = OfBatches::of(&late, number);
         if found.correlation <= 1.0 / real(number).sqrt() {
@@ -40,8 +42,8 @@ pub(super) fn batches(spells: &[Spell], observed_ns: u64) -> Option<Batches> {
                 seconds,
                 number,
                 late: late.len() as u64,
-                mean: found.mean,
-                deviation: found.deviation,
+                mean: found.mean / seen,
+                deviation: found.deviation / seen,
                 skewness: found.skewness,
             });
         }
@@ -170,24 +172,28 @@ mod tests {
     fn batches_grow_until_neighbours_are_uncorrelated() {
         let alone: Vec<_> =
             (0..60).map(|n| spell((n * 7 + n % 3) * S, (n * 7 + n % 3) * S, 4)).collect();
-        let found = batches(&alone, 420 * S).unwrap();
+        let found = batches(&alone, 420 * S, 420 * S).unwrap();
         assert_eq!((found.seconds, found.number, found.late), (1, 420, 60));
         // Spells of 5 s.
         let long: Vec<_> =
             (0..60).map(|n| spell(n * n * S, n * n * S + 5 * S - 1, 5_000)).collect();
-        let found = batches(&long, 3_600 * S).unwrap();
+        let found = batches(&long, 3_600 * S, 3_600 * S).unwrap();
         assert!(found.seconds >= 8 && found.late >= 20, "{found:?}");
         assert!((found.mean / found.seconds as f64 / (300_000.0 / 3_600.0) - 1.0).abs() < 0.05);
-        assert_eq!(batches(&alone[..29], 420 * S), None, "too few seconds");
+        assert_eq!(batches(&alone[..29], 420 * S, 420 * S), None, "too few seconds");
         // A minute of lateness is one spell.
-        assert_eq!(batches(&[spell(0, 60 * S, 60_000)], 3_600 * S), None);
+        assert_eq!(batches(&[spell(0, 60 * S, 60_000)], 3_600 * S, 3_600 * S), None);
     }
 
     #[test]
     fn the_same_in_each_second_leaves_nothing_open() {
         let each: Vec<_> = (0..600).map(|n| spell(n * S, n * S + S - 1, 5)).collect();
-        let (lower, upper) = batches(&each, 600 * S).unwrap().bounds(0.95).unwrap();
+        let bounds = |observed| batches(&each, 600 * S, observed).unwrap().bounds(0.95).unwrap();
+        let (lower, upper) = bounds(600 * S);
         assert!((lower - 5.0).abs() < 1e-6 && (upper - 5.0).abs() < 1e-6, "{lower} {upper}");
+        // As many in nine tenths of the time.
+        let (lower, upper) = bounds(540 * S);
+        assert!((lower * 0.9 - 5.0).abs() < 1e-6 && (upper * 0.9 - 5.0).abs() < 1e-6);
     }
 
     #[test]

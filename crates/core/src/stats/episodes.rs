@@ -72,11 +72,16 @@ fn seconds_late(spells: &[Spell], observed_ns: u64) -> u64 {
 /// The episodes that these spells make, of one thread or of several, seen in `observed_ns`.
 #[must_use]
 pub fn episodes(spells: Vec<Spell>, observed_ns: u64) -> Episodes {
-    of_threads(spells, observed_ns, observed_ns)
+    of_threads(spells, [observed_ns, observed_ns], None)
 }
 
-/// Those of threads of which that with most observed for so long.
-fn of_threads(mut spells: Vec<Spell>, observed_ns: u64, most_observed_ns: u64) -> Episodes {
+/// Those of threads that observed for at least and at most so many ns. A probe that leaves a margin
+/// observes a part of the `window_ns` in which its spells lie.
+fn of_threads(
+    mut spells: Vec<Spell>,
+    [observed_ns, most_observed_ns]: [u64; 2],
+    window_ns: Option<u64>,
+) -> Episodes {
     spells.sort_unstable_by_key(|spell| (spell.from, spell.to));
     let count = |gap| joined(&spells, gap).len() as u64;
     let found = joined(&spells, EPISODE_GAP_NS);
@@ -93,8 +98,8 @@ fn of_threads(mut spells: Vec<Spell>, observed_ns: u64, most_observed_ns: u64) -
         largest: sizes().max().unwrap_or(0),
         size_sum: sizes().fold(0, u64::saturating_add),
         size_sum_sq: sizes().fold(0, |sum, late| sum.saturating_add(late.saturating_mul(late))),
-        seconds_late: seconds_late(&spells, most_observed_ns),
-        batches: batches(&spells, observed_ns),
+        seconds_late: seconds_late(&spells, window_ns.unwrap_or(most_observed_ns)),
+        batches: batches(&spells, window_ns.unwrap_or(observed_ns), observed_ns),
         clustered: are_clustered(&found, count_10s, observed_ns),
         in_seconds: false,
         joined: false,
@@ -180,17 +185,39 @@ pub fn spells_on_disk(data: &ThreadData, thread: u32) -> Vec<Spell> {
 pub fn tell_episodes(cell: &mut Cell, spells: Vec<Vec<Spell>>, in_seconds: bool) {
     let window_ns = cell.window_ns();
     let Some(latency) = cell.latency_mut() else { return };
-    let of_thread = |thread: &Thread| observed_ns(latency, &thread.stats, window_ns);
-    let observed = latency.threads.iter().map(of_thread).min().unwrap_or(0);
-    let most = latency.threads.iter().map(of_thread).max().unwrap_or(0);
     let mut each = spells.iter().cloned();
     for number in 0..latency.threads.len() {
         let own = observed_ns(latency, &latency.threads[number].stats, window_ns);
-        let found = episodes(each.next().unwrap_or_default(), own);
+        let window = of_window(latency, window_ns);
+        let found = of_threads(each.next().unwrap_or_default(), [own, own], window);
         latency.threads[number].episodes = Some(Episodes { in_seconds, ..found });
     }
-    let all = of_threads(spells.into_iter().flatten().collect(), observed, most);
+    let all = of_cell(latency, spells.into_iter().flatten().collect(), window_ns);
     latency.episodes = Some(Episodes { in_seconds, ..all });
+}
+
+/// Records the batches of a cell whose record is older than they are.
+pub fn tell_batches(cell: &mut Cell, spells: Vec<Spell>) {
+    let window_ns = cell.window_ns();
+    let Some(latency) = cell.latency_mut() else { return };
+    let batches = of_cell(latency, spells, window_ns).batches;
+    if let Some(episodes) = &mut latency.episodes {
+        episodes.batches = batches;
+    }
+}
+
+/// The episodes of all threads together.
+fn of_cell(latency: &Latency, spells: Vec<Spell>, window_ns: u64) -> Episodes {
+    let of_thread = |thread: &Thread| observed_ns(latency, &thread.stats, window_ns);
+    let observed = latency.threads.iter().map(of_thread).min().unwrap_or(0);
+    let most = latency.threads.iter().map(of_thread).max().unwrap_or(0);
+    of_threads(spells, [observed, most], of_window(latency, window_ns))
+}
+
+/// The time in which spells lie, ns, if that is not the time that was observed: of a probe without
+/// an interval.
+fn of_window(latency: &Latency, window_ns: u64) -> Option<u64> {
+    latency.interval_ns.is_none_or(|interval| interval == 0).then_some(window_ns)
 }
 
 /// Time in which lateness of one thread would have been seen, ns. A probe that spins leaves a
@@ -257,13 +284,11 @@ impl Episodes {
     }
 
     /// Bounds, lower and upper and each one-sided, on the share of `scheduled` activations that is
-    /// late: those of the means of `batches`. `None` if there are none that hold, for less than
-    /// [`LEAST_OBSERVED_NS`], or if spells last for more than two seconds on average: within one it is
-    /// not recorded when how many were late.
+    /// late: those of the means of `batches`. `None` if there are none that hold, or for less than
+    /// [`LEAST_OBSERVED_NS`].
     #[must_use]
     pub fn share_bounds(&self, scheduled: u64, confidence: f64) -> Option<(f64, f64)> {
-        let long = self.count_100ms.saturating_mul(2) < self.seconds_late;
-        if self.observed_ns < LEAST_OBSERVED_NS || scheduled == 0 || long {
+        if self.observed_ns < LEAST_OBSERVED_NS || scheduled == 0 {
             return None;
         }
         let (lower, upper) = self.batches.as_ref()?.bounds(confidence)?;

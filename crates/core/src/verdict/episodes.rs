@@ -137,17 +137,39 @@ fn seen(evidence: &Evidence<'_>) -> f64 {
     seen
 }
 
-/// Bounds on the share of activations that is late, between which the share lies that was seen.
-/// None of a probe that does not look all the time; the lower one is 0 if late ones were counted in
-/// bins, of which one counts as a whole.
+/// Bounds on the share of activations that is late by its batches, between which the share lies that
+/// was seen: batches leave out what does not fill the last one, and a record may have been edited.
+/// By another deadline than that of the run a bin that contains it counts as a whole in batches, and
+/// less in the number of late ones, so that the lower bound is lowered as far as that is smaller.
 fn share_bounds(evidence: &Evidence<'_>, found: &Episodes, level: f64) -> Option<(f64, f64)> {
-    if evidence.observed_share < 1.0 {
-        return None;
-    }
     let (lower, upper) = found.share_bounds(evidence.stats.scheduled, level)?;
-    let seen = seen(evidence);
-    let lower = if found.in_seconds { 0.0 } else { lower.min(seen) };
-    Some((lower, upper.max(seen)))
+    let (seen, k) = (seen(evidence), evidence.exceedances);
+    #[allow(clippy::cast_precision_loss, reason = "a share needs no 16th digit")]
+    let surely =
+        if found.in_seconds { k as f64 / found.size_sum.max(k).max(1) as f64 } else { 1.0 };
+    Some(((lower * surely).min(seen), upper.max(seen)))
+}
+
+/// About how long to observe, ns, until bounds of a share leave out what is allowed: they come
+/// closer to what was seen with the root of the time. Infinity if what was seen is what is allowed.
+fn share_needs_ns((lower, upper): (f64, f64), seen: f64, allowed: f64, observed_ns: u64) -> f64 {
+    let bound = if seen < allowed { upper } else { lower };
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    let observed = observed_ns as f64;
+    observed * ((bound - seen) / (allowed - seen)).powi(2)
+}
+
+/// The option for about so long, ns, if people can run that long: up to ten years.
+fn run_about(needed_ns: f64, observed: &Observed) -> Option<String> {
+    const MOST_NS: f64 = 3.2e17;
+    let possible = needed_ns.is_finite() && (0.0..MOST_NS).contains(&needed_ns);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and ten years"
+    )]
+    let needed = possible.then_some(needed_ns as u64)?;
+    Some(format!("about {} may do: run with {}", stretch(needed), observed.long_enough(needed)))
 }
 
 /// A judgement by the share that is late.
@@ -181,8 +203,12 @@ fn share(evidence: &Evidence<'_>, found: &Episodes, tolerated: f64, rule: &Rule)
         let said = sentences::share_by_longest(upper, nouns, longest_ns, level);
         return judged(Outcome::Pass, Some(upper), said);
     }
-    if let Some((_, upper, said)) = by_batches {
-        let said = format!("{said}; a longer run bounds it closer");
+    if let Some((lower, upper, said)) = by_batches {
+        let seen = seen(evidence);
+        let needed_ns = share_needs_ns((lower, upper), seen, tolerated, found.observed_ns);
+        let run = run_about(needed_ns, &observed(evidence, rule))
+            .unwrap_or_else(|| "a longer run bounds it closer".to_owned());
+        let said = format!("{said}; {run}");
         return judged(Outcome::Inconclusive, Some(upper), said);
     }
     judged(Outcome::Inconclusive, by_longest, share_is_open(evidence, found, tolerated, rule))
@@ -204,10 +230,17 @@ fn share_is_open(evidence: &Evidence<'_>, found: &Episodes, tolerated: f64, rule
             stretch(LONG_EPISODE_NS)
         );
     }
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    let needed_ns =
+        found.observed_ns as f64 * LEAST_SECONDS_LATE as f64 / found.seconds_late.max(1) as f64;
+    let few = found.seconds_late < LEAST_SECONDS_LATE;
+    let run = run_about(needed_ns, &observed(evidence, rule))
+        .filter(|_| few)
+        .unwrap_or_else(|| "it takes a run several times as long".to_owned());
     format!(
         "too little evidence: the share of {nouns} that is late follows from {LEAST_SECONDS_LATE} \
          seconds with a late one, in {LEAST_BATCHES_LATE} or more stretches that are longer than what \
-         makes them late; {} such seconds were seen; --allow with a rate such as 6/min judges by how \
+         makes them late; {} such seconds were seen; {run}; --allow with a rate such as 6/min judges by how \
          often lateness begins, --singly takes late ones for independent",
         grouped(found.seconds_late)
     )
