@@ -1,8 +1,9 @@
 //! Late activations at an interval of 1 ms, as independent ones, in bursts, by stalls, and in
 //! regimes.
 
-use punctual_core::block::Spell;
+use punctual_core::block::{SPELL_GAP_NS, Spell};
 use punctual_core::random::Random;
+use punctual_core::units::SECOND_NS;
 
 pub const MS: u64 = 1_000_000;
 
@@ -195,4 +196,46 @@ pub fn stalls(
         rest = of(random);
     }
     spells
+}
+
+/// The spells of activations that are 300 us late each, at these releases, as they are recorded: at
+/// most 100 ms apart and started in one second.
+pub fn as_recorded(late: impl IntoIterator<Item = u64>) -> Vec<Spell> {
+    let mut spells: Vec<Spell> = Vec::new();
+    for at in late {
+        let (from, to) = (at * MS, at * MS + MS * 3 / 10);
+        let goes_on = |last: &&mut Spell| {
+            from <= last.to + SPELL_GAP_NS && to / SECOND_NS == last.to / SECOND_NS
+        };
+        match spells.last_mut().filter(goes_on) {
+            Some(last) => (last.to, last.late) = (to, last.late + 1),
+            None => spells.push(Spell { thread: 0, from, to, late: 1 }),
+        }
+    }
+    spells
+}
+
+/// Frequent lateness: each activation is late with the probability `share`, independently of the
+/// others, or by turns of `turns_s` on average with 1.8 and 0.2 times that.
+pub fn frequent(random: &mut Random, share: f64, turns_s: Option<f64>, seconds: u64) -> Vec<Spell> {
+    let releases = seconds * 1_000;
+    let mut late = Vec::new();
+    let (mut begins, mut often) = (0, uniform(random) < 0.5);
+    while begins < releases {
+        let (p, ends) = match turns_s {
+            None => (share, releases),
+            Some(mean) => {
+                let lasts = 1 + (exponential(random, mean) * 1e3) as u64;
+                let factor = if often { 1.8 } else { 0.2 };
+                (share * factor, (begins + lasts).min(releases))
+            }
+        };
+        let mut at = begins + geometric(random, p) - 1;
+        while at < ends {
+            late.push(at);
+            at += geometric(random, p);
+        }
+        (begins, often) = (ends, !often);
+    }
+    as_recorded(late)
 }
