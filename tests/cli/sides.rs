@@ -26,6 +26,11 @@ fn folder(scratch: &Scratch, name: &str, runs: u32, change: impl Fn(u32, &mut Va
     }
 }
 
+/// What a board is known by whose serial number has this digest.
+fn serial(digest: u32) -> Value {
+    json!([{ "by": "serial", "value": format!("{digest:08x}00000000") }])
+}
+
 /// The maximum of a run, us; its 99.9 % quantile is half of that.
 fn maximum(value: &mut Value, us: u32) {
     let cell = &mut value["cells"][0];
@@ -196,6 +201,7 @@ fn boards_and_settings_are_pooled_only_if_that_is_asked_for() {
         let pages = if number % 2 == 0 { "always" } else { "never" };
         value["facts"]["memory"] = json!({ "transparent_huge_pages": pages });
         value["board"]["name"] = json!(format!("x86-{}", number / 4));
+        value["board"]["identity"] = serial(number / 4);
         value["group"] = json!("night");
     });
     let found = sides(&scratch, "farm");
@@ -223,6 +229,41 @@ fn boards_and_settings_are_pooled_only_if_that_is_asked_for() {
     let pooled = scratch.punctual("pool farm --deadline 5ms");
     assert_eq!(pooled.status.code(), Some(2));
     assert!(stderr(&pooled).contains("settings"), "{}", stderr(&pooled));
+}
+
+#[test]
+fn two_boards_of_one_name_are_two_sides_and_one_of_two_names_is_one() {
+    let scratch = Scratch::new("boards");
+    folder(&scratch, "farm", 4, |number, value| {
+        value["board"]["name"] = json!("board");
+        value["board"]["identity"] = serial(number / 2);
+    });
+    assert_eq!(sides(&scratch, "farm"), [(2, None), (2, None)]);
+    let said = stdout(&scratch.punctual("compare farm"));
+    assert!(said.contains("serial=00000001") && said.contains("identity of the board"), "{said}");
+    let by = sides(&scratch, "farm --by board");
+    let pooled = scratch.punctual("pool farm --deadline 5ms");
+    assert_eq!((by.len(), pooled.status.code()), (2, Some(2)), "{by:?}");
+    // The host name changed with the network.
+    folder(&scratch, "moved", 4, |number, value| {
+        value["board"]["name"] = json!(format!("dhcp-{number}"));
+        value["board"]["identity"] = serial(7);
+    });
+    assert_eq!(sides(&scratch, "moved"), [(4, None)]);
+    assert_eq!(sides(&scratch, "moved --by board"), [named(4, "dhcp-0")]);
+    // Given names tell apart, and compare says so if nothing else can.
+    for (name, of) in [("left", "a"), ("right", "b")] {
+        let run = format!("run sim -D 3 --no-report --board-name {name} --out {of}");
+        assert_eq!(scratch.punctual(&run).status.code(), Some(0));
+        edit(&scratch.path(of), |value| {
+            let known = value["board"]["identity"].as_array().unwrap();
+            let given: Vec<_> = known.iter().filter(|one| one["by"] == "name").cloned().collect();
+            assert_eq!(given.len(), 1);
+            value["board"]["identity"] = json!(given);
+        });
+    }
+    let said = stdout(&scratch.punctual("compare a b"));
+    assert!(said.contains("told apart by --board-name only"), "{said}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! booted once has been seen once, however many million samples that boot gave.
 //! So one pair of runs gets ratios and caveats; intervals need replicates.
 
+mod boards;
 mod caveats;
 mod cost;
 mod cost_mean;
@@ -23,6 +24,7 @@ mod settings;
 mod spread;
 mod trade;
 
+pub use boards::board_names;
 pub use cost::{Against, CostRow, CostSpread, MatchedCost, ToFirst};
 pub use cost_mean::{CostMean, TurnedCost};
 pub use differences::{Bearing, Difference};
@@ -65,6 +67,7 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     said.extend(notes);
     said.extend(repeated);
     said.extend(caveats::split(&records, &groups));
+    said.extend(boards::by_name_only(&records));
     said.extend(caveats::beside_kernels(&records, &groups));
     said.extend(caveats::confounded(&differences));
     said.extend(caveats::not_idle(&records));
@@ -74,7 +77,11 @@ pub fn compare(runs: &[LoadedRun]) -> Comparison {
     let cost_means = cost_mean::of(&costs, &groups, runs.len());
     let trade = trade::of(&records, &groups, &cells, &cost_means);
     Comparison {
-        runs: runs.iter().map(label).collect(),
+        runs: runs
+            .iter()
+            .zip(board_names(&records))
+            .map(|(run, board)| label(run, board))
+            .collect(),
         groups,
         cells,
         costs,
@@ -115,7 +122,7 @@ pub fn compare_any_duration(runs: &[LoadedRun]) -> Comparison {
     comparison
 }
 
-fn label(loaded: &LoadedRun) -> RunLabel {
+fn label(loaded: &LoadedRun, board: String) -> RunLabel {
     let run = &loaded.run;
     let mut weakened = Weakened::of(&[run]);
     if run.board.lab.is_some() {
@@ -124,7 +131,7 @@ fn label(loaded: &LoadedRun) -> RunLabel {
     RunLabel {
         label: loaded.label.clone(),
         run_id: run.run_id.clone(),
-        board: run.board.name.clone(),
+        board,
         kernel: run.kernel.release.clone(),
         preemption: run.kernel.preemption,
         state: run.state,

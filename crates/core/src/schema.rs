@@ -9,6 +9,7 @@ mod board;
 mod cell;
 mod cost;
 mod episodes;
+mod identity;
 mod latency;
 mod phase;
 mod run;
@@ -27,6 +28,7 @@ pub use cell::{
 };
 pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
 pub use episodes::{Batches, Episodes};
+pub use identity::{BoardIdentity, IdentityKind, same_hardware, short_identities};
 pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side, SideRole};
 pub use phase::{AtWork, LoadPhase, PhaseAt, PhaseFound, PhaseSeconds};
 pub use run::{Continuation, Origin, Run, RunState, Tool};

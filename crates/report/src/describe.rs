@@ -1,7 +1,9 @@
 //! What a run recorded besides its numbers, as texts for tables and lists.
 
 use punctual_core::run::{CellData, LoadedRun};
-use punctual_core::schema::{Cell, CellStrain, Lab, Placement, Pressure, Thread, What};
+use punctual_core::schema::{
+    BoardIdentity, Cell, CellStrain, Lab, Placement, Pressure, Thread, What,
+};
 use punctual_core::units::{SECOND_NS, human_ns};
 use serde_json::Value;
 
@@ -185,6 +187,12 @@ pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
         ("command line", r.tool.command.join(" ")),
         ("plan", format!("{} ({})", r.plan.name, r.plan_hash)),
         ("board", format!("{} ({}, {})", r.board.name, r.board.kind.name(), r.board.fingerprint)),
+    ]);
+    let identity: Vec<_> = r.board.identity.iter().map(BoardIdentity::to_string).collect();
+    if !identity.is_empty() {
+        list.push(("identity of the board", identity.join(", ")));
+    }
+    list.extend([
         ("kernel", format!("{} {}", r.kernel.release, r.kernel.version)),
         ("machine", r.kernel.machine.clone()),
         ("kernel command line", r.kernel.command_line.clone()),

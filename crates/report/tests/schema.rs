@@ -3,7 +3,9 @@
 mod common;
 
 use punctual_core::plan::{CellPlan, Subject};
-use punctual_core::schema::{AtWork, Ideal, LoadPhase, PhaseFound, Run};
+use punctual_core::schema::{
+    AtWork, BoardIdentity, Ideal, IdentityKind, LoadPhase, PhaseFound, Run,
+};
 use serde_json::{Value, json};
 
 /// What is not of a cell, as a run has it.
@@ -11,6 +13,7 @@ fn example() -> Value {
     let mut run = common::all_kinds("6.1.0", "rt", 1.0).run;
     let hash = "0123456789abcdef".repeat(4);
     (run.plan_hash, run.board.fingerprint, run.tool.sha256) = (hash.clone(), hash.clone(), hash);
+    run.board.identity = vec![BoardIdentity::of(IdentityKind::Serial, "10000000abcdef01")];
     let cell = |subject| CellPlan {
         subject,
         params: Default::default(),

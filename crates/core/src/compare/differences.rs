@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::boards;
 use super::groups::build_id;
 use super::matching::Match;
 use super::settings::SETTINGS;
-use crate::schema::{Cell, Latency, Run};
+use crate::schema::{BoardIdentity, Cell, Latency, Run};
 use crate::units::exact_duration;
 
 /// One thing in which the runs differ.
@@ -45,6 +46,9 @@ const NONE: &str = "-";
 /// What runs were measured as, such as one `lab run`.
 const GROUP: &str = "group";
 
+/// What a board is called, which moves no latency.
+const NAME_OF_BOARD: &str = "name of the board";
+
 type Field = (&'static str, Bearing, fn(&Run) -> String);
 
 const FIELDS: &[Field] = &[
@@ -58,7 +62,7 @@ const FIELDS: &[Field] = &[
     }),
     ("kernel command line", Bearing::Subject, |r| r.kernel.command_line.clone()),
     ("board", Bearing::Confounder, |r| r.board.fingerprint.clone()),
-    ("name of the board", Bearing::Confounder, |r| r.board.name.clone()),
+    (NAME_OF_BOARD, Bearing::Confounder, |r| r.board.name.clone()),
     ("kind of board", Bearing::Confounder, |r| r.board.kind.name().to_owned()),
     ("CPUs online", Bearing::Confounder, |r| r.board.cpus.to_string()),
     ("virtual machine", Bearing::Confounder, |r| r.is_virtual.to_string()),
@@ -97,9 +101,12 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
         found.extend(known(format!("setting {}", setting.name), values));
     }
     found.extend(known(GROUP.to_owned(), runs.iter().map(|run| run.group.clone()).collect()));
+    found.extend(identities(runs));
+    let are_several = boards::are_several(runs);
     for (what, role, read) in FIELDS {
         let values: Vec<_> = runs.iter().map(|run| read(run)).collect();
-        if values.iter().any(|value| *value != values[0]) {
+        let counts = are_several || *what != NAME_OF_BOARD;
+        if counts && values.iter().any(|value| *value != values[0]) {
             found.push(Difference { what: (*what).to_owned(), role: *role, cell: None, values });
         }
     }
@@ -126,6 +133,20 @@ pub(super) fn between(runs: &[&Run], cells: &[Match<'_>]) -> Vec<Difference> {
         found.extend(work(runs.len(), cell).map(|values| confounder("load work", values)));
     }
     found
+}
+
+/// That serial numbers, UUIDs or MAC addresses are those of several boards.
+fn identities(runs: &[&Run]) -> Option<Difference> {
+    let value = |run: &&Run| {
+        let known: Vec<_> = run.board.identity.iter().map(BoardIdentity::to_string).collect();
+        if known.is_empty() { NONE.to_owned() } else { known.join(", ") }
+    };
+    boards::differ_in_hardware(runs).then(|| Difference {
+        what: "identity of the board".to_owned(),
+        role: Bearing::Confounder,
+        cell: None,
+        values: runs.iter().map(value).collect(),
+    })
 }
 
 /// A difference of what makes sides, if those that could be read differ.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::boards::board_names;
 use super::settings::{SETTINGS, Setting};
 use crate::preemption::Model;
-use crate::schema::{Cell, Run};
+use crate::schema::{Board, Cell, Run};
 
 /// What a run is compared as a part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct KernelRuns {
     /// Whether only that makes it a side: its runs may be of several kernels, boards and settings.
     /// What follows is of the first run then.
     pub whole: bool,
-    /// Name of the board.
+    /// The board, as [`super::board_names`] calls it.
     pub board: String,
     /// What they were measured as, such as one `lab run`; of the first run that says so.
     pub group: Option<String>,
@@ -68,7 +69,8 @@ pub(super) fn are_shown(groups: &[KernelRuns], runs: usize) -> bool {
 /// has set up otherwise between them.
 struct Identity<'a> {
     side: Option<&'a ComparedSide>,
-    named: [&'a str; 5],
+    named: [&'a str; 3],
+    board: &'a Board,
     preemption: Model,
     /// What it was measured as a part of; none tells nothing apart.
     group: Option<&'a str>,
@@ -85,13 +87,8 @@ impl<'a> Identity<'a> {
         let Run { kernel, board, .. } = run;
         Self {
             side,
-            named: [
-                &kernel.release,
-                &kernel.version,
-                &kernel.command_line,
-                &board.name,
-                &board.fingerprint,
-            ],
+            named: [&kernel.release, &kernel.version, &kernel.command_line],
+            board,
             preemption: kernel.preemption,
             group: run.group.as_deref(),
             is_warm: board.is_warm(),
@@ -115,6 +112,7 @@ impl<'a> Identity<'a> {
         }
         self.side == other.side
             && self.named == other.named
+            && !self.board.is_other(other.board)
             && self.preemption == other.preemption
             && self.is_warm == other.is_warm
             && are_alike(&self.hashes, &other.hashes)
@@ -163,6 +161,7 @@ pub fn are_replicates(a: &Run, b: &Run) -> bool {
 fn told_apart(runs: &[&Run], identities: &[Identity<'_>]) -> (Vec<KernelRuns>, Vec<String>) {
     let mut groups: Vec<KernelRuns> = Vec::new();
     let mut notes = Vec::new();
+    let boards = board_names(runs);
     for (number, (run, of_run)) in runs.iter().zip(identities).enumerate() {
         // A course that was made twice is one run, whatever it was measured as a part of.
         let is_again = |other: usize| {
@@ -173,7 +172,8 @@ fn told_apart(runs: &[&Run], identities: &[Identity<'_>]) -> (Vec<KernelRuns>, V
                 || group.runs.iter().any(|other| is_again(*other))
         });
         let Some(group) = known else {
-            groups.push(first_of(number, run, of_run.side));
+            let first = first_of(number, run, of_run.side);
+            groups.push(KernelRuns { board: boards[number].clone(), ..first });
             continue;
         };
         let mut members = group.runs.iter().map(|r| runs[*r]);

@@ -65,7 +65,7 @@ pub struct RunLabel {
     pub run_id: String,
     /// What its reader calls it, as in [`crate::run::LoadedRun::label`].
     pub label: Option<String>,
-    /// Name of the board.
+    /// The board, as [`super::board_names`] calls it.
     pub board: String,
     /// `uname -r`.
     pub kernel: String,

@@ -106,6 +106,7 @@ pub(crate) fn run(id: &str, preemption: &str, cells: Vec<Cell>) -> Run {
             name: "ebx11".to_owned(),
             kind: BoardKind::Local,
             fingerprint: "f".to_owned(),
+            identity: Vec::new(),
             cpu_model: String::new(),
             cpus: 2,
             hypervisor: None,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::BoardIdentity;
 use crate::preemption::Model;
 
 /// The machine that was measured.
@@ -13,6 +14,10 @@ pub struct Board {
     pub kind: BoardKind,
     /// SHA-256 of what identifies the hardware; equal for equal boards.
     pub fingerprint: String,
+    /// What tells it from others of its kind: all that could be read, the surest first, and whether
+    /// its name was given. Empty in older records, and of virtual boards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identity: Vec<BoardIdentity>,
     /// CPU model as the kernel names it.
     pub cpu_model: String,
     /// Number of CPUs online.

@@ -27,6 +27,7 @@ fn board(lab: Option<Lab>) -> Board {
         name: String::new(),
         kind: BoardKind::Local,
         fingerprint: String::new(),
+        identity: Vec::new(),
         cpu_model: String::new(),
         cpus: 1,
         hypervisor: None,

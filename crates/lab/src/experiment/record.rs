@@ -57,6 +57,7 @@ impl Record {
             run.group = Some(self.group.clone());
             run.replicate = Some(self.replicate);
             run.board.name = format!("virtual-{}", self.lab.arch);
+            run.board.identity.clear();
             run.board.lab = Some(self.lab.clone());
             run.conditions.insert(0, meaning(&self.lab, run.board.turn_wait_ns));
             run.conditions.extend(self.lab.snapshot_sha256.as_deref().map(warm));
@@ -137,7 +138,7 @@ fn run_id(name: &str, initramfs_sha256: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::schema::{CellState, Outcome, RunState};
+    use punctual_core::schema::{BoardIdentity, CellState, IdentityKind, Outcome, RunState};
 
     /// What the host makes of a run, and why it refuses it.
     fn completed(change: impl Fn(&mut Run, &mut Plan)) -> Result<Run> {
@@ -174,7 +175,11 @@ mod tests {
 
     #[test]
     fn a_run_gets_its_names_and_its_judgement_from_the_host() {
-        let run = completed(|_, _| ()).unwrap();
+        let run = completed(|run, _| {
+            run.board.identity = vec![BoardIdentity::of(IdentityKind::Uuid, "sent by the guest")];
+        });
+        let run = run.unwrap();
+        assert_eq!(run.board.identity, []);
         assert_eq!((run.plan.name.as_str(), run.plan_hash), ("of the host", run.plan.hash()));
         assert_eq!((run.group.as_deref(), run.replicate), (Some("g"), Some(3)));
         assert_eq!((run.board.name.as_str(), run.tool.sha256.as_str()), ("virtual-x86_64", "be"));

@@ -1,6 +1,7 @@
 //! `--by`: what makes the sides of a comparison.
 
-use punctual_core::compare::{ComparedSide, SETTINGS, Setting};
+use punctual_core::compare::{ComparedSide, SETTINGS, Setting, board_names};
+use punctual_core::run::LoadedRun;
 use punctual_core::schema::Run;
 use punctual_report::words;
 
@@ -9,7 +10,7 @@ use punctual_report::words;
 pub enum By {
     /// Release and preemption model.
     Kernel,
-    /// The board's name.
+    /// The board: by what its hardware tells, else by its name and kind.
     Board,
     /// The group that runs were measured as, such as one `lab run`.
     Group,
@@ -44,9 +45,22 @@ impl By {
         }
     }
 
-    /// The side of a run.
-    pub fn side(&self, run: &Run) -> ComparedSide {
-        let name = match self {
+    /// Gives each of the runs its side.
+    pub fn make_sides(&self, runs: &mut [LoadedRun]) {
+        let records: Vec<&Run> = runs.iter().map(|run| &run.run).collect();
+        let names = match self {
+            // Two boards may have one name, and one board two.
+            Self::Board => board_names(&records),
+            _ => records.iter().map(|run| self.name(run)).collect(),
+        };
+        for (run, name) in runs.iter_mut().zip(names) {
+            run.side = Some(ComparedSide { name, whole: true });
+        }
+    }
+
+    /// What the side of a run is called.
+    fn name(&self, run: &Run) -> String {
+        match self {
             Self::Kernel => format!("{} {}", run.kernel.preemption, run.kernel.release),
             Self::Board => run.board.name.clone(),
             Self::Group => run.group.clone().unwrap_or_else(|| "no group".to_owned()),
@@ -56,8 +70,7 @@ impl By {
                 let value = setting.of(run).unwrap_or_else(|| "unknown".to_owned());
                 format!("{}={value}", setting.name)
             }
-        };
-        ComparedSide { name, whole: true }
+        }
     }
 }
 

@@ -73,7 +73,7 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
         run.label = label;
     }
     match matches.get_one::<By>("by") {
-        Some(by) => runs.iter_mut().for_each(|run| run.side = Some(by.side(&run.run))),
+        Some(by) => by.make_sides(&mut runs),
         None => {
             no_run_twice(&runs, &names, &arguments)?;
             by_argument(&mut runs, &names, &arguments);

@@ -84,6 +84,7 @@ fn running(what: What) -> Value {
             name: "b".to_owned(),
             kind: BoardKind::Local,
             fingerprint: String::new(),
+            identity: Vec::new(),
             cpu_model: String::new(),
             cpus: 1,
             hypervisor: None,

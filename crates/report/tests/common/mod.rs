@@ -340,6 +340,7 @@ pub fn run(kernel: &str, preemption: &str, deadline: Option<u64>, specs: &[CellS
                 name: "ebx11".to_owned(),
                 kind: BoardKind::Local,
                 fingerprint: "9f86d081884c7d65".to_owned(),
+                identity: Vec::new(),
                 cpu_model: "AMD Geode LX".to_owned(),
                 cpus: 2,
                 hypervisor: None,

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use punctual_core::layout;
-use punctual_core::schema::{Cell, CellState, Condition, Continuation, Outcome, Run, RunState};
+use punctual_core::schema::{
+    BoardIdentity, Cell, CellState, Condition, Continuation, Outcome, Run, RunState, same_hardware,
+};
 use punctual_core::units::{grouped, human_ns};
 use punctual_sys::error;
 
@@ -21,6 +23,11 @@ fn differences(before: &Run, now: &Run) -> Vec<String> {
         let kernel = &run.kernel;
         format!("{} {} {}", kernel.release, kernel.version, kernel.command_line)
     };
+    let hardware = |run: &Run| {
+        let known: Vec<_> = run.board.identity.iter().map(BoardIdentity::to_string).collect();
+        known.join(", ")
+    };
+    let is_other = same_hardware(&before.board.identity, &now.board.identity) == Some(false);
     let rights = |run: &Run| if run.privileged { "real-time" } else { "not real-time" }.to_owned();
     let pairs = [
         ("machine", board(before), board(now)),
@@ -29,7 +36,9 @@ fn differences(before: &Run, now: &Run) -> Vec<String> {
         ("version of punctual", before.tool.version.clone(), now.tool.version.clone()),
         ("scheduling", rights(before), rights(now)),
     ];
-    let differ = pairs.into_iter().filter(|(_, before, now)| before != now);
+    let of_hardware =
+        is_other.then(|| ("identity of the machine", hardware(before), hardware(now)));
+    let differ = pairs.into_iter().chain(of_hardware).filter(|(_, before, now)| before != now);
     differ.map(|(what, before, now)| format!("the {what} was {before}, and is {now}")).collect()
 }
 

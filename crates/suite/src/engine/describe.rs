@@ -23,6 +23,11 @@ pub(super) fn describe(plan: &Plan, options: &Options, facts: &Facts, checked: &
     if let Some(name) = &options.board_name {
         board.name.clone_from(name);
     }
+    // A virtual board is what the lab that made it says.
+    if options.virtual_board.is_none() {
+        let given = options.board_name.as_deref();
+        board.identity = facts::identity::identity(&FactsRoot::live(), given);
+    }
     if let Some(of) = &options.virtual_board {
         board.kind = BoardKind::Virtual;
         board.turn_wait_ns = of.turn_wait_ns;

@@ -100,6 +100,7 @@ impl Facts {
             name: self.name.clone(),
             kind: BoardKind::Local,
             fingerprint: fingerprint(&self.kernel.machine, &self.cpu, &self.hardware, &self.memory),
+            identity: Vec::new(),
             cpu_model: self.cpu.model.clone(),
             cpus: self.cpu.online_count(),
             hypervisor: self.virtualisation.name(),

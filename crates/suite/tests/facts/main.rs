@@ -8,6 +8,8 @@ use std::os::unix::fs::symlink;
 
 use fixtures::Board;
 use punctual_core::preemption::Model;
+use punctual_core::schema::{BoardIdentity, IdentityKind};
+use punctual_suite::facts::identity::identity;
 use punctual_suite::facts::{
     CpuTimes, Facts, FactsRoot, Interrupts, Measurement, conditions, cpu_times,
 };
@@ -247,6 +249,50 @@ fn boards_have_fingerprints_of_their_own() {
     prints.sort();
     prints.dedup();
     assert_eq!(prints.len(), names.len());
+}
+
+#[test]
+fn a_board_is_known_by_all_that_can_be_read_of_it() {
+    use IdentityKind::{Mac, Name, Serial, Uuid};
+    let board = Board::new("rpi4");
+    let known = |name: Option<&str>| {
+        let found = identity(&board.root(), name);
+        found.into_iter().map(|one| (one.by, one.value)).collect::<Vec<_>>()
+    };
+    let of = |by, content: &str| (by, BoardIdentity::of(by, content).value);
+    board.write("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+    assert_eq!(known(None), []);
+    assert_eq!(known(Some("Left")), [of(Name, "Left")]);
+
+    let interface = |name: &str, address: &str, assigned: &str, bus: Option<&str>| {
+        let folder = format!("sys/class/net/{name}");
+        board.write(&format!("{folder}/address"), format!("{address}\n"));
+        board.write(&format!("{folder}/addr_assign_type"), format!("{assigned}\n"));
+        if let Some(bus) = bus {
+            board.write(&format!("{folder}/device/"), "");
+            let link = board.folder.join(format!("{folder}/device/subsystem"));
+            symlink(format!("../../../bus/{bus}"), link).unwrap();
+        }
+    };
+    interface("eth1", "DC:A6:32:01:02:04", "0", Some("platform"));
+    interface("eth0", "dc:a6:32:01:02:03", "0", Some("pci"));
+    // Of a dongle, set by someone, of no device, and of a virtual machine.
+    interface("usb0", "dc:a6:32:01:02:05", "0", Some("usb"));
+    interface("wlan0", "dc:a6:32:01:02:06", "3", Some("platform"));
+    interface("br0", "dc:a6:32:01:02:07", "0", None);
+    interface("ens3", "52:54:00:12:34:56", "0", Some("virtio"));
+    let macs = [of(Mac, "dc:a6:32:01:02:03"), of(Mac, "dc:a6:32:01:02:04")];
+    assert_eq!(known(None), macs);
+
+    // Without the right to read it the UUID is as if it were not there.
+    board.write("sys/class/dmi/id/product_uuid", "4C4C4544-0042-3510-8057-B4C04F4B5A32\n");
+    board.write("proc/device-tree/serial-number", "10000000abcdef01\0");
+    let all = known(Some("Left"));
+    assert_eq!(all[0], of(Serial, "10000000abcdef01"));
+    assert_eq!(all[1], of(Uuid, "4c4c4544-0042-3510-8057-b4c04f4b5a32"));
+    assert_eq!(all[2..], [macs[0].clone(), macs[1].clone(), of(Name, "Left")]);
+    board.write("proc/device-tree/serial-number", "0000000000000000\0");
+    assert_eq!(known(None)[0].0, Uuid);
 }
 
 #[test]
