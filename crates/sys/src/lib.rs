@@ -27,6 +27,7 @@ pub mod file;
 pub mod folder;
 pub mod futex;
 pub mod gpio;
+pub mod group;
 mod ioctl;
 pub mod limits;
 pub mod mapped;
