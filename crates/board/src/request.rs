@@ -163,6 +163,7 @@ pub fn options(line: &Line) -> anyhow::Result<Options> {
         sync: SyncPolicy::Cell,
         group: None,
         replicate: None,
+        runs: 1,
         phase_ns: 0,
         dither: line.number("dither")?.map(Dither::of_seed),
         aim: Aim::NONE,

@@ -163,6 +163,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         },
         group: text("group"),
         replicate: matches.get_one("replicate").copied(),
+        runs: 1,
         phase_ns: ns("phase").unwrap_or(0),
         dither: ns("dither").map(Dither::of_seed),
         aim: Aim::NONE,

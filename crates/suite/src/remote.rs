@@ -55,6 +55,7 @@ pub fn measure(
         board_name: None,
         group: None,
         replicate: None,
+        runs: 1,
         program,
         virtual_board: order.virtual_board,
         sync: SyncPolicy::Cell,

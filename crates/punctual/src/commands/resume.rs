@@ -39,6 +39,7 @@ fn options(run: Run) -> Options {
         },
         group: run.group.clone(),
         replicate: run.replicate,
+        runs: 1,
         phase_ns: run.phase_ns,
         dither: run.dither.clone(),
         aim: run.aim.unwrap_or(Aim::NONE),

@@ -30,6 +30,9 @@ pub struct Options {
     pub group: Option<String>,
     /// Number within that group.
     pub replicate: Option<u32>,
+    /// How many runs like this one are still to be made beside it, this one included: there is to
+    /// be room on disk for all of them. 0 counts as 1.
+    pub runs: u32,
     /// Delay before the first release, ns.
     pub phase_ns: u64,
     /// By how much each release is moved within its interval; `None`: not at all.

@@ -100,8 +100,10 @@ pub fn run(
     let privileges = Privileges::try_out(&facts, memory.saturating_add(RESULTS_BYTES));
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
     let before = options.continued.as_deref();
-    let needed = room::Needed::by(continued::left(&prepared, before));
-    let takes = room::check(needed, &dir).map_err(wrong)?;
+    let needed = room::Needed::by(continued::left(&prepared, before)).times(options.runs);
+    // Of several runs, users know the folder that they share.
+    let shared = dir.parent().filter(|_| options.runs > 1);
+    let takes = room::check(needed, shared.unwrap_or(&dir)).map_err(wrong)?;
     let dma_latency = options.dma_latency_us.map(DmaLatency::hold).transpose();
     let conditions = if described.origin == Origin::Simulated {
         vec![simulated()]

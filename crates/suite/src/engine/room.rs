@@ -45,6 +45,13 @@ impl Needed {
         })
     }
 
+    /// What so many such runs take together; 0 counts as 1.
+    pub(super) fn times(self, runs: u32) -> Self {
+        let runs = u64::from(runs.max(1));
+        let Self { low, high, largest } = self;
+        Self { low: low.saturating_mul(runs), high: high.saturating_mul(runs), largest }
+    }
+
     fn by_cell(cell: &Prepared) -> Self {
         let seconds = cell.plan.duration_ns / punctual_core::units::SECOND_NS;
         let frame = seconds.saturating_mul(SECOND);
@@ -145,6 +152,18 @@ mod tests {
         let error = told(long, 23_000_000, dir).unwrap_err();
         assert!(error.starts_with("runs/r would take at least about 24 MB, and 23 MB"), "{error}");
         assert!(error.contains("--out"), "{error}");
+    }
+
+    #[test]
+    fn several_runs_take_room_for_all_of_them() {
+        let one = Needed { low: 3_000_000, high: 6_000_000, largest: 6_000_000 };
+        assert_eq!((one.times(0), one.times(1)), (one, one));
+        let two = one.times(2);
+        assert_eq!(two, Needed { low: 6_000_000, high: 12_000_000, largest: 6_000_000 });
+        let told = |needed| told(needed, 5_000_000, Path::new("series"));
+        assert_eq!(told(one), Ok(Takes::Little));
+        assert!(told(two).unwrap_err().starts_with("series would take at least about 6 MB"));
+        assert_eq!(one.times(u32::MAX).largest, one.largest);
     }
 
     #[test]

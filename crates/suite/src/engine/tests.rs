@@ -35,6 +35,7 @@ fn options(out: PathBuf) -> Options {
         sync: SyncPolicy::Cell,
         group: None,
         replicate: None,
+        runs: 1,
         phase_ns: 0,
         dither: None,
         aim: Aim::NONE,
