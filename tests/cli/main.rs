@@ -18,6 +18,7 @@ mod one_judge;
 mod phases;
 mod planned;
 mod published;
+mod series;
 mod sides;
 mod signals;
 mod simulated;

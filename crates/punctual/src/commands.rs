@@ -5,6 +5,7 @@ use clap::ArgMatches;
 use crate::ending::Ending;
 
 mod address;
+mod between;
 mod by;
 mod compare;
 mod cost;
@@ -23,7 +24,9 @@ mod report;
 mod restore;
 mod resume;
 mod run;
+mod series;
 mod show;
+mod signalled;
 
 pub use by::By;
 

@@ -63,6 +63,8 @@ const EXAMPLES: &str = r"Examples:
       two cells, an hour each: idle, and under two loads together
   sudo punctual run wakeup:timer=posix wakeup -D 1m --load paper
       two cells under the papers' load, the first with POSIX timers
+  sudo punctual run --replicates 5 --between 'sleep 60'
+      the standard plan five times, judged as one
   punctual run sim:stall=3ms,stall-every=5000 -D 1h --deadline 1ms
       simulated time: shows what a result looks like, measures nothing";
 
@@ -92,6 +94,7 @@ pub fn command() -> Command {
         .args(judgement())
         .next_help_heading("How to measure")
         .args(how())
+        .args(series())
         .next_help_heading("Output")
         .args(output())
 }
@@ -211,6 +214,19 @@ pub(super) fn how() -> Vec<Arg> {
     ]
 }
 
+/// Several runs, one after the other.
+fn series() -> [Arg; 2] {
+    [
+        value("replicates", "N", "Run the plan N times, each into a folder of its own in --out (DIR/1, DIR/2 and so on), and judge the runs as one; --json then prints one document about all of them")
+            .value_parser(clap::value_parser!(u32).range(2..=1000))
+            // A break ends a run early, and all runs are to have the same length.
+            .conflicts_with_all(["break", "replicate"]),
+        value("between", "COMMAND", "What a shell is to do between two replicates, such as \"sleep 60\"; if it fails, the series ends")
+            .value_hint(ValueHint::CommandString)
+            .requires("replicates"),
+    ]
+}
+
 /// Microseconds; `None` for the word none.
 fn dma_latency(text: &str) -> Result<Option<u32>, String> {
     match text {
@@ -226,7 +242,8 @@ fn settings() -> Vec<clap::Id> {
     let args = what().into_iter().chain(judgement()).chain(how()).chain(probe_options());
     let ids = args.map(|arg| arg.get_id().clone());
     let more = ["out", "board-name", "group", "replicate", "phase", "dither"];
-    ids.chain(more.into_iter().map(clap::Id::from)).collect()
+    let more = more.into_iter().chain(["replicates", "between"]);
+    ids.chain(more.map(clap::Id::from)).collect()
 }
 
 pub(super) fn output() -> Vec<Arg> {

@@ -28,6 +28,8 @@ pub struct Follower {
     bar: ProgressBar,
     quiet: bool,
     live: Live,
+    /// Which run of a series it is, from 1, and how many there are.
+    run: (u32, u32),
     /// Whether the table is shown.
     has_table: bool,
     /// Which cell it is, such as `1 of 2`.
@@ -52,6 +54,7 @@ impl Follower {
             bar,
             quiet,
             live,
+            run: (1, 1),
             has_table: false,
             number: String::new(),
             interval_ns: None,
@@ -65,6 +68,24 @@ impl Follower {
         };
         follower.set_style(LINE);
         follower
+    }
+
+    /// The same of one run of a series, counted from 1: times are those of all runs, and what is
+    /// said before the first is not said again.
+    pub fn of_series(self, run: u32, runs: u32) -> Self {
+        Self { run: (run, runs), ..self }
+    }
+
+    /// The longest time that all runs take, ns, and that those before this one took at most.
+    fn all_runs(&self) -> (u64, u64) {
+        let (run, runs) = self.run;
+        let times = |count: u32| sum(&self.cells).saturating_mul(u64::from(count));
+        (times(runs), times(run.saturating_sub(1)))
+    }
+
+    /// Whether what holds for all runs of a series was said before.
+    fn was_said(&self) -> bool {
+        self.run.0 > 1
     }
 
     fn set_style(&self, template: &str) {
@@ -97,9 +118,9 @@ impl Follower {
             return;
         }
         self.draw_table();
-        let total = sum(&self.cells);
+        let (total, earlier) = self.all_runs();
         let warmup_ns = if self.is_cost { 0 } else { self.warmup_ns };
-        let done = sum(&[self.before_ns, warmup_ns, self.measured_ns]).min(total);
+        let done = sum(&[earlier, self.before_ns, warmup_ns, self.measured_ns]).min(total);
         self.bar.set_position(done / 1_000_000);
         let max = max_ns.map_or_else(String::new, |max| format!("max {}  ", human_ns(max)));
         self.bar.set_message(format!(
@@ -122,7 +143,7 @@ impl Observer for Follower {
             samples.map_or(most, |ns| most.min(ns.saturating_add(self.warmup_ns)))
         };
         self.cells = run.cells.iter().zip(&run.plan.cells).map(takes).collect();
-        self.bar.set_length(sum(&self.cells) / 1_000_000);
+        self.bar.set_length(self.all_runs().0 / 1_000_000);
         for text in punctual_core::verdict::ahead(run) {
             self.takes(&text);
         }
@@ -133,13 +154,13 @@ impl Observer for Follower {
     }
 
     fn takes(&mut self, text: &str) {
-        if !self.quiet {
+        if !self.quiet && !self.was_said() {
             self.bar.suspend(|| output::complain(text));
         }
     }
 
     fn ignoring(&mut self, signals: &[Signal]) {
-        if !self.quiet {
+        if !self.quiet && !self.was_said() {
             let text = ignored(signals, process::id());
             self.bar.suspend(|| output::complain(&text));
         }
@@ -152,13 +173,13 @@ impl Observer for Follower {
         self.interval_ns = cell.interval_ns();
         self.threads.clear();
         self.draw_table();
-        self.number = format!("{} of {}", number + 1, self.cells.len());
+        self.number = numbered(number, self.cells.len(), self.run);
         self.is_cost = cell.cost().is_some();
         if self.is_cost {
             // It may be over before there is any other progress.
             return self.draw(None);
         }
-        self.bar.set_position(self.before_ns / 1_000_000);
+        self.bar.set_position(self.all_runs().1.saturating_add(self.before_ns) / 1_000_000);
         self.bar.set_message(format!("{}  warm-up  {}", self.number, words::key_name(&self.key)));
     }
 
@@ -187,6 +208,12 @@ impl Observer for Follower {
 
 fn sum(times_ns: &[u64]) -> u64 {
     times_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns))
+}
+
+/// Which cell it is, counted from 0, and which run of a series, counted from 1.
+fn numbered(cell: usize, cells: usize, (run, runs): (u32, u32)) -> String {
+    let of_runs = if runs > 1 { format!(", run {run} of {runs}") } else { String::new() };
+    format!("{} of {cells}{of_runs}", cell + 1)
 }
 
 /// Which signals do not end the run, and how to end it: SIGTERM always does.
@@ -243,6 +270,19 @@ mod tests {
             ignored(&[Signal::Interrupt, Signal::HangUp], 4711),
             "SIGINT, SIGHUP ignored (nohup); kill 4711 ends the run"
         );
+    }
+
+    #[test]
+    fn the_progress_of_a_series_is_that_of_all_its_runs() {
+        assert_eq!(numbered(0, 2, (1, 1)), "1 of 2");
+        assert_eq!(numbered(1, 2, (2, 5)), "2 of 2, run 2 of 5");
+        let mut one = Follower::new(&Plan::new(""), true, Live::Never);
+        one.cells = vec![30 * SECOND_NS, 10 * SECOND_NS];
+        assert_eq!(one.all_runs(), (40 * SECOND_NS, 0));
+        assert!(!one.was_said());
+        let third = one.of_series(3, 5);
+        assert_eq!(third.all_runs(), (200 * SECOND_NS, 80 * SECOND_NS));
+        assert!(third.was_said());
     }
 
     #[test]

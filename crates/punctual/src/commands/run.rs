@@ -14,7 +14,8 @@ use super::address::{address, open};
 use super::draw::{Drawn, REPORT, draw};
 use super::live::Live;
 use super::progress::Follower;
-use super::resume;
+use super::signalled::came;
+use super::{resume, series};
 use crate::ending::Ending;
 use crate::{output, request};
 
@@ -23,7 +24,10 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         Some(name) => resume::request(name)?,
         None => (request::plan(matches, &request::HERE)?, request::options(matches)),
     };
-    measure(matches, &plan, &options, Live::of(matches), Told::Summary)
+    match matches.get_one::<u32>("replicates") {
+        Some(count) => series::execute(matches, &plan, options, *count),
+        None => measure(matches, &plan, &options, Live::of(matches), Told::Summary),
+    }
 }
 
 /// What is told of the result besides JSON.
@@ -114,11 +118,6 @@ fn tell(run: &Run, json: bool, told: Told) -> anyhow::Result<()> {
         Told::WithTimings => text::timings(run, width, colour) + "\n",
     };
     output::print(&(timings + &text::summary(&measured, width, colour)))
-}
-
-/// Whether a signal that ends a run has come meanwhile.
-fn came(signals: &Signals) -> bool {
-    std::iter::from_fn(|| signals.wait(0)).filter(|signal| signal.ends()).count() > 0
 }
 
 fn write_report(dir: &RunDir, signals: &Signals) -> anyhow::Result<Drawn> {
