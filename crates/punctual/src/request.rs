@@ -16,7 +16,7 @@ use punctual_suite::engine::{self, Options, Program, SyncPolicy};
 use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::registry::probe::ProbeEntry;
 use punctual_suite::registry::threads::PER_CPU;
-use punctual_suite::{costs, metrics, probes};
+use punctual_suite::{costs, loads as known_loads, metrics, probes};
 
 use crate::cli::{self, DEFAULT_DURATION_NS, PROBE_OPTIONS};
 use crate::plans;
@@ -82,13 +82,11 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
         cost::refuse_probe_options(matches)?;
     } else if probes.is_empty() {
         let adjustable = named_plan.is_some_and(|name| plans::is_adjustable(name));
-        refuse_cell_options(matches, &plan.name, adjustable)?;
-        if adjustable {
-            let loads = is_given(matches, "load").then(|| loads(matches));
-            plan.adjust(matches.get_one("duration").copied(), loads.as_deref());
-            for cell in &mut plan.cells {
-                cell.load = placed(matches, &cell.load)?;
-            }
+        // Whoever names loads and nothing else means the usual measurement under them.
+        let takes_loads = adjustable || (has_default && defaults.plan == plans::DEFAULT);
+        refuse_cell_options(matches, &plan.name, adjustable, takes_loads)?;
+        if takes_loads {
+            adjust(matches, &mut plan)?;
         }
     } else {
         plan.cells.extend(cells(matches, &probes)?);
@@ -105,6 +103,21 @@ pub fn plan(matches: &ArgMatches, defaults: &Defaults) -> anyhow::Result<Plan> {
     }
     plan.check()?;
     engine::canonical(&plan).map_err(|error| anyhow!(error))
+}
+
+/// Gives the cells of a plan the duration and the loads that are given. A cell is at least as
+/// long as the schedule of its load.
+fn adjust(matches: &ArgMatches, plan: &mut Plan) -> anyhow::Result<()> {
+    let duration = matches.get_one::<u64>("duration").copied();
+    let loads = is_given(matches, "load").then(|| loads(matches));
+    plan.adjust(duration, loads.as_deref());
+    for cell in &mut plan.cells {
+        cell.load = placed(matches, &cell.load)?;
+        if duration.is_none() {
+            cell.duration_ns = cell.duration_ns.max(phased::duration_ns(&cell.load, None, 0));
+        }
+    }
+    Ok(())
 }
 
 /// A plan in the requested variant, otherwise in the command's default variant if it has that.
@@ -191,10 +204,16 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 
 /// A plan defines its cells completely, unless it is adjustable. An option that would have no effect
 /// is an error, not a surprise.
-fn refuse_cell_options(matches: &ArgMatches, plan: &str, adjustable: bool) -> anyhow::Result<()> {
+fn refuse_cell_options(
+    matches: &ArgMatches,
+    plan: &str,
+    adjustable: bool,
+    takes_loads: bool,
+) -> anyhow::Result<()> {
     let ids = PROBE_OPTIONS.iter().map(|option| option.name).chain(["smp", "loops"]);
-    let of_all: &[&str] = if adjustable { &[] } else { &["load", "load-cpus", "duration"] };
-    let mut ids = ids.chain(of_all.iter().copied());
+    let of_loads: &[&str] = if takes_loads { &[] } else { &["load", "load-cpus"] };
+    let of_time: &[&str] = if adjustable { &[] } else { &["duration"] };
+    let mut ids = ids.chain(of_loads.iter().chain(of_time).copied());
     let Some(id) = ids.find(|id| is_given(matches, id)) else {
         return Ok(());
     };
@@ -303,6 +322,9 @@ fn cells(matches: &ArgMatches, probes: &[String]) -> anyhow::Result<Vec<CellPlan
 /// releases. A probe that is only planned is an error here; a plan may name it.
 fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
     let named = Named::parse(text, "").map_err(|error| anyhow!("probe \"{text}\": {error}"))?;
+    if probes::find(&named.name).is_err() && known_loads::find(&named.name).is_some() {
+        bail!(of_load(text, &named.name));
+    }
     if probes::find(&named.name).is_err()
         && let Some(cost) = metrics::named(text).map_err(|error| anyhow!(error))?
     {
@@ -320,6 +342,18 @@ fn named(text: &str) -> anyhow::Result<(Named, Option<&'static ProbeEntry>)> {
         );
     }
     Ok((named, Some(entry)))
+}
+
+/// What to write instead of a load that stands in the place of a probe. One name may be that of a
+/// load and of a cost, and neither is meant more than the other.
+fn of_load(text: &str, name: &str) -> String {
+    match metrics::named(text) {
+        Ok(Some(cost)) => format!(
+            "\"{name}\" is a load and a cost: --load {text} measures under this load, and the probe \
+             {cost} is the cost"
+        ),
+        _ => format!("\"{name}\" is a load: write --load {text}"),
+    }
 }
 
 fn subject(name: &str) -> Subject {
@@ -423,9 +457,50 @@ mod tests {
         for line in ["", "--deadline 1ms", "-q", "-m", "--no-warmup"] {
             assert_eq!(read(line).unwrap().name, plans::DEFAULT, "{line}");
         }
-        for line in ["-S --plan standard", "-D 5 --plan lab", "--load paper", "-S -t 2"] {
+        for line in ["-S --plan standard", "-D 5 --plan lab", "--plan lab --load paper", "-S -t 2"]
+        {
             assert!(read(line).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn loads_alone_are_those_of_the_standard_plan() {
+        let keys = |words: &[&str]| -> Vec<String> {
+            let words = ["punctual", "run"].iter().chain(words).map(std::ffi::OsString::from);
+            let words: Vec<_> = words.collect();
+            let plan = plan(cli::read(&words).unwrap().subcommand().unwrap().1, &HERE).unwrap();
+            assert_eq!((&*plan.name, plan.deadline_ns), (plans::DEFAULT, Some(1_000_000)));
+            plan.cells.iter().map(CellPlan::key).collect()
+        };
+        let key = |load: &str, length: &str| format!("wakeup:threads=per-cpu @ {load} @ {length}");
+        assert_eq!(keys(&["--load", "flood"]), [key("flood", "30s")]);
+        assert_eq!(keys(&["--load", "paper,none"]), [key("paper", "30s"), key("none", "30s")]);
+        assert_eq!(keys(&["--load", "flood", "--load-cpus", "0"]), [key("flood:cpus=0", "30s")]);
+        for (first, length) in [("5s", "30s"), ("1min", "70s")] {
+            let load = format!("none for {first} then flood for 10s");
+            assert_eq!(keys(&["--load", &load]), [key(&load, length)], "{load}");
+        }
+        let lab = |line: &str| {
+            let words: Vec<_> = line.split_whitespace().map(std::ffi::OsString::from).collect();
+            let matches = cli::read(&words).unwrap();
+            plan(matches.subcommand().unwrap().1.subcommand().unwrap().1, &LAB)
+        };
+        assert!(lab("punctual lab run --load paper").is_err(), "its plan is frozen");
+    }
+
+    #[test]
+    fn a_load_in_the_place_of_a_probe_is_answered_with_its_option() {
+        for (line, expected) in [
+            ("paper", "\"paper\" is a load: write --load paper"),
+            (
+                "wakeup hackbench",
+                "\"hackbench\" is a load and a cost: --load hackbench measures under this load, and \
+                 the probe time.hackbench is the cost",
+            ),
+        ] {
+            assert_eq!(read(line).unwrap_err().to_string(), expected, "{line}");
+        }
+        assert_eq!(keys("time.hackbench"), ["time.hackbench @ none @ 10s"]);
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub fn command() -> Command {
         .long_about(
             "Measure this machine, idle and under load, and judge it against a deadline.\n\n\
              Every probe runs under every load; each pair is a cell. If no probe is given, the \
-             standard plan runs. Results are kept in a new run directory, summarised on stdout \
-             and drawn in report.html.\n\n\
+             standard plan runs, under the loads of --load if there are any. Results are kept in a \
+             new run directory, summarised on stdout and drawn in report.html.\n\n\
              -t, -p, -i, -a, --policy, --timer and --aligned set parameters of every probe given \
              that has them. A parameter after a probe's own name takes precedence.",
         )

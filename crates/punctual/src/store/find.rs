@@ -32,7 +32,9 @@ pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     if name == "last" {
         return match latest(&runs) {
             Some(run) => Ok(run.clone()),
-            None => bail!("last: there is no run in ./{RUNS}"),
+            None => bail!(
+                "last: there is no run in ./{RUNS}; name the folder of one that --out put elsewhere"
+            ),
         };
     }
     let name = name.trim_end_matches('/');
