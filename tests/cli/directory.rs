@@ -321,6 +321,24 @@ fn a_run_of_another_machine_kernel_or_plan_is_not_continued() {
 }
 
 #[test]
+fn a_run_is_listed_by_the_time_that_it_was_measured() {
+    let scratch = Scratch::new("listed-short");
+    let child = scratch.spawn("run wakeup sim -D 3600 --no-warmup --no-report --out runs/cut");
+    scratch.wait_for_blocks("runs/cut", 1);
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    scratch.punctual("run sim -l 5000 --no-report --out runs/samples");
+    let runs = &printed(&scratch.punctual("list runs runs --json"))["runs"];
+    let ns = |run: usize, key: &str| runs[run][key].as_u64().unwrap();
+    assert_eq!(ns(0, "duration_ns"), 7_200_000_000_000);
+    let cut = ns(0, "measured_ns");
+    assert!((1..600_000_000_000).contains(&cut), "neither an hour nor the cell not begun: {cut}");
+    assert_eq!(ns(1, "measured_ns"), 5_000_000_000);
+    let text = stdout(&scratch.punctual("list runs runs"));
+    assert!(!text.contains("120 min") && !text.contains(" h "), "{text}");
+}
+
+#[test]
 fn runs_are_listed_with_date_and_duration_wherever_they_are() {
     let scratch = Scratch::new("listed");
     for out in ["punctual-runs/here", "elsewhere/one", "elsewhere/set/two"] {
@@ -346,6 +364,8 @@ fn runs_are_listed_with_date_and_duration_wherever_they_are() {
     assert_eq!(names("list runs elsewhere/set elsewhere/one --json"), [all[1], all[0]]);
     let list = printed(&scratch.punctual("list runs elsewhere/one --json"));
     assert_eq!(list["runs"][0]["duration_ns"], 90_000_000_000_u64);
+    assert_eq!(list["runs"][0]["measured_ns"], 90_000_000_000_u64);
+    assert_eq!(list["runs"][0]["outcome"], "NONE", "the word of run.json");
     assert!(list["runs"][0]["started_s"].as_u64().unwrap() > 1_700_000_000);
     // What is listed can be shown.
     assert_eq!(scratch.punctual(&format!("show {}", all[1])).status.code(), Some(0));

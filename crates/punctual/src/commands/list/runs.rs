@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use punctual_core::judge::{judge_record, needs_recordings};
-use punctual_core::schema::{Cell, Run, RunState};
+use punctual_core::schema::{Cell, CellState, Outcome, Run, RunState};
 use punctual_core::units::human_ns;
 use punctual_report::text::{Align, Paint, Style, Table, push_wrapped};
 use punctual_report::{describe, words};
@@ -29,8 +29,14 @@ struct Facts {
     started_s: u64,
     /// How long its cells were to be measured, ns.
     duration_ns: u64,
+    /// How long they were measured, ns: less if the run was cut short.
+    measured_ns: u64,
     max_ns: Option<i64>,
-    outcome: &'static str,
+    /// The outcome, in the word of `run.json`.
+    outcome: Outcome,
+    /// The same in the word of texts.
+    #[serde(skip)]
+    called: &'static str,
     simulated: Option<&'static str>,
     /// What weakens its verdict.
     labels: Vec<&'static str>,
@@ -80,13 +86,44 @@ fn facts(run: &Run) -> Facts {
     Facts {
         started_s: run.started.realtime_ns / 1_000_000_000,
         duration_ns: describe::total_ns(&run.cells),
+        measured_ns: measured_ns(run),
         max_ns: run.cells.iter().filter_map(Cell::max_ns).max(),
-        outcome: words::run_outcome(run),
+        outcome: run.verdict.outcome,
+        called: words::run_outcome(run),
         simulated: words::simulated_run(run),
         labels: words::labels(run),
         cells: run.cells.len(),
         plan: words::clean(&run.plan.name).into_owned(),
     }
+}
+
+/// How long all cells were measured, ns.
+fn measured_ns(run: &Run) -> u64 {
+    let cells = run.cells.iter().enumerate().map(|(number, cell)| {
+        let ends_early =
+            run.plan.cells.get(number).is_some_and(|planned| planned.samples.is_some());
+        match cell.state {
+            CellState::Complete if !ends_early => cell.duration_ns,
+            _ => until_its_end_ns(cell).min(cell.duration_ns),
+        }
+    });
+    cells.fold(0, u64::saturating_add)
+}
+
+/// How long a cell was measured that has not lasted as long as it was to, ns: by its releases, or
+/// by the clock if it has no interval.
+fn until_its_end_ns(cell: &Cell) -> u64 {
+    if !cell.is_measured() {
+        return 0;
+    }
+    let scheduled = cell.threads().iter().map(|thread| thread.stats.scheduled).max();
+    let by_releases = scheduled.zip(cell.interval_ns()).map(|(n, ns)| n.saturating_mul(ns));
+    by_releases
+        .or_else(|| {
+            let (started, ended) = (cell.started.as_ref()?, cell.ended.as_ref()?);
+            Some(ended.monotonic_ns.saturating_sub(started.monotonic_ns))
+        })
+        .unwrap_or(cell.duration_ns)
 }
 
 /// The list for people, with where it looked.
@@ -114,7 +151,7 @@ fn table(runs: &[RunEntry]) -> Table {
     let right = Align::Right;
     let columns = [
         ("started (UTC)", right),
-        ("duration", right),
+        ("measured", right),
         ("max", right),
         ("verdict", Align::Left),
         ("cells", right),
@@ -136,14 +173,14 @@ fn table(runs: &[RunEntry]) -> Table {
 }
 
 fn verdict(facts: &Facts) -> String {
-    words::labelled(facts.outcome, &facts.labels)
+    words::labelled(facts.called, &facts.labels)
 }
 
 fn cells(facts: &Facts) -> [String; 6] {
     let started = words::utc(facts.started_s.saturating_mul(1_000_000_000));
     [
         started.map_or_else(|| "-".to_owned(), |text| text[..16].to_owned()),
-        describe::extent(facts.duration_ns),
+        describe::extent(facts.measured_ns),
         facts.max_ns.map_or_else(|| "-".to_owned(), human_ns),
         verdict(facts),
         facts.cells.to_string(),
