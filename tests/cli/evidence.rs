@@ -190,6 +190,11 @@ fn a_plan_has_the_length_that_its_evidence_needs() {
     assert_eq!(seconds("--singly"), 30);
     assert_eq!(seconds("--singly --at-most 0.01% -i 1ms"), 30);
     assert_eq!(seconds("--singly --allow 0.1% --late 3"), 8);
+    let said = |line: &str| scratch.punctual(&format!("plan-length {line}"));
+    assert!(stdout(&said("--at-most 1/h")).starts_with("-D 10785s (3.0 h): "));
+    let centuries = said("--singly --at-most 0.0000001% -i 1s");
+    assert_eq!(centuries.status.code(), Some(2));
+    assert!(stderr(&centuries).contains("no practical time shows that: it is more than ten years"));
     for wrong in [
         "--at-most 0/h",
         "--at-most 1%",

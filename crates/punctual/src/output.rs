@@ -8,9 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 
 use anyhow::Context;
 use clap::error::ErrorKind;
+use punctual_core::units::grouped;
 use punctual_report::text::fitted;
 use punctual_report::words;
-use punctual_sys::error::EIO;
+use punctual_sys::error::{self, EIO};
 use serde::Serialize;
 
 /// Width of texts when stdout is not a terminal, columns.
@@ -51,7 +52,7 @@ fn is_unread(error: &io::Error, to: &impl AsFd) -> bool {
 /// reader went away), there is nobody left to tell and no reason to panic. Names of files, runs
 /// and plans are in most errors, so control characters are taken out here, of all of them.
 pub fn complain(text: &str) {
-    let text = format!("punctual: {}", words::clean_lines(text));
+    let text = format!("punctual: {}", words::clean_lines(&without_numbers(text)));
     let _ = io::stderr().write_all(shown(&fitted(&text, error_width())).as_bytes());
 }
 
@@ -87,13 +88,47 @@ pub fn explain(error: &clap::Error, first: &str) {
 /// An error of clap without its own name for errors.
 pub fn text_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned()
+    range_in_words(text.strip_prefix("error: ").unwrap_or(&text).trim_end())
+}
+
+/// A message without the numbers of errors that std adds to their texts.
+fn without_numbers(text: &str) -> String {
+    error::text(&io::Error::other(text.to_owned()))
+}
+
+/// A message with the range that clap puts as `65 is not in 1..=64` in words: `must be 1 to 64`.
+fn range_in_words(text: &str) -> String {
+    /// Where a range without an end of its own may end.
+    const ENDLESS: i128 = u32::MAX as i128;
+    const MARK: &str = " is not in ";
+    let in_words = || {
+        let (before, after) = text.split_once(MARK)?;
+        let (range, rest) = after.split_at(after.find(char::is_whitespace).unwrap_or(after.len()));
+        let (low, high) = range.split_once("..")?;
+        let low: i128 = low.parse().ok()?;
+        let high: i128 = match high.strip_prefix('=') {
+            Some(high) => high.parse().ok()?,
+            // The end that a type has is printed as if it were no part of the range.
+            None => {
+                high.parse::<i128>().ok().map(|end| if end < ENDLESS { end - 1 } else { end })?
+            }
+        };
+        let (before, _value) = before.rsplit_once(' ')?;
+        let number = |n: i128| u64::try_from(n).map_or_else(|_| n.to_string(), grouped);
+        let low = number(low);
+        Some(match high {
+            ENDLESS.. => format!("{before} must be at least {low}{rest}"),
+            high => format!("{before} must be {low} to {}{rest}", number(high)),
+        })
+    };
+    in_words().unwrap_or_else(|| text.to_owned())
 }
 
 /// Tells a program that asked for JSON (`--json`) what went wrong, on stdout, in addition to
 /// the text on stderr: `{"error": {"message": …, "status": …}}`.
 pub fn fail_as_json(arguments: &[String], status: u8, text: &str) {
     if arguments.iter().any(|argument| argument == "--json") {
+        let text = without_numbers(text);
         let error = serde_json::json!({ "error": { "message": text, "status": status } });
         // Whoever closed stdout does not want it.
         let _ = print_json(&error);
@@ -140,4 +175,38 @@ pub fn colour() -> bool {
     let unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     io::stdout().is_terminal() && unset("NO_COLOR") && !dumb
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_put_in_words() {
+        for (text, words) in [
+            (
+                "'0' for '--loops <N>': 0 is not in 1..18446744073709551615\n\nFor more",
+                "at least 1",
+            ),
+            ("'0' for '--jobs <N>': 0 is not in 1..4294967295", "at least 1"),
+            ("'65' for '--aim <N>': 65 is not in 1..=64", "1 to 64"),
+            ("'0' for '--budget <N>': 0 is not in 1..=1000000", "1 to 1,000,000"),
+            ("'9' for '--x <N>': 9 is not in 0..8", "0 to 7"),
+            ("'9' for '--x <N>': 9 is not in -3..=8", "-3 to 8"),
+        ] {
+            let (before, _) = text.split_once("': ").unwrap();
+            let rest = text.split_once('\n').map_or(String::new(), |(_, rest)| format!("\n{rest}"));
+            assert_eq!(range_in_words(text), format!("{before}': must be {words}{rest}"));
+        }
+        for kept in ["the probe respond-net is not in this version", "x is not in 1..y", ""] {
+            assert_eq!(range_in_words(kept), kept);
+        }
+    }
+
+    #[test]
+    fn numbers_of_errors_are_left_out() {
+        let eagain = io::Error::from_raw_os_error(11);
+        let text = without_numbers(&format!("cannot start sh: {eagain}; free some"));
+        assert_eq!(text, "cannot start sh: Resource temporarily unavailable; free some");
+    }
 }

@@ -203,6 +203,9 @@ pub(super) fn share_by_longest(upper: f64, nouns: &str, longest_ns: u64, level: 
     )
 }
 
+/// Nobody measures for longer than ten years, ns.
+const PRACTICAL_NS: u64 = 10 * 365 * 24 * 3_600 * SECOND_NS;
+
 /// How long a run must be for a PASS at this rate, if `late` seconds of it held a late episode.
 pub(super) fn needs_time(
     rate: Rate,
@@ -211,7 +214,7 @@ pub(super) fn needs_time(
     late: u64,
 ) -> String {
     let seen = stretch(observed.ns);
-    let Some(needed) = needed_ns else {
+    let Some(needed) = needed_ns.filter(|ns| *ns <= PRACTICAL_NS) else {
         return format!("{seen}{TOO_SHORT}no practical time shows at most {rate}");
     };
     let without = if late == 0 { "without lateness" } else { "without more lateness" };
@@ -354,6 +357,16 @@ fn round_up(ns: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn centuries_are_no_time_to_run_for() {
+        let needs = |years: u64| {
+            let needed = years * 365 * 24 * 3_600 * SECOND_NS;
+            needs_time(Rate::SIX_A_MINUTE, Some(needed), 0, 1.0, 0)
+        };
+        assert!(needs(9).contains("run with -D "), "{}", needs(9));
+        assert!(needs(34).contains("no practical time shows 6/min"), "{}", needs(34));
+    }
 
     #[test]
     fn numbers_read_as_people_say_them() {

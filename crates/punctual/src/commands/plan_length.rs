@@ -4,12 +4,15 @@ use clap::ArgMatches;
 use punctual_core::allowance::Allowance;
 use punctual_core::plan::{DEFAULT_PROBABILITY, Plan};
 use punctual_core::stats::samples_needed;
-use punctual_core::units::{SECOND_NS, exact_duration, grouped, percent};
+use punctual_core::units::{SECOND_NS, exact_duration, grouped, percent, stretch};
 use punctual_core::verdict::observation_needed_ns;
 use punctual_report::text::push_wrapped;
 
 use crate::ending::Ending;
 use crate::{output, request};
+
+/// Nobody measures for longer than ten years, ns.
+const PRACTICAL_NS: u64 = 10 * 365 * 24 * 3_600 * SECOND_NS;
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let late = matches.get_one::<u64>("late").copied().unwrap_or(0);
@@ -44,7 +47,9 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             (observation_needed_ns(rate.per_second(), late, confidence), without)
         }
     };
-    let Some(needed_ns) = needed_ns else { anyhow::bail!("no practical time shows that") };
+    let Some(needed_ns) = needed_ns.filter(|ns| *ns <= PRACTICAL_NS) else {
+        anyhow::bail!("no practical time shows that: it is more than ten years, {what}");
+    };
     let seconds = needed_ns.div_ceil(SECOND_NS);
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
@@ -56,8 +61,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }))?;
         return Ok(Ending::Done);
     }
-    let long = exact_duration(seconds * SECOND_NS);
-    let also = if long == format!("{seconds}s") { String::new() } else { format!(" ({long})") };
+    let also = readable(seconds);
     let width = output::width();
     let mut text = String::new();
     let level = percent(confidence);
@@ -65,4 +69,29 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     push_wrapped(&mut text, &said, "", 2, width);
     output::print(&text)?;
     Ok(Ending::Done)
+}
+
+/// A time of so many seconds in the unit that people use, in brackets; nothing if that is seconds.
+fn readable(seconds: u64) -> String {
+    let ns = seconds.saturating_mul(SECOND_NS);
+    let exact = exact_duration(ns);
+    match seconds {
+        0..120 => String::new(),
+        _ if exact != format!("{seconds}s") => format!(" ({exact})"),
+        _ => format!(" ({})", stretch(ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_are_readable() {
+        for (seconds, text) in
+            [(30, ""), (119, ""), (180, " (3min)"), (7_200, " (2h)"), (10_785, " (3.0 h)")]
+        {
+            assert_eq!(readable(seconds), text, "{seconds}");
+        }
+    }
 }
