@@ -38,9 +38,8 @@ mod tests {
 
     #[test]
     fn a_group_ends_and_no_other_process_does() {
-        let ends: [(fn(Pid) -> io::Result<()>, i32); 2] =
-            [(terminate, libc::SIGTERM), (kill, libc::SIGKILL)];
-        for (end, signal) in ends {
+        type End = fn(Pid) -> io::Result<()>;
+        for (end, signal) in [(terminate as End, libc::SIGTERM), (kill as End, libc::SIGKILL)] {
             let mut child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
             end(Pid::try_from(child.id()).unwrap()).unwrap();
             assert_eq!(child.wait().unwrap().signal(), Some(signal));

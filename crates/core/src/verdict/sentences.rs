@@ -362,10 +362,11 @@ mod tests {
     fn centuries_are_no_time_to_run_for() {
         let needs = |years: u64| {
             let needed = years * 365 * 24 * 3_600 * SECOND_NS;
-            needs_time(Rate::SIX_A_MINUTE, Some(needed), 0, 1.0, 0)
+            let observed = Observed { ns: 0, share: 1.0, ended_after: None };
+            needs_time(Rate::SIX_A_MINUTE, Some(needed), &observed, 0)
         };
         assert!(needs(9).contains("run with -D "), "{}", needs(9));
-        assert!(needs(34).contains("no practical time shows 6/min"), "{}", needs(34));
+        assert!(needs(34).contains("no practical time shows at most 6/min"), "{}", needs(34));
     }
 
     #[test]
