@@ -13,6 +13,11 @@ fn series(scratch: &Scratch, line: &str, between: &str) -> Output {
     scratch.command(line).arg("--between").arg(between).output().unwrap()
 }
 
+/// What a series that came to the same prints.
+fn shown(scratch: &Scratch, line: &str) -> String {
+    stdout(&scratch.punctual(line)) + "      s\n"
+}
+
 fn status(output: &Output) -> Option<i32> {
     output.status.code()
 }
@@ -30,9 +35,9 @@ fn runs_are_made_one_after_the_other_and_judged_as_one() {
     // Before the second run there is one, before the third there are two.
     assert_eq!(fs::read_to_string(scratch.path("between")).unwrap(), "1 1 2 ");
     assert_eq!(said.matches("told\n").count(), 2, "{said}");
-    assert!(said.contains("punctual: run 2 of 3: PASS, max "), "{said}");
-    let shown = stdout(&scratch.punctual("show s/1 s/2 s/3"));
-    assert_eq!(stdout(&output), format!("{shown}      s\n"));
+    assert!(said.contains("punctual: before run 3 of 3: cat; echo told;"), "{said}");
+    assert!(said.contains("punctual: run 2 of 3: PASS (SIMULATED), max "), "{said}");
+    assert_eq!(stdout(&output), shown(&scratch, "show s/1 s/2 s/3"));
     for number in 1..=3_u64 {
         let run = run_json(&scratch.path(&format!("s/{number}")));
         assert_eq!((&run["group"], &run["replicate"]), (&"s".into(), &(number - 1).into()));
@@ -72,6 +77,54 @@ fn ten_runs_are_in_the_order_of_their_names() {
 }
 
 #[test]
+fn without_a_deadline_runs_are_compared() {
+    let scratch = Scratch::new("series-compared");
+    let output = scratch.punctual("run sim -D 40s --replicates 2 --no-report --out s");
+    assert_eq!(status(&output), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output), shown(&scratch, "compare s"));
+}
+
+#[test]
+fn what_is_missing_of_a_run_is_said_as_it_is_later() {
+    let scratch = Scratch::new("series-damaged");
+    let line = "run sim -D 40s --deadline 5ms --replicates 2 --no-report --out s";
+    let output = series(&scratch, line, "truncate -s 100 s/1/cells/*/blocks");
+    let later = scratch.punctual("show s/1 s/2");
+    assert!(!stderr(&later).is_empty());
+    assert!(stderr(&output).ends_with(&stderr(&later)), "{}", stderr(&output));
+    assert_eq!(status(&output), status(&later), "{}", stderr(&output));
+    assert_eq!(stdout(&output), shown(&scratch, "show s/1 s/2"));
+}
+
+#[test]
+fn runs_of_two_kernels_are_not_judged_as_one() {
+    let scratch = Scratch::new("series-kernels");
+    let line = "run sim -D 40s --deadline 5ms --replicates 2 --no-report --json --out s";
+    let change = r#"sed -i 's/"release": "[^"]*"/"release": "0.0-other"/' s/1/run.json"#;
+    let output = series(&scratch, line, change);
+    let said = stderr(&output);
+    assert_eq!(status(&output), Some(2), "{said}");
+    assert!(said.contains("the runs cannot be judged as one: "), "{said}");
+    let document = json(&output);
+    assert!(document["pooled"].is_null(), "{document}");
+    assert_eq!(document["comparison"]["runs"].as_array().unwrap().len(), 2, "{document}");
+    assert_eq!(document["comparison"], json(&scratch.punctual("compare s --json")));
+}
+
+#[test]
+fn a_run_that_cannot_be_made_ends_the_series() {
+    let scratch = Scratch::new("series-no-run");
+    let line = "run sim -D 40s --deadline 5ms --replicates 3 --no-report --out s";
+    let output = series(&scratch, line, "mkdir s/2");
+    let said = stderr(&output);
+    assert_eq!(status(&output), Some(2), "{said}");
+    assert!(said.contains("punctual: run 2 of 3: cannot make the run directory s/2: "), "{said}");
+    assert!(said.contains("the series ends; what was measured is kept in s"), "{said}");
+    assert_eq!(stdout(&output), shown(&scratch, "show s/1"));
+    assert!(!scratch.path("s/3").exists());
+}
+
+#[test]
 fn a_command_that_fails_ends_the_series() {
     let scratch = Scratch::new("series-fails");
     let line = "run sim -D 1s --deadline 1us --replicates 3 --no-report --out s --json";
@@ -88,7 +141,8 @@ fn a_command_that_fails_ends_the_series() {
 
 /// A series that is at its command, which has a child.
 fn at_its_command(scratch: &Scratch, command: &str) -> std::process::Child {
-    let mut line = scratch.command("run sim -D 1s --replicates 3 --no-report --out s --between");
+    let line = "run sim -D 40s --deadline 5ms --replicates 3 --no-report --out s --between";
+    let mut line = scratch.command(line);
     let line = line.arg(command).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = line.spawn().unwrap();
     let there = || scratch.path("there").exists();
@@ -113,10 +167,22 @@ fn ctrl_c_ends_the_command_and_what_it_started() {
         assert!(stderr(&output).contains("interrupted: the series ends"), "{}", stderr(&output));
         assert!(all_ended(&scratch), "{command}: {:?}", scratch.living());
         assert_eq!(run_json(&scratch.path("s/1"))["state"], "complete");
+        assert_eq!(stdout(&output), shown(&scratch, "show s/1"));
         assert!(!scratch.path("s/2").exists(), "no further run is started");
         fs::remove_dir_all(scratch.path("s")).unwrap();
         fs::remove_file(scratch.path("there")).unwrap();
     }
+}
+
+#[test]
+fn what_was_measured_before_ctrl_c_is_judged_as_one() {
+    let scratch = Scratch::new("series-judged");
+    let child = at_its_command(&scratch, "test -e s/2 || exit 0; touch there; sleep 600");
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(status(&output), Some(130), "{}", stderr(&output));
+    assert_eq!(stdout(&output), shown(&scratch, "show s/1 s/2"));
+    assert!(stdout(&output).contains("PASS"), "{}", stdout(&output));
 }
 
 #[test]
@@ -144,16 +210,17 @@ fn ctrl_c_in_a_run_keeps_it_and_starts_no_other() {
 #[test]
 fn what_makes_no_series_is_refused() {
     let scratch = Scratch::new("series-refused");
-    for line in [
-        "--replicates 1",
-        "--replicates 1001",
-        "--replicates 2 -b 100",
-        "--replicates 2 --replicate 1",
-        "--replicates 2 --continue r",
-        "--between true",
+    for (line, words) in [
+        ("--replicates 1", "'--replicates <N>': must be 2 to 1,000"),
+        ("--replicates 1001", "'--replicates <N>': must be 2 to 1,000"),
+        ("--replicates 2 -b 100", "cannot be used with"),
+        ("--replicates 2 --replicate 1", "cannot be used with"),
+        ("--replicates 2 --continue r", "cannot be used with"),
+        ("--between true", "--replicates <N>"),
     ] {
         let output = scratch.punctual(&format!("run sim -D 1 --out s {line}"));
         assert_eq!(status(&output), Some(2), "{line}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{line}: {}", stderr(&output));
         assert!(!scratch.path("s").exists(), "{line}");
     }
     let output = scratch.punctual("run sim --phase 2h -D 1 --replicates 2 --out s");

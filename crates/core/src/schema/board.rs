@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::BoardIdentity;
+use super::identity::{BoardIdentity, IdentityKind, same_hardware};
 use crate::preemption::Model;
 
 /// The machine that was measured.
@@ -89,6 +89,24 @@ impl Board {
     #[must_use]
     pub fn is_plumbing(&self) -> bool {
         self.lab.as_ref().is_some_and(|lab| !lab.counted)
+    }
+
+    /// Whether another run was measured on another board: of another kind, of another identity, or of
+    /// another name if one was given or nothing else tells.
+    #[must_use]
+    pub fn is_other(&self, other: &Self) -> bool {
+        let are_named = self.has_given_name() || other.has_given_name();
+        let is_same = same_hardware(&self.identity, &other.identity);
+        let by_name = are_named || is_same.is_none();
+        self.fingerprint != other.fingerprint
+            || is_same == Some(false)
+            || (by_name && self.name != other.name)
+    }
+
+    /// Whether its name was given with `--board-name`.
+    #[must_use]
+    pub fn has_given_name(&self) -> bool {
+        self.identity.iter().any(|one| one.by == IdentityKind::Name)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Board;
 use crate::hash::hmac_sha256;
 
 /// The key of [`BoardIdentity::of`], so that a value in a record is not the one that other programs
-/// derive from the same serial number. Anyone can compute it from the number: it is a pseudonym, no
+/// derive from the same serial number. Anyone can
+/// compute the value from the number: it is a pseudonym, no
 /// secret.
 const KEY: &[u8] = b"punctual board identity 1";
 
@@ -90,26 +90,6 @@ pub fn short_identities(boards: &[&[BoardIdentity]]) -> Option<Vec<String>> {
         };
         boards.iter().map(short).collect()
     })
-}
-
-impl Board {
-    /// Whether another run was measured on another board: of another kind, of another identity, or of
-    /// another name if one was given or nothing else tells.
-    #[must_use]
-    pub fn is_other(&self, other: &Self) -> bool {
-        let are_named = self.has_given_name() || other.has_given_name();
-        let is_same = same_hardware(&self.identity, &other.identity);
-        let by_name = are_named || is_same.is_none();
-        self.fingerprint != other.fingerprint
-            || is_same == Some(false)
-            || (by_name && self.name != other.name)
-    }
-
-    /// Whether its name was given with `--board-name`.
-    #[must_use]
-    pub fn has_given_name(&self) -> bool {
-        self.identity.iter().any(|one| one.by == IdentityKind::Name)
-    }
 }
 
 #[cfg(test)]

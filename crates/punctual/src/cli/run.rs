@@ -261,7 +261,11 @@ pub(super) fn output() -> Vec<Arg> {
             .conflicts_with("live"),
         flag("no-report", "Do not write report.html"),
         flag("open", "Open the report in the browser at the end").conflicts_with("no-report"),
-        value("board-name", "NAME", "Name of the board, by which compare tells it apart [default: the host name]"),
+        value(
+            "board-name",
+            "NAME",
+            "Name of the board, by which compare tells it apart [default: the host name]",
+        ),
         value("group", "NAME", "Name of the experiment that this run belongs to"),
         value("replicate", "N", "Number of this run in its group, counted from 0")
             .value_parser(clap::value_parser!(u32)),

@@ -69,9 +69,7 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
         }
     }
     anyhow::ensure!(!runs.is_empty(), "no run directory is among these");
-    for (run, label) in runs.iter_mut().zip(labels(&dirs)) {
-        run.label = label;
-    }
+    called(&mut runs, &dirs);
     match matches.get_one::<By>("by") {
         Some(by) => by.make_sides(&mut runs),
         None => {
@@ -80,6 +78,13 @@ pub fn runs(matches: &ArgMatches) -> anyhow::Result<Vec<LoadedRun>> {
         }
     }
     Ok(runs)
+}
+
+/// Calls runs by the shortest ends of their folders' paths that tell them apart.
+pub fn called(runs: &mut [LoadedRun], dirs: &[PathBuf]) {
+    for (run, label) in runs.iter_mut().zip(labels(dirs)) {
+        run.label = label;
+    }
 }
 
 /// The runs of an argument: of a name, or of several that are joined by `+`.

@@ -6,21 +6,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::ArgMatches;
-use punctual_core::compare::compare;
 use punctual_core::judge::ByPlan;
-use punctual_core::layout;
+use punctual_core::layout::{self, RUN_JSON};
 use punctual_core::plan::Plan;
-use punctual_core::run::LoadedRun;
-use punctual_core::schema::{Cell, Outcome, Run, RunState};
+use punctual_core::schema::RunState;
 use punctual_core::units::{human_ns, utc};
-use punctual_core::verdict::{PoolError, Pooled, pool};
 use punctual_lab::experiment::{make_folder, warning};
-use punctual_report::{text, words};
+use punctual_report::words;
 use punctual_suite::engine::{self, Finished, Options};
 use punctual_sys::folder::Folder;
 use punctual_sys::signal::Signals;
 use punctual_sys::system::uname;
-use serde_json::{Value, json};
 
 use super::address::{address, open};
 use super::between::{self, Went};
@@ -29,7 +25,11 @@ use super::live::Live;
 use super::progress::Follower;
 use super::signalled::came;
 use crate::ending::Ending;
-use crate::{output, store};
+use crate::output;
+
+mod found;
+
+use found::{SeriesFound, max_ns};
 
 /// The same plan several times.
 struct Series<'a> {
@@ -49,20 +49,6 @@ struct Series<'a> {
 enum Cut {
     Interrupted,
     Failed(String),
-}
-
-/// What came of a series.
-#[derive(Debug, Default)]
-struct Found {
-    interrupted: bool,
-    /// What went wrong.
-    failed: Option<String>,
-    /// The records of the runs, judged here and now.
-    records: Vec<Run>,
-    /// The runs judged as one, if they can be.
-    pooled: Option<Pooled>,
-    /// The runs with their recordings, if they are compared instead.
-    compared: Vec<LoadedRun>,
 }
 
 /// Runs a plan `count` times and tells what came of it.
@@ -90,10 +76,10 @@ pub fn execute(
         // empty.
         let _ = fs::remove_dir(&folder);
     })?;
-    let ending = series.tell(series.result(cut));
+    let ending = series.tell(cut);
     // A late signal must not replace the exit status: the mask stays until the process ends.
     std::mem::forget(series.signals);
-    ending
+    Ok(ending)
 }
 
 /// Where a series goes unless a folder is named.
@@ -106,10 +92,6 @@ fn default_folder(options: &Options, count: u32) -> PathBuf {
     // The name of the board is free text.
     let name = name.replace(|c: char| c == '/' || c.is_control(), "-");
     layout::unused(Path::new(layout::RUNS), &name, Path::exists)
-}
-
-fn max_ns(run: &Run) -> Option<i64> {
-    run.cells.iter().filter_map(Cell::max_ns).max()
 }
 
 impl Series<'_> {
@@ -154,12 +136,15 @@ impl Series<'_> {
     /// What is to be done before a run that is not the first.
     fn between(&self, number: u32) -> Option<Cut> {
         let command = self.matches.get_one::<String>("between").filter(|_| number > 1)?;
+        let next = format!("run {number} of {}", self.count);
+        if !self.quiet() {
+            output::complain(&format!("before {next}: {command}"));
+        }
         match between::execute(command, &self.signals) {
             Went::Well => came(&self.signals).then_some(Cut::Interrupted),
-            Went::Wrong(why) => Some(Cut::Failed(format!(
-                "--between \"{command}\" before run {number} of {}: {why}",
-                self.count
-            ))),
+            Went::Wrong(why) => {
+                Some(Cut::Failed(format!("--between \"{command}\" before {next}: {why}")))
+            }
             Went::Interrupted => Some(Cut::Interrupted),
         }
     }
@@ -181,7 +166,7 @@ impl Series<'_> {
         let of_all = format!("run {number} of {}", self.count);
         if !self.quiet() {
             let max = max_ns(&run).map_or_else(String::new, |ns| format!(", max {}", human_ns(ns)));
-            let outcome = words::run_outcome(&run);
+            let outcome = words::labelled(words::run_outcome(&run), &words::labels(&run));
             output::complain(&format!("{of_all}: {outcome}{max}: {}", dir.display()));
         }
         let failed = match not_written {
@@ -194,110 +179,58 @@ impl Series<'_> {
         Ok(if interrupted { Some(Cut::Interrupted) } else { failed.map(Cut::Failed) })
     }
 
-    /// Judges what there is.
-    fn result(&self, cut: Option<Cut>) -> Found {
-        let mut result = Found::default();
+    /// Judges what there is, and tells what came of it. What cannot be told is an error that
+    /// the ending has.
+    fn tell(&self, cut: Option<Cut>) -> Ending {
         let kept = format!("the series ends; what was measured is kept in {}", self.out.display());
+        let mut found = SeriesFound::default();
         match cut {
             None => {}
             Some(Cut::Interrupted) => {
-                result.interrupted = true;
+                found.interrupted = true;
                 output::complain(&format!("interrupted: {kept}"));
             }
             Some(Cut::Failed(why)) => {
                 output::complain(&format!("{why}: {kept}"));
-                result.failed = Some(why);
+                found.failed = Some(why);
             }
         }
-        for run in self.load() {
-            match run {
-                // Its samples are not needed any more, and there may be hundreds of runs.
-                Ok(run) => result.records.push(run.run),
-                Err(error) => {
-                    let text = format!("{error:#}");
-                    output::complain(&text);
-                    result.failed.get_or_insert(text);
-                }
-            }
-        }
-        match pool(&result.records.iter().collect::<Vec<_>>()) {
-            Ok(pooled) => result.pooled = Some(pooled),
-            Err(error) => {
-                // Of others there is nothing to judge as one: no deadline, no latencies, one run.
-                if matches!(error, PoolError::Kernels(..) | PoolError::Rules(..)) {
-                    let text = format!("the runs cannot be judged as one: {error}");
-                    output::complain(&text);
-                    result.failed.get_or_insert(text);
-                }
-                result.compared = self.load().filter_map(Result::ok).collect();
-            }
-        }
-        result
-    }
-
-    /// Reads all runs that were begun.
-    fn load(&self) -> impl Iterator<Item = anyhow::Result<LoadedRun>> {
-        let dirs = (1..=self.count).map(|number| self.dir(number));
-        dirs.filter(|dir| dir.join(layout::RUN_JSON).exists()).map(|dir| store::load(&dir))
-    }
-
-    fn tell(&self, mut result: Found) -> anyhow::Result<Ending> {
+        let begun = (1..=self.count).map(|number| self.dir(number));
+        found.judge(&begun.filter(|dir| dir.join(RUN_JSON).exists()).collect::<Vec<_>>());
         let told = match self.has_json() {
-            true => output::print_json(&self.summary(&result)),
-            false => print(&result),
+            true => output::print_json(&found.document(&self.out)),
+            false => found.print(),
         };
-        let shown = self.report(&mut result);
-        result.interrupted |= came(&self.signals);
+        let shown = self.report(&mut found);
+        found.interrupted |= came(&self.signals);
         if let Err(error) = told.and(shown) {
             let out = self.out.display();
             output::complain(&format!("{error:#}; the runs are kept: punctual pool {out}"));
-            result.failed.get_or_insert(format!("{error:#}"));
+            found.failed.get_or_insert(format!("{error:#}"));
         }
-        Ok(result.ending())
-    }
-
-    /// The one document of `--json`.
-    fn summary(&self, result: &Found) -> Value {
-        let runs = result.records.iter().map(|run| {
-            let dir = self.dir(run.replicate.unwrap_or(0).saturating_add(1));
-            json!({
-                "run": dir.to_string_lossy(),
-                "run_id": run.run_id,
-                "replicate": run.replicate,
-                "outcome": run.verdict.outcome,
-                "max_ns": max_ns(run),
-            })
-        });
-        json!({
-            "out": self.out.to_string_lossy(),
-            "interrupted": result.interrupted,
-            "error": result.failed,
-            "runs": runs.collect::<Vec<_>>(),
-            "pooled": result.pooled,
-            "comparison": (result.compared.len() > 1).then(|| compare(&result.compared)),
-        })
+        found.ending()
     }
 
     /// Writes the report of all runs, and says where it is, or where the runs are.
     ///
     /// # Errors
     /// It cannot be said.
-    fn report(&self, result: &mut Found) -> anyhow::Result<()> {
+    fn report(&self, found: &mut SeriesFound) -> anyhow::Result<()> {
         let path = self.out.join(REPORT);
         let mut place = self.out.display().to_string();
-        if !self.matches.get_flag("no-report") && !result.records.is_empty() {
+        if !self.matches.get_flag("no-report") && !found.is_empty() {
             match self.draw() {
                 Ok(Drawn { complete: false, .. }) => {
-                    result.interrupted = true;
+                    found.interrupted = true;
                     output::complain(&format!(
                         "no report: interrupted; make it with: punctual report {0} -o {0}/{REPORT}",
                         self.out.display()
                     ));
                 }
                 Ok(drawn) => {
-                    result.interrupted |= drawn.interrupted;
+                    found.interrupted |= drawn.interrupted;
                     place = address(&path);
-                    if self.matches.get_flag("open") && !result.interrupted {
+                    if self.matches.get_flag("open") && !found.interrupted {
                         open(&path);
                     }
                 }
@@ -320,33 +253,5 @@ impl Series<'_> {
             let _ = folder.remove_file(&beside);
         }
         drawn
-    }
-}
-
-/// The runs as one; or compared, if nothing was to be judged or they cannot be judged as one.
-fn print(result: &Found) -> anyhow::Result<()> {
-    let (width, colour) = (output::width(), output::colour());
-    if let Some(pooled) = &result.pooled {
-        return output::print(&text::pooled(pooled, width, colour));
-    }
-    match &result.compared[..] {
-        [] => Ok(()),
-        [run] => output::print(&text::summary(run, width, colour)),
-        runs => output::print(&text::comparison(&compare(runs), width, colour)),
-    }
-}
-
-impl Found {
-    /// A signal comes first, then an error, then the verdict: of all runs as one, or the worst.
-    fn ending(&self) -> Ending {
-        if self.interrupted {
-            return Ending::Interrupted;
-        }
-        if self.failed.is_some() {
-            return Ending::Failed;
-        }
-        let worst = || self.records.iter().map(|run| run.verdict.outcome).max();
-        let outcome = self.pooled.as_ref().map(|pooled| pooled.verdict.outcome).or_else(worst);
-        Ending::Judged(outcome.unwrap_or(Outcome::None))
     }
 }
