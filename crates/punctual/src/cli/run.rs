@@ -53,7 +53,7 @@ Exit status:
   130  interrupted; what was measured is kept and reported
 The worst cell counts, in the order FAIL, BREAK, INCONCLUSIVE, SKIPPED, PASS.";
 
-const EXAMPLES: &str = r"Examples:
+const EXAMPLES: &str = r#"Examples:
   sudo punctual run
       the standard plan, about a minute
   sudo punctual run --deadline 200us
@@ -63,10 +63,10 @@ const EXAMPLES: &str = r"Examples:
       two cells, an hour each: idle, and under two loads together
   sudo punctual run wakeup:timer=posix wakeup -D 1m --load paper
       two cells under the papers' load, the first with POSIX timers
-  sudo punctual run --replicates 5 --between 'sleep 60'
+  sudo punctual run --replicates 5 --between "sleep 60"
       the standard plan five times, judged as one
   punctual run sim:stall=3ms,stall-every=5000 -D 1h --deadline 1ms
-      simulated time: shows what a result looks like, measures nothing";
+      simulated time: shows what a result looks like, measures nothing"#;
 
 /// The command `run`.
 pub fn command() -> Command {

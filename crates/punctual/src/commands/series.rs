@@ -27,9 +27,9 @@ use super::signalled::came;
 use crate::ending::Ending;
 use crate::output;
 
-mod found;
+mod results;
 
-use found::{SeriesFound, max_ns};
+use results::{Results, max_ns};
 
 /// The same plan several times.
 struct Series<'a> {
@@ -183,54 +183,54 @@ impl Series<'_> {
     /// the ending has.
     fn tell(&self, cut: Option<Cut>) -> Ending {
         let kept = format!("the series ends; what was measured is kept in {}", self.out.display());
-        let mut found = SeriesFound::default();
+        let mut results = Results::default();
         match cut {
             None => {}
             Some(Cut::Interrupted) => {
-                found.interrupted = true;
+                results.interrupted = true;
                 output::complain(&format!("interrupted: {kept}"));
             }
             Some(Cut::Failed(why)) => {
                 output::complain(&format!("{why}: {kept}"));
-                found.failed = Some(why);
+                results.failed = Some(why);
             }
         }
         let begun = (1..=self.count).map(|number| self.dir(number));
-        found.judge(&begun.filter(|dir| dir.join(RUN_JSON).exists()).collect::<Vec<_>>());
+        results.judge(&begun.filter(|dir| dir.join(RUN_JSON).exists()).collect::<Vec<_>>());
         let told = match self.has_json() {
-            true => output::print_json(&found.document(&self.out)),
-            false => found.print(),
+            true => output::print_json(&results.document(&self.out)),
+            false => results.print(),
         };
-        let shown = self.report(&mut found);
-        found.interrupted |= came(&self.signals);
+        let shown = self.report(&mut results);
+        results.interrupted |= came(&self.signals);
         if let Err(error) = told.and(shown) {
             let out = self.out.display();
             output::complain(&format!("{error:#}; the runs are kept: punctual pool {out}"));
-            found.failed.get_or_insert(format!("{error:#}"));
+            results.failed.get_or_insert(format!("{error:#}"));
         }
-        found.ending()
+        results.ending()
     }
 
     /// Writes the report of all runs, and says where it is, or where the runs are.
     ///
     /// # Errors
     /// It cannot be said.
-    fn report(&self, found: &mut SeriesFound) -> anyhow::Result<()> {
+    fn report(&self, results: &mut Results) -> anyhow::Result<()> {
         let path = self.out.join(REPORT);
         let mut place = self.out.display().to_string();
-        if !self.matches.get_flag("no-report") && !found.is_empty() {
+        if !self.matches.get_flag("no-report") && !results.is_empty() {
             match self.draw() {
                 Ok(Drawn { complete: false, .. }) => {
-                    found.interrupted = true;
+                    results.interrupted = true;
                     output::complain(&format!(
                         "no report: interrupted; make it with: punctual report {0} -o {0}/{REPORT}",
                         self.out.display()
                     ));
                 }
                 Ok(drawn) => {
-                    found.interrupted |= drawn.interrupted;
+                    results.interrupted |= drawn.interrupted;
                     place = address(&path);
-                    if self.matches.get_flag("open") && !found.interrupted {
+                    if self.matches.get_flag("open") && !results.interrupted {
                         open(&path);
                     }
                 }

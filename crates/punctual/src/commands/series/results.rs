@@ -15,7 +15,7 @@ use crate::{output, store};
 
 /// What came of a series.
 #[derive(Debug, Default)]
-pub(super) struct SeriesFound {
+pub(super) struct Results {
     /// A signal asked for an end.
     pub interrupted: bool,
     /// What went wrong.
@@ -33,7 +33,7 @@ pub(super) fn max_ns(run: &Run) -> Option<i64> {
     run.cells.iter().filter_map(Cell::max_ns).max()
 }
 
-impl SeriesFound {
+impl Results {
     /// Judges the runs in these folders as one, as `punctual pool` does. What there is nothing to
     /// judge by, or only one of, is compared.
     pub fn judge(&mut self, dirs: &[PathBuf]) {
