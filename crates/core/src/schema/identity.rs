@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::hmac_sha256;
 
-/// The key of [`BoardIdentity::of`], so that a value in a record is not the one that other programs
-/// derive from the same serial number. Anyone can
-/// compute the value from the number: it is a pseudonym, no
-/// secret.
+/// The key of [`BoardIdentity::of`], so that a value in a record is not the one that other
+/// programs derive from the same serial number. Anyone can compute the value from the
+/// number: it is a pseudonym, and no secret from whoever knows the number or can try all
+/// numbers.
 const KEY: &[u8] = b"punctual board identity 1";
 
 /// What tells one board from others of its kind.
