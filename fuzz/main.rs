@@ -27,6 +27,7 @@ macro_rules! targets {
 
 targets! {
     apt
+    appended
     channel
     channel_large
     cpus

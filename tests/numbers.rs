@@ -297,6 +297,21 @@ fn report_of_24_hours() {
     }
 }
 
+#[test]
+fn a_thousand_cells() {
+    let binary = need!(release());
+    need!(has_time());
+    let folder = Folder::new("cells");
+    let cell = |number| format!("[[cell]]\nprobe = \"sim:high={}us\"\n", 20 + number);
+    let cells: String = (0..1_000).map(cell).collect();
+    fs::write(folder.path("plan"), format!("name = \"many\"\nduration = \"1s\"\n{cells}")).unwrap();
+    let line = ["run", "--plan", "plan", "--no-report", "-q", "--out", "r"];
+    let used = usage(&folder, &binary, &line);
+    println!("1,000 cells: {:.1} s of CPU, {:.1} s", used.cpu, used.wall);
+    assert_eq!(folder.json("r/run.json")["cells"].as_array().unwrap().len(), 1_000);
+    assert!(used.cpu < 30.0, "{} s of CPU", used.cpu);
+}
+
 /// Instructions of a report at most: about a third of a second at 3 GHz.
 const REPORT: u64 = 1_000_000_000;
 

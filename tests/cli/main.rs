@@ -13,6 +13,7 @@ mod exact;
 mod export;
 mod golden;
 mod live;
+mod many_cells;
 mod not_worse;
 mod one_judge;
 mod phases;

@@ -8,6 +8,9 @@ pub const RUNS: &str = "punctual-runs";
 /// What a run records in addition to its samples.
 pub const RUN_JSON: &str = "run.json";
 
+/// What the cells of a run have become since a large `run.json` was last written.
+pub const CELLS_JSONL: &str = "cells.jsonl";
+
 /// The sections of a run that was watched.
 pub const SECTIONS_JSON: &str = "sections.json";
 

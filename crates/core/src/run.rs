@@ -1,6 +1,8 @@
 //! A whole run in memory: `run.json` and what its cells recorded.
 
+pub mod appended;
 pub mod limits;
+
 use std::collections::BTreeMap;
 
 use crate::block::{Block, Late, Moments, Outlier, Spell, System};

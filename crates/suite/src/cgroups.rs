@@ -58,6 +58,20 @@ impl OwnCgroups {
         v1.into_iter().chain(v2).collect()
     }
 
+    /// The least that a limit of memory of its group, or of one above it, leaves, bytes. `None` if
+    /// there is no limit.
+    pub(crate) fn memory_left(&self) -> Option<u64> {
+        let has_memory = |list: &str| list.split(',').any(|name| name == "memory");
+        let is_v1 = |mount: &Mount| mount.kind == "cgroup" && has_memory(&mount.options);
+        let v1 = self.folder(is_v1, has_memory);
+        let v1 = v1.map(|path| (path, ["memory.limit_in_bytes", "memory.usage_in_bytes"]));
+        let v2 = self.unified().map(|path| (path, ["memory.max", "memory.current"]));
+        let of = |(own, files): (PathBuf, [&str; 2])| {
+            own.ancestors().filter_map(|group| left_in(group, files)).min()
+        };
+        v1.into_iter().chain(v2).filter_map(of).min()
+    }
+
     /// Where the group of the controllers is in a mount.
     fn folder(
         &self,
@@ -75,6 +89,14 @@ impl OwnCgroups {
 pub(crate) fn may_limit_memory() -> bool {
     let groups = OwnCgroups::read().map(|own| own.with_memory()).unwrap_or_default();
     groups.iter().any(|(path, _)| storage::may_write(path))
+}
+
+/// What the limit of a group leaves of what it takes, in these files; none if it has no limit, which
+/// reads `max` or, in version 1, as nearly 2^63.
+fn left_in(group: &Path, files: [&str; 2]) -> Option<u64> {
+    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    let [limit, used] = files.map(number);
+    Some(limit.filter(|limit| *limit < 1 << 62)?.saturating_sub(used.unwrap_or(0)))
 }
 
 fn gives_memory(group: &Path) -> bool {
@@ -108,6 +130,34 @@ mod tests {
             let found = own(cgroup, mounts).unified();
             assert_eq!(found.as_deref(), expected.map(Path::new), "{cgroup}");
         }
+    }
+
+    #[test]
+    fn the_least_that_any_group_leaves_counts() {
+        let root = std::env::temp_dir().join(format!("punctual-left-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let at = root.display();
+        let v2 = own("0::/a/b\n", &format!("25 1 0:22 / {at}/2 rw - cgroup2 cgroup2 rw\n"));
+        assert_eq!(v2.memory_left(), None);
+        write("2/a/b/memory.max", "max\n");
+        write("2/a/b/memory.current", "5000000\n");
+        assert_eq!(v2.memory_left(), None);
+        write("2/a/memory.max", "9000000\n");
+        write("2/a/memory.current", "5000000\n");
+        assert_eq!(v2.memory_left(), Some(4_000_000));
+        let mounts = format!("33 31 0:30 / {at}/1 rw - cgroup cgroup rw,memory\n");
+        let v1 = own("4:memory:/c\n", &mounts);
+        write("1/c/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(v1.memory_left(), None);
+        write("1/c/memory.limit_in_bytes", "7000000\n");
+        write("1/c/memory.usage_in_bytes", "8000000\n");
+        assert_eq!(v1.memory_left(), Some(0));
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -35,10 +35,14 @@ pub const ABOVE_CAP: usize = 16_384;
 /// The longer a stall is, the less one interval matters.
 pub const MISSED_EXACTLY: usize = 64;
 
-/// Bytes that recording the primary series takes per thread, without its stack.
+/// With more threads than this the rings of all series are small.
+pub const FEW_THREADS: usize = 64;
+
+/// Seconds for which the ring of a thread's series lasts if the collector is starved: ten minutes for
+/// the primary series, 0, of [`FEW_THREADS`] at most, else one.
 #[must_use]
-pub fn state_bytes() -> usize {
-    state_bytes_with(RING_BLOCKS)
+pub fn ring_blocks(number: u32, threads: usize) -> usize {
+    if number == 0 && threads <= FEW_THREADS { RING_BLOCKS } else { RING_BLOCKS_ASIDE }
 }
 
 /// Bytes of a recorder whose ring has room for `blocks` blocks.
@@ -158,19 +162,17 @@ impl Recorder {
         Self::with_blocks(limits, RING_BLOCKS)
     }
 
-    /// A recorder of the thread's series `number`. The ring of the primary series, 0, lasts
-    /// ten minutes, that of any other one minute.
+    /// A recorder of the series `number` of one of so many `threads`, whose ring lasts for
+    /// [`ring_blocks`]; by the phases of the load if it is the primary series and there are any.
     #[must_use]
-    pub fn of_series(number: u32, limits: Limits) -> Self {
-        let blocks = if number == 0 { RING_BLOCKS } else { RING_BLOCKS_ASIDE };
-        Self { is_primary: number == 0, ..Self::with_blocks(limits, blocks) }
-    }
-
-    /// [`Recorder::of_series`], by the phases of the load if it is the primary series and there
-    /// are any.
-    #[must_use]
-    pub fn of_phases(number: u32, limits: Limits, clock: Option<&Arc<PhaseClock>>) -> Self {
-        let recorder = Self::of_series(number, limits);
+    pub fn of_series(
+        number: u32,
+        threads: usize,
+        limits: Limits,
+        clock: Option<&Arc<PhaseClock>>,
+    ) -> Self {
+        let recorder = Self::with_blocks(limits, ring_blocks(number, threads));
+        let recorder = Self { is_primary: number == 0, ..recorder };
         match clock.filter(|_| number == 0) {
             Some(clock) => recorder.by_phase(Arc::clone(clock)),
             None => recorder,

@@ -4,19 +4,36 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use punctual_core::layout::RUN_JSON;
+use punctual_core::layout::{CELLS_JSONL, RUN_JSON};
+use punctual_core::run::appended;
 use punctual_core::run::limits::{MAX_RUN_JSON, exceeded, has_too_many_values};
-use punctual_core::schema::{Run, SCHEMA};
+use punctual_core::schema::{Run, RunState, SCHEMA};
 use punctual_sys::file;
 use serde::Deserialize;
 
-/// Reads only `run.json`.
+/// Reads `run.json`, and of a run that was cut short what its cells have become since.
 ///
 /// # Errors
 /// `dir` is not a run directory, or its `run.json` cannot be read or is of another major
 /// version. Errors in the file are reported with line and column.
 pub fn read_run(dir: &Path) -> anyhow::Result<Run> {
-    parse(&dir.join(RUN_JSON), &bytes_of(dir)?)
+    Ok(read_with_bytes(dir)?.0)
+}
+
+/// The same, with the bytes of `run.json`.
+pub fn read_with_bytes(dir: &Path) -> anyhow::Result<(Run, Vec<u8>)> {
+    let bytes = bytes_of(dir)?;
+    let mut run = parse(&dir.join(RUN_JSON), &bytes)?;
+    if run.state == RunState::Running {
+        let path = dir.join(CELLS_JSONL);
+        // One that is too large or cannot be read says no more than none.
+        let lines = file::read(&path, MAX_RUN_JSON).unwrap_or_default();
+        appended::put_in(&mut run, &lines);
+        if let Some(what) = exceeded(&run) {
+            bail!("{}: {what}", path.display());
+        }
+    }
+    Ok((run, bytes))
 }
 
 /// The bytes of `run.json`.

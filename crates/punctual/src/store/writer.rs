@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use anyhow::bail;
-use punctual_core::layout::RUN_JSON;
 use punctual_core::schema::{Run, RunState};
 use punctual_lab::qemu::CHANNEL;
 use punctual_sys::written;
 
-use super::run_json::{bytes_of, parse};
+use super::run_json::read_with_bytes;
 
 /// Reads `run.json` of a run that is not being written: parsed, and its bytes. If it says that
 /// the run goes on, the run was killed.
@@ -24,17 +23,13 @@ pub(super) fn read_after(
     dir: &Path,
     check: impl FnOnce(&Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<(Run, Vec<u8>)> {
-    let read = || -> anyhow::Result<_> {
-        let bytes = bytes_of(dir)?;
-        Ok((parse(&dir.join(RUN_JSON), &bytes)?, bytes))
-    };
-    let (run, bytes) = read()?;
+    let (run, bytes) = read_with_bytes(dir)?;
     if run.state != RunState::Running {
         return Ok((run, bytes));
     }
     check(dir)?;
     // It may have ended between the two: then only a new look tells it from a killed one.
-    read()
+    read_with_bytes(dir)
 }
 
 /// Refuses a run that is still being written, by whatever user and in whatever PID namespace of

@@ -82,7 +82,7 @@ fn measure(
     // load's counters.
     run.cells[number].load_work = load.described();
     // A failure here repeats after the cell, and is reported then.
-    let _ = environment.store.write_run(run);
+    let _ = environment.store.write_cell(run, number);
     let beside_before = run.conditions.iter().any(|one| one.id == beside::ID);
     let cpus = f64::from(run.board.cpus.max(1));
     let cell = &mut run.cells[number];

@@ -152,6 +152,7 @@ pub(super) fn add_facts(
     clock: &ClockCost,
     privileges: &Privileges,
     options: &Options,
+    state_bytes: usize,
 ) {
     run.facts.insert(
         "engine".to_owned(),
@@ -167,7 +168,7 @@ pub(super) fn add_facts(
             "require_rt": options.require_rt,
             "real_time_refused": privileges.real_time,
             "memory_lock_refused": privileges.memory,
-            "state_bytes_per_thread": crate::recorder::state_bytes(),
+            "state_bytes_per_thread": state_bytes,
         }),
     );
 }

@@ -25,7 +25,7 @@ use super::outcome::{self, Left};
 use super::prepared::ProbeCell;
 use super::run_dir::CellFiles;
 use super::team::{NotStarted, Rings, Team, scheduling};
-use super::thread::{Duty, Go};
+use super::thread::{Duty, Go, ThreadSeries};
 use super::threads::ThreadPlan;
 use crate::facts::FactsRoot;
 use crate::harness::phased::PhasedSpec;
@@ -116,7 +116,8 @@ impl<'a> LatencyBody<'a> {
             let limits = probe.limits_of(By::Thread, start.limits);
             let thread = session.thread(plan.number)?;
             let plan = ThreadPlan { below: session.below(plan.number), ..plan.clone() };
-            duties.push((plan, Duty::Probe(thread, limits, clock.clone())));
+            let recorded = ThreadSeries { series: limits, threads: count, clock: clock.clone() };
+            duties.push((plan, Duty::Probe(thread, recorded)));
         }
         let mut helpers = Vec::new();
         for Companion { of, below, cpu, name, helper } in session.helpers() {
@@ -146,7 +147,7 @@ impl<'a> LatencyBody<'a> {
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {
                 let track = |(of, limits): &(u32, Limits)| {
-                    Recorder::of_phases(*of, *limits, clock.as_ref())
+                    Recorder::of_series(*of, count, *limits, clock.as_ref())
                 };
                 by_session.iter().map(track).collect()
             })

@@ -96,8 +96,10 @@ pub fn run(
     // Before the run directory, which stays empty if any of this fails.
     let signals = Signals::block().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
-    let memory = prepared.iter().map(Prepared::memory_bytes).max().unwrap_or(0);
-    let privileges = Privileges::try_out(&facts, memory.saturating_add(RESULTS_BYTES));
+    let memory = |bound: usize| prepared.iter().map(|cell| cell.memory_bytes()[bound]).max();
+    let memory = [0, 1].map(|bound| memory(bound).unwrap_or(0).saturating_add(RESULTS_BYTES));
+    let fits = room::memory(memory, &FactsRoot::live()).map_err(wrong)?;
+    let privileges = Privileges::try_out(&facts, memory[1]);
     let dir = options.out.clone().unwrap_or_else(|| default_dir(&described));
     let before = options.continued.as_deref();
     let needed = room::Needed::by(continued::left(&prepared, before)).times(options.runs);
@@ -115,7 +117,8 @@ pub fn run(
         found
     };
     let mut run = Run { privileged: privileges.all(), conditions, ..described };
-    add_facts(&mut run, &clock_cost, &privileges, options);
+    let state_bytes = prepared.iter().map(Prepared::state_bytes).max().unwrap_or(0);
+    add_facts(&mut run, &clock_cost, &privileges, options, state_bytes);
     let (mut run, mut store) = match before {
         None => (run, RunDir::create(&dir).map_err(wrong)?),
         Some(before) => {
@@ -125,6 +128,10 @@ pub fn run(
             (continued::merge(before, run, &dir).map_err(wrong)?, store)
         }
     };
+    if options.virtual_board.is_some() {
+        // It is sent out as it is.
+        store.keep_whole();
+    }
     let interrupts = Interrupts::read(&FactsRoot::live());
     if run.origin != Origin::Simulated {
         insert(&mut run, "interrupts_before", &interrupts);
@@ -137,10 +144,12 @@ pub fn run(
         observer.ignoring(signals.ignored());
     }
     store.warning().inspect(|text| observer.warn(text));
-    match takes {
-        room::Takes::Little => {}
-        room::Takes::Enough(text) => observer.takes(&text),
-        room::Takes::Scarce(text) => observer.warn(&text),
+    for takes in [takes, fits] {
+        match takes {
+            room::Takes::Little => {}
+            room::Takes::Enough(text) => observer.takes(&text),
+            room::Takes::Scarce(text) => observer.warn(&text),
+        }
     }
     let mut environment = Environment {
         store: &mut store,
@@ -181,7 +190,7 @@ fn limit(ns: Option<u64>) -> i64 {
     ns.map_or(i64::MAX, |ns| i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// Runs the cells and rewrites `run.json` after each. Results are never given up because of a
+/// Runs the cells and writes down what each has become. Results are never given up because of a
 /// disk error; returns why the last `run.json` could not be written.
 fn run_cells(
     environment: &mut Environment<'_>,
@@ -203,7 +212,7 @@ fn run_cells(
         }
         run.cells[number].state = CellState::Running;
         // A failure here repeats after the cell, and is reported then.
-        let _ = environment.store.write_run(run);
+        let _ = environment.store.write_cell(run, number);
         environment.observer.cell_started(&run.cells[number], number, before_ns);
         let done = cell::run(environment, plan, cell, run, number);
         if let Err(error) = done {
@@ -235,15 +244,17 @@ fn run_cells(
             aimed::record(environment.aim, number, run, environment.judge);
         }
         let over = aimed || matches!(run.state, RunState::Interrupted | RunState::Failed);
-        if over || Some(number) == last {
+        let written = if over || Some(number) == last {
             if failed && run.state == RunState::Running {
                 run.state = RunState::Failed;
             }
             finish(run, environment);
+            environment.store.write_run(run)
         } else {
             environment.judge.run(run);
-        }
-        not_written = environment.store.write_run(run).err();
+            environment.store.write_cell(run, number)
+        };
+        not_written = written.err();
         if over {
             break;
         }

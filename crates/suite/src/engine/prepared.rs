@@ -12,7 +12,7 @@ use punctual_sys::affinity::CpuSet;
 use super::thread::STACK_BYTES;
 use super::threads::{Reach, ThreadsPlan};
 use crate::harness::phased::{PhaseSpec, PhasedSpec};
-use crate::recorder::{ABOVE_CAP, state_bytes};
+use crate::recorder::{ABOVE_CAP, ring_blocks, state_bytes_with};
 use crate::registry::cost::{CostEntry, PEER, settle_peer};
 use crate::registry::probe::{Pace, ProbeEntry};
 use crate::registry::{Need, Value, Values};
@@ -139,15 +139,27 @@ impl Prepared {
         }
     }
 
-    /// An upper bound on the memory of its threads, bytes.
-    pub(super) fn memory_bytes(&self) -> usize {
+    /// Bounds on the memory of its threads, lower and upper, bytes.
+    pub(super) fn memory_bytes(&self) -> [usize; 2] {
         match &self.measures {
             Measures::Probe(cell) => {
-                let recorders = (1 + cell.entry.series.len()) * (state_bytes() + COLLECTOR_BYTES);
+                let threads = cell.threads.threads.len();
+                let aside = state_bytes_with(ring_blocks(1, threads));
+                let all = cell.entry.series.len();
+                let least = self.state_bytes() + all * aside;
                 let kept = ABOVE_CAP * size_of::<Outlier>() + by_phase_bytes(&self.load);
-                cell.threads.threads.len().saturating_mul(recorders + kept + 2 * STACK_BYTES)
+                let most = least + (1 + all) * COLLECTOR_BYTES + kept + 2 * STACK_BYTES;
+                [least, most].map(|of_thread| threads.saturating_mul(of_thread))
             }
-            Measures::Cost(_) | Measures::Later(_) => 4 * STACK_BYTES,
+            Measures::Cost(_) | Measures::Later(_) => [0, 4 * STACK_BYTES],
+        }
+    }
+
+    /// Bytes that recording the primary series of a thread takes, without its stack.
+    pub(super) fn state_bytes(&self) -> usize {
+        match &self.measures {
+            Measures::Probe(cell) => state_bytes_with(ring_blocks(0, cell.threads.threads.len())),
+            Measures::Cost(_) | Measures::Later(_) => 0,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The room on disk that a run takes, told and checked before it starts.
+//! The room on disk and the memory that a run takes, told and checked before it starts.
 
 use std::path::Path;
 
@@ -6,6 +6,9 @@ use punctual_core::run::limits::MAX_CELL_FILE;
 use punctual_sys::storage;
 
 use super::prepared::{Measures, Prepared};
+use crate::cgroups::OwnCgroups;
+use crate::facts::FactsRoot;
+use crate::facts::state::Memory;
 
 /// What a series of a thread takes a second, bytes: 140 were measured at 1 kHz on an idle
 /// machine, and 1,350 at 10 kHz under hackbench, late samples included.
@@ -125,6 +128,51 @@ fn told(needed: Needed, free: u64, dir: &Path) -> Result<Takes, String> {
     Ok(Takes::Enough(enough))
 }
 
+/// Memory below this is not told, bytes: 64 threads take less.
+const LITTLE_MEMORY: u64 = 100_000_000;
+
+/// What to say of a run whose threads take at least and at most so many bytes, all of them locked.
+///
+/// # Errors
+/// There is certainly too little memory; the message names the remedy.
+pub(super) fn memory(bytes: [usize; 2], root: &FactsRoot) -> Result<Takes, String> {
+    let free = Memory::read(root).available_bytes;
+    let left = OwnCgroups::read().ok().and_then(|own| own.memory_left());
+    let bytes = bytes.map(|bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
+    told_of_memory(bytes, free, left)
+}
+
+/// The same, given what is free on the machine and what limits of control groups leave, if known.
+fn told_of_memory(
+    [low, high]: [u64; 2],
+    free: Option<u64>,
+    left: Option<u64>,
+) -> Result<Takes, String> {
+    let of_group = left.is_some_and(|left| free.is_none_or(|free| left < free));
+    let Some(has) = (if of_group { left } else { free }) else { return Ok(Takes::Little) };
+    let whose = match of_group {
+        true => "the control group of this process allows (memory.max, memory.limit_in_bytes)",
+        false => "this machine has",
+    };
+    let (least, most, available) = (megabytes(low), megabytes(high), megabytes(has));
+    if low > has {
+        return Err(format!(
+            "the threads would lock at least about {least} of memory, and {whose} {available} more: \
+             measure with fewer threads (-t)"
+        ));
+    }
+    if high > has {
+        return Ok(Takes::Scarce(format!(
+            "the threads will lock about {least} to {most} of memory, and {whose} only {available} \
+             more: the kernel may kill this process; measure with fewer threads (-t)"
+        )));
+    }
+    Ok(match high {
+        0..LITTLE_MEMORY => Takes::Little,
+        _ => Takes::Enough(format!("the threads will lock at most about {most} of memory")),
+    })
+}
+
 fn megabytes(bytes: u64) -> String {
     match bytes / 1_000_000 {
         mega @ 0..10_000 => format!("{mega} MB"),
@@ -135,6 +183,22 @@ fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_threads_say_what_memory_they_take_or_are_refused() {
+        const MB: u64 = 1_000_000;
+        let told = |low, high, free, left| told_of_memory([low * MB, high * MB], free, left);
+        assert_eq!(told(1, 2, None, None), Ok(Takes::Little), "nothing is known");
+        assert_eq!(told(1, 2, Some(900 * MB), None), Ok(Takes::Little));
+        let Ok(Takes::Enough(said)) = told(700, 800, Some(900 * MB), None) else { panic!() };
+        assert_eq!(said, "the threads will lock at most about 800 MB of memory");
+        let Ok(Takes::Scarce(said)) = told(700, 1_000, Some(900 * MB), None) else { panic!() };
+        assert!(said.contains("700 MB to 1000 MB") && said.contains("has only 900 MB"), "{said}");
+        let refused = told(1_000, 1_100, Some(900 * MB), Some(950 * MB)).unwrap_err();
+        assert!(refused.contains("this machine has 900 MB more"), "{refused}");
+        let refused = told(500, 600, Some(900 * MB), Some(100 * MB)).unwrap_err();
+        assert!(refused.contains("memory.max") && refused.contains("100 MB more"), "{refused}");
+    }
 
     #[test]
     fn a_long_run_says_what_it_takes_or_is_refused() {

@@ -1,5 +1,6 @@
 //! The run directory while it is written: records are only appended, and `run.json` is
-//! replaced atomically (write to a temporary file, fsync, rename).
+//! replaced atomically (write to a temporary file, fsync, rename). Once it is large, what its cells
+//! become is appended to `cells.jsonl` instead, until the run ends.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use punctual_core::format::{Record, encode};
 use punctual_core::layout;
+use punctual_core::run::appended;
 use punctual_core::schema::Run;
 use punctual_sys::folder::{Folder, Locked};
 use punctual_sys::{error, written};
@@ -14,6 +16,9 @@ use punctual_sys::{error, written};
 /// Bytes reserved at the start, so that results can still be written if the file system fills
 /// up during the run.
 const RESERVE: usize = 256 * 1024;
+
+/// From this length on `run.json` is not rewritten for each cell, bytes: about a hundred cells.
+const LARGE: usize = 256 * 1024;
 
 /// When records are synced to disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +49,12 @@ pub struct RunDir {
     cells: Folder,
     /// An unlinked file, so the kernel frees its space however this process ends.
     reserve: Option<File>,
+    /// Length of `run.json` as it was last written, bytes.
+    length: usize,
+    /// What the cells have become since then.
+    cells_jsonl: Option<File>,
+    /// Whether `run.json` is always whole, since others read it meanwhile.
+    whole: bool,
     /// Held as long as this process writes.
     #[allow(dead_code, reason = "held, not used")]
     lock: Locked,
@@ -77,15 +88,23 @@ impl RunDir {
             Ok((reserve, folder.make_folder(layout::CELLS)?, written::lock(&folder)?))
         };
         match made() {
-            Ok((reserve, cells, lock)) => {
-                Ok(Self { path: path.to_owned(), folder, cells, reserve, lock })
-            }
+            Ok((reserve, cells, lock)) => Ok(Self::of(path, folder, cells, reserve, lock)),
             Err(error) => {
                 let _ = folder.remove_folder(layout::CELLS);
                 let _ = parent.remove_folder(name);
                 Err(say(&error))
             }
         }
+    }
+
+    fn of(path: &Path, folder: Folder, cells: Folder, reserve: Option<File>, lock: Locked) -> Self {
+        let path = path.to_owned();
+        Self { path, folder, cells, reserve, length: 0, cells_jsonl: None, whole: false, lock }
+    }
+
+    /// Keeps `run.json` whole after every cell, however long it is.
+    pub fn keep_whole(&mut self) {
+        self.whole = true;
     }
 
     /// Opens the folder of a run that was cut short, to go on with it.
@@ -98,7 +117,7 @@ impl RunDir {
             let lock = written::lock(&folder)?;
             let reserve = Some(reserve(&folder)?);
             let cells = folder.folder(layout::CELLS)?;
-            Ok(Self { path: path.to_owned(), lock, folder, cells, reserve })
+            Ok(Self::of(path, folder, cells, reserve, lock))
         };
         open().map_err(|error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock => {
@@ -171,12 +190,51 @@ impl RunDir {
     /// The file system's error, with the path; the old file is then still in place.
     pub fn write_run(&mut self, run: &Run) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(run)?;
-        let done = self.replace(layout::RUN_JSON, &text);
+        self.with_reserve(|dir| dir.replace(layout::RUN_JSON, &text))?;
+        self.length = text.len();
+        self.cells_jsonl = None;
+        match self.folder.remove_file(layout::CELLS_JSONL) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(at(&self.path.join(layout::CELLS_JSONL), &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what a cell has become: its line alone if `run.json` is large.
+    ///
+    /// # Errors
+    /// The file system's error, with the path; what was written before is still in place.
+    pub fn write_cell(&mut self, run: &Run, number: usize) -> io::Result<()> {
+        if self.whole || self.length < LARGE {
+            return self.write_run(run);
+        }
+        let line = appended::line_of(run, number)?;
+        self.with_reserve(|dir| {
+            let append = || {
+                let file = match dir.cells_jsonl.take() {
+                    Some(file) => file,
+                    None => dir.folder.append(layout::CELLS_JSONL)?,
+                };
+                let mut file = dir.cells_jsonl.insert(file);
+                file.write_all(&line)?;
+                file.sync_data()
+            };
+            append().map_err(|error| at(&dir.path.join(layout::CELLS_JSONL), &error))
+        })
+    }
+
+    /// Writes something, and again with the reserved space if the disk is full.
+    fn with_reserve(
+        &mut self,
+        mut write: impl FnMut(&mut Self) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let done = write(self);
         if done.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::StorageFull)
             && self.reserve.is_some()
         {
             self.release_reserve();
-            return self.replace(layout::RUN_JSON, &text);
+            return write(self);
         }
         done
     }

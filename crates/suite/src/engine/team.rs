@@ -249,7 +249,8 @@ mod tests {
         let duties = (0..200).map(|number| {
             let plan = ThreadPlan { number, affinity: None, offset_ns: 0, below: 0 };
             let probe = Box::new(Counting(Arc::clone(&count)));
-            (plan, Duty::Probe(probe, vec![(0, Limits::NONE)], None))
+            let series = vec![(0, Limits::NONE)];
+            (plan, Duty::Probe(probe, ThreadSeries { series, threads: 1, clock: None }))
         });
         let mut looks = 0;
         let mut interrupted = || {

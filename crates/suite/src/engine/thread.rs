@@ -186,11 +186,20 @@ pub struct ThreadSetup {
 
 /// What a thread does.
 pub enum Duty {
-    /// Measures, with one recorder for each of these series (number and limits), the primary one
-    /// by the phases of the load if it changes.
-    Probe(Box<dyn ProbeThread>, Vec<(u32, Limits)>, Option<Arc<PhaseClock>>),
+    /// Measures, with one recorder for each of these series.
+    Probe(Box<dyn ProbeThread>, ThreadSeries),
     /// Takes part without samples.
     Helper(Box<dyn HelperThread>),
+}
+
+/// What a thread records.
+pub struct ThreadSeries {
+    /// Number and limits of its series.
+    pub series: Vec<(u32, Limits)>,
+    /// How many threads measure.
+    pub threads: usize,
+    /// The phases of the load by which the primary series is counted too, if it changes.
+    pub clock: Option<Arc<PhaseClock>>,
 }
 
 impl Duty {
@@ -204,9 +213,9 @@ impl Duty {
     /// Called in the thread that writes them, so their pages come from that CPU's node.
     fn recorders(&self) -> Vec<Recorder> {
         match self {
-            Self::Probe(_, series, clock) => series
+            Self::Probe(_, ThreadSeries { series, threads, clock }) => series
                 .iter()
-                .map(|(number, limits)| Recorder::of_phases(*number, *limits, clock.as_ref()))
+                .map(|(of, limits)| Recorder::of_series(*of, *threads, *limits, clock.as_ref()))
                 .collect(),
             Self::Helper(_) => Vec::new(),
         }

@@ -198,10 +198,10 @@ fn a_spell_goes_on_if_there_is_no_room_for_it() {
 
 #[test]
 fn state_is_what_it_is_said_to_be() {
-    assert!(state_bytes() < 750_000, "{}", state_bytes());
-    assert!(state_bytes_with(RING_BLOCKS_ASIDE) < 300_000);
-    let ring = BlockRing::bytes(RING_BLOCKS) - BlockRing::bytes(RING_BLOCKS_ASIDE);
-    assert_eq!(state_bytes() - state_bytes_with(RING_BLOCKS_ASIDE), ring);
+    let [few, many] = [FEW_THREADS, FEW_THREADS + 1].map(|n| state_bytes_with(ring_blocks(0, n)));
+    assert!(few < 750_000 && many < 300_000, "{few} {many}");
+    assert_eq!(state_bytes_with(ring_blocks(1, 1)), many);
+    assert_eq!(few - many, BlockRing::bytes(RING_BLOCKS) - BlockRing::bytes(RING_BLOCKS_ASIDE));
 }
 
 #[test]
