@@ -4,6 +4,7 @@ mod clean;
 mod cost_sums;
 mod cost_table;
 mod costs;
+mod cpus;
 mod legs;
 mod names;
 mod notes;
@@ -22,6 +23,7 @@ pub use cost_table::{
     cost_head, cost_name, cost_parts, cost_ratio, digits, ratio_interval,
 };
 pub use costs::{COSTS, cost, cost_end, cost_interval, costs, instructions, repetitions, share};
+pub use cpus::{CoreTypeRow, core_type_rows, cpus_name};
 pub use legs::{
     ALL_LEGS, LEGS, LEGS_TITLE, hold_name, leg_meaning, leg_name, leg_title, section_clause,
     section_meaning, section_name,

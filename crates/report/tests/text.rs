@@ -7,6 +7,7 @@ use punctual_core::preemption::Model;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{CellState, Condition, Outcome, RunState, Verdict};
 use punctual_report::text::{comparison, details, summary};
+use punctual_report::{Options, html};
 use unicode_width::UnicodeWidthStr;
 
 #[test]
@@ -102,6 +103,65 @@ fn no_samples_and_early_samples() {
     run.run.verdict.because =
         vec!["too few samples: needs 29,956 releases, 15.0 s more at this interval".to_owned()];
     insta::assert_snapshot!(summary(&run, 72, false));
+}
+
+/// Rows of threads are told by their first column, the rest of a line by what follows.
+fn row<'t>(text: &'t str, name: &str) -> &'t str {
+    text.lines().find_map(|line| line.trim_start().strip_prefix(name)).unwrap_or_default().trim()
+}
+
+/// R-A12: a row said "all" although isolated CPUs were not measured.
+#[test]
+fn only_all_cpus_are_called_all() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    let first = |run: &LoadedRun| summary(run, 120, false);
+    assert!(row(&first(&run), "wakeup").starts_with("idle         all"), "{}", first(&run));
+    let page = |run: &LoadedRun| html(std::slice::from_ref(run), &Options::default());
+    assert!(page(&run).contains("<td>all<wbr></td>"));
+    for (online, cpus) in [(Some("0-3"), "0-1"), (Some("(null)"), "0-1"), (None, "0-1")] {
+        let cpu = online.map(|online| serde_json::json!({ "online": online }));
+        run.run.facts.insert("cpu".to_owned(), cpu.unwrap_or_default());
+        let text = first(&run);
+        let of_cell = row(&text, "wakeup").split_whitespace().nth(1);
+        assert_eq!(of_cell, Some(cpus), "{text}");
+        assert!(!page(&run).contains("<td>all<wbr></td>"));
+    }
+    common::latency(&mut run.run.cells[0]).threads[1].placement.cpu = Some(3);
+    assert_eq!(row(&first(&run), "wakeup").split_whitespace().nth(1), Some("0,3"));
+}
+
+#[test]
+fn cores_of_each_type_have_a_row() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    let threads: Vec<_> = common::latency(&mut run.run.cells[0]).threads.clone();
+    let with = |run: &mut LoadedRun, facts: serde_json::Value| {
+        run.run.facts.insert("cpu".to_owned(), facts);
+        (summary(run, 120, false), html(std::slice::from_ref(run), &Options::default()))
+    };
+    let hybrid = serde_json::json!({
+        "online": "0-1", "core_types": { "cpu_atom": "1", "cpu_core": "0" }
+    });
+    let (text, page) = with(&mut run, hybrid);
+    // With one thread on each type its numbers are those of the thread.
+    for (thread, name) in [(0, "cpu_core"), (1, "cpu_atom")] {
+        let of_thread = row(&text, &format!("thread {thread}"));
+        assert_eq!(row(&text, name), of_thread, "{text}");
+        assert!(of_thread.contains("15,000"), "{text}");
+        assert!(page.contains(&format!("<th scope=\"row\">{name}</th>")));
+    }
+    assert!(text.find("cpu_core") < text.find("cpu_atom"), "{text}");
+    assert_eq!(threads.len(), 2);
+
+    let arm = serde_json::json!({
+        "online": "0-1",
+        "topology": { "0": { "capacity": 446 }, "1": { "capacity": 1024 } }
+    });
+    let (text, _) = with(&mut run, arm);
+    assert_eq!(row(&text, "capacity 1024"), row(&text, "thread 1"), "{text}");
+    assert!(text.find("capacity 1024") < text.find("capacity 446"), "{text}");
+    // Of one type there is nothing to tell apart.
+    let (text, _) = with(&mut run, serde_json::json!({ "core_types": { "cpu_core": "0-1" } }));
+    assert!(!text.contains("cpu_core"), "{text}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use punctual_core::schema::{Cell, Latency, Series, Stats, Thread, Unit};
 use punctual_core::units::{grouped, human_ns};
 
 use super::parts::{broken, class, is_late, maximum, mean_of, number, of};
-use crate::words::{self, PhaseRow};
+use crate::data;
+use crate::words::{self, CoreTypeRow, PhaseRow};
 
 /// Which columns the table has: one in which every row has nothing to say is left out.
 struct Shown {
@@ -58,7 +59,7 @@ pub fn section(runs: &[LoadedRun], names: &[String]) -> Markup {
                         }
                         tbody { @for (run, cell) in rows {
                             @if let Some(latency) = cell.latency() {
-                                (cell_rows(cell, latency, names.get(run).filter(|_| several), &columns))
+                                (cell_rows(&runs[run], cell, latency, names.get(run).filter(|_| several), &columns))
                             }
                         } }
                     }
@@ -84,8 +85,17 @@ pub fn ordered(runs: &[LoadedRun]) -> Vec<(usize, &Cell)> {
     order.into_iter().map(|(_, run, cell)| (run, cell)).collect()
 }
 
-fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Shown) -> Markup {
+fn cell_rows(
+    loaded: &LoadedRun,
+    cell: &Cell,
+    latency: &Latency,
+    run: Option<&String>,
+    columns: &Shown,
+) -> Markup {
     let notes = notes(cell);
+    let cpus = words::cpus_name(&loaded.run, &latency.threads);
+    let data = data::cells(loaded).find(|(one, _)| std::ptr::eq(*one, cell));
+    let by_type = data.map(|(_, data)| words::core_type_rows(loaded, latency, data));
     let threads = &latency.threads;
     let late = |stats: &Stats| stats.max.is_some_and(|max| is_late(cell, max));
     html! {
@@ -101,13 +111,16 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Sho
             } @else {
                 td class=(class(cell.verdict.outcome)) { (words::cell_outcome(cell)) }
                 @if let Some(run) = run { td class="run" { (broken(run)) } }
-                td { @if let [one] = &threads[..] { (broken(&words::cpu_name(one))) } @else { "all" } }
+                td { (broken(&cpus)) }
                 (numbers(&latency.stats, Unit::Ns, late(&latency.stats), columns))
             }
         }
         @if words::absence(cell).is_none() {
-            @for series in &latency.series { (series_row(series, columns)) }
-            @for row in words::phase_rows(cell) { (phase_row(cell, &row, columns)) }
+            @for series in &latency.series { (series_row(series, &cpus, columns)) }
+            @for row in words::phase_rows(cell) { (phase_row(cell, &row, &cpus, columns)) }
+            @for row in by_type.into_iter().flatten() {
+                (core_type_row(&row, late(&row.stats), columns))
+            }
             @if threads.len() > 1 { @for thread in threads {
                 (thread_row(thread, late(&thread.stats), columns))
             } }
@@ -119,28 +132,41 @@ fn cell_rows(cell: &Cell, latency: &Latency, run: Option<&String>, columns: &Sho
 }
 
 /// A leg or an aside, below the series that is judged.
-fn series_row(series: &Series, columns: &Shown) -> Markup {
+fn series_row(series: &Series, cpus: &str, columns: &Shown) -> Markup {
     html! {
         tr class="thread" {
             th scope="row" { (words::series_name(series)) }
             td {}
             @if columns.run { td {} }
-            td { "all" }
+            td { (broken(cpus)) }
             (numbers(&series.stats, series.unit, false, columns))
         }
     }
 }
 
 /// A phase of the load, or the changes between them.
-fn phase_row(cell: &Cell, row: &PhaseRow<'_>, columns: &Shown) -> Markup {
+fn phase_row(cell: &Cell, row: &PhaseRow<'_>, cpus: &str, columns: &Shown) -> Markup {
     let stats = &row.found.stats;
     html! {
         tr class="thread" {
             th scope="row" { (row.name) " · " (broken(&row.load)) }
             td {}
             @if columns.run { td {} }
-            td { @if let [one] = cell.threads() { (broken(&words::cpu_name(one))) } @else { "all" } }
+            td { (broken(cpus)) }
             (numbers(stats, Unit::Ns, stats.max.is_some_and(|max| is_late(cell, max)), columns))
+        }
+    }
+}
+
+/// The threads on one type of cores.
+fn core_type_row(row: &CoreTypeRow, late: bool, columns: &Shown) -> Markup {
+    html! {
+        tr class="thread" {
+            th scope="row" { (row.name) }
+            td {}
+            @if columns.run { td {} }
+            td { (broken(&row.cpus)) }
+            (numbers(&row.stats, Unit::Ns, late, columns))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The summary that ends a run: conditions first, then the table, the verdict last.
 
-use punctual_core::run::LoadedRun;
+use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Cell, Latency, Run, Stats, Unit};
 use punctual_core::units::{grouped, human_ns};
 use unicode_width::UnicodeWidthStr;
@@ -10,7 +10,7 @@ use super::legs::legs;
 use super::style::{Paint, Style, of_outcome};
 use super::table::{Align, Table};
 use super::wrap::{push_parts, push_wrapped, wrap};
-use crate::words;
+use crate::{data, words};
 
 /// One run in the terminal: header, conditions, a row for every cell and thread
 /// with the maximum first, the loads' work, the verdict. No line is wider than `width`
@@ -21,7 +21,7 @@ pub fn summary(run: &LoadedRun, width: usize, colour: bool) -> String {
     let mut out = head(run, width, paint);
     out.push('\n');
     if run.run.cells.iter().any(|cell| cell.latency().is_some()) {
-        out.push_str(&table(&run.run).render(width, paint));
+        out.push_str(&table(run).render(width, paint));
     }
     out.push_str(&cost::of_run(&run.run, width, paint));
     out.push_str(&legs(std::slice::from_ref(run), width, colour));
@@ -53,7 +53,7 @@ pub(super) fn head(run: &LoadedRun, width: usize, paint: Paint) -> String {
     out
 }
 
-fn table(run: &Run) -> Table {
+fn table(run: &LoadedRun) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("probe", Align::Left),
@@ -68,16 +68,16 @@ fn table(run: &Run) -> Table {
         ("missed", right),
     ])
     .lesser(&["p99", "min", "samples", "avg", "p99.9"]);
-    for cell in &run.cells {
+    for (cell, data) in data::cells(run) {
         if let Some(latency) = cell.latency() {
-            push_cell(&mut table, cell, latency);
+            push_cell(&mut table, run, cell, latency, data);
         }
     }
     table
 }
 
-/// The row of a cell, those of its series and threads, and its notes.
-fn push_cell(table: &mut Table, cell: &Cell, latency: &Latency) {
+/// The row of a cell, those of its series, phases, types of cores and threads, and its notes.
+fn push_cell(table: &mut Table, run: &LoadedRun, cell: &Cell, latency: &Latency, data: &CellData) {
     let lead = |probe: &str, load: &str, cpu: &str| -> Vec<_> {
         [probe, load, cpu].map(|text| (text.to_owned(), Style::Plain)).into()
     };
@@ -88,10 +88,7 @@ fn push_cell(table: &mut Table, cell: &Cell, latency: &Latency) {
         table.note(absence);
         return;
     }
-    let whole = match &latency.threads[..] {
-        [one] => words::cpu_name(one),
-        _ => "all".to_owned(),
-    };
+    let whole = words::cpus_name(&run.run, &latency.threads);
     table.named_row(numbers(lead(&probe, &load, &whole), &latency.stats, Unit::Ns), full);
     for series in &latency.series {
         let name = words::series_name(series);
@@ -102,6 +99,11 @@ fn push_cell(table: &mut Table, cell: &Cell, latency: &Latency) {
         let full = format!("{}: {}", row.name, row.load);
         let cells = lead(&format!("  {}", row.name), &row.load, &whole);
         table.named_row(numbers(cells, &row.found.stats, Unit::Ns), full);
+    }
+    for row in words::core_type_rows(run, latency, data) {
+        let full = format!("{} on CPUs {}", row.name, row.cpus);
+        let cells = lead(&format!("  {}", row.name), "", &row.cpus);
+        table.named_row(numbers(cells, &row.stats, Unit::Ns), full);
     }
     if latency.threads.len() > 1 {
         for thread in &latency.threads {
