@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use punctual_core::schema::{Condition, NOT_AT_REST};
+use punctual_sys::error;
 
 use crate::facts::{CpuTimes, FactsRoot, Ticks};
 
@@ -20,17 +21,31 @@ const BUSY: u32 = 50;
 const WINDOWS: u32 = 60;
 
 /// Waits until the CPUs were idle for half a second, for up to 30 s. `meanwhile` is called after
-/// every window. Returns the condition under which the run then stands, if they never were.
-///
-/// # Errors
-/// `/proc/stat` cannot be read.
-pub fn wait(meanwhile: &mut dyn FnMut()) -> io::Result<Option<Condition>> {
-    let times = CpuTimes::open(&FactsRoot::live())?;
-    let mut pass = || {
-        sleep(WINDOW);
-        times.read()
-    };
-    watch(times.read()?, &mut pass, meanwhile)
+/// every window. Returns the condition under which the run then stands, if they never were, or if
+/// nobody can say because `/proc/stat` cannot be read.
+pub fn wait(meanwhile: &mut dyn FnMut()) -> Option<Condition> {
+    below(&FactsRoot::live(), meanwhile)
+}
+
+/// [`wait`] by the `/proc/stat` below this root folder.
+fn below(root: &FactsRoot, meanwhile: &mut dyn FnMut()) -> Option<Condition> {
+    let known = CpuTimes::open(root).and_then(|times| {
+        let mut pass = || {
+            sleep(WINDOW);
+            times.read()
+        };
+        watch(times.read()?, &mut pass, meanwhile)
+    });
+    known.unwrap_or_else(|error| {
+        Some(Condition {
+            id: NOT_AT_REST.to_owned(),
+            text: format!(
+                "/proc/stat cannot be read ({}): whether the kernel had come to rest before the \
+                 plan began is not known",
+                error::text(&error)
+            ),
+        })
+    })
 }
 
 /// [`wait`] with the ticks after each window from `pass`.
@@ -95,6 +110,15 @@ mod tests {
         let condition = end.unwrap();
         assert_eq!(condition.id, "not-at-rest");
         assert!(condition.text.contains("in 30 s: its CPUs were 6 % busy"), "{}", condition.text);
+    }
+
+    #[test]
+    fn without_proc_stat_no_rest_is_claimed() {
+        let nowhere = FactsRoot::new(std::path::Path::new("/nonexistent"), Default::default());
+        let condition = below(&nowhere, &mut || ()).unwrap();
+        assert_eq!(condition.id, "not-at-rest");
+        assert!(condition.text.starts_with("/proc/stat cannot be read"), "{}", condition.text);
+        assert!(condition.text.ends_with("is not known"), "{}", condition.text);
     }
 
     #[test]

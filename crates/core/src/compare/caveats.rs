@@ -43,6 +43,15 @@ pub(super) fn not_idle(runs: &[&Run]) -> Vec<String> {
         let key = key_name(key);
         said.push(format!("{key}: not idle in {} of {all} runs; {run}: {text}", disturbed.len()));
     }
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, cell) in cells().filter(|(run, cell)| run.is_idleness_unknown(cell)) {
+        *unknown.entry(&cell.key).or_default() += 1;
+    }
+    for (key, count) in unknown {
+        let all = cells().filter(|(_, cell)| cell.key == key).count();
+        let key = key_name(key);
+        said.push(format!("{key}: whether it was idle is not known in {count} of {all} runs"));
+    }
     let unrest = runs.iter().flat_map(|run| &run.conditions).filter(|c| c.id == NOT_AT_REST);
     let unrest: Vec<_> = unrest.collect();
     said.extend(

@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::schema::{
     Better, Board, BoardKind, Cell, CellState, Condition, Cost, CostEnd, Kernel, Lab, Latency,
     LoadWork, NOT_AT_REST, NOT_IDLE, Origin, Placement, Policy, RunState, Stats, Thread, TimeBase,
-    Tool, Unit, Verdict, What, WorkCounter,
+    Tool, UNREAD, Unit, Verdict, What, WorkCounter,
 };
 use std::collections::BTreeMap;
 
@@ -383,6 +383,14 @@ fn what_was_not_idle_is_said_and_is_not_of_the_kernel() {
     assert_eq!(runs[0].unrest(), ["x @ idle: other processes used 48 % of the CPUs"]);
     let comparison = compared(runs.clone());
     assert!(has(&comparison, "x @ idle: not idle in 1 of 2 runs; a: other processes used 48 %"));
+
+    let unknown = "x @ idle: whether it was idle is not known in 1 of 2 runs";
+    assert!(!has(&compared(runs.clone()), unknown));
+    runs[1].cells[0].load = "none".to_owned();
+    runs[1].conditions.push(condition(UNREAD, "/proc/stat cannot be read"));
+    assert!(has(&compared(runs.clone()), unknown));
+    runs[1].cells[0].cpu_utilisation = Some(0.02);
+    assert!(!has(&compared(runs.clone()), unknown));
 
     runs[1].conditions.push(condition(NOT_AT_REST, "the kernel did not come to rest"));
     assert!(keys(&runs[1]).is_empty());

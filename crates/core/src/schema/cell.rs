@@ -16,6 +16,9 @@ use super::work::LoadWork;
 /// ID of the condition that something ran under the load `none`.
 pub const NOT_IDLE: &str = "not-idle";
 
+/// ID of the condition of a run that part of /proc or /sys could not be read.
+pub const UNREAD: &str = "unread";
+
 /// ID of the condition that threads of the kernel measured, whose CPU time counts as that of others.
 pub const TRACER: &str = "tracer";
 

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::board::{Board, Kernel};
-use super::cell::{Cell, NOT_AT_REST};
+use super::cell::{Cell, NOT_AT_REST, UNREAD};
 use super::time::TimeBase;
 use super::verdict::{Condition, Verdict};
 use crate::aim::Aim;
 use crate::dither::Dither;
-use crate::key::key_name;
+use crate::key::{NO_LOAD, key_name};
 use crate::plan::Plan;
 
 /// One run: one execution of a plan on one board with one kernel.
@@ -88,6 +88,17 @@ impl Run {
     pub fn cells_at_rest(&self) -> impl Iterator<Item = &Cell> {
         let rests = self.not_at_rest().is_none();
         self.cells.iter().filter(move |cell| rests && cell.unrest().is_none())
+    }
+
+    /// Whether nobody can say if the machine was idle in this cell, which was to be: what it was
+    /// busy with could not be read.
+    #[must_use]
+    pub fn is_idleness_unknown(&self, cell: &Cell) -> bool {
+        cell.load == NO_LOAD
+            && cell.is_measured()
+            && !cell.is_simulated()
+            && cell.cpu_utilisation.is_none()
+            && self.conditions.iter().any(|condition| condition.id == UNREAD)
     }
 
     /// Why its other cells do not.

@@ -420,10 +420,11 @@ fn note_early(cell: &mut Cell) {
 /// Above this share of CPU time used by others, a machine under load `none` was not idle.
 const OTHERS_LIMIT: f64 = 0.2;
 
-/// Notes that something ran under the load `none`.
+/// Notes that something ran under the load `none`. Without /proc/stat nobody knows, and the run's
+/// condition [`punctual_core::schema::UNREAD`] says so.
 pub(super) fn note_others(cell: &mut Cell) {
-    let of_others = |busy: f64| busy - cell.steal.unwrap_or(0.0) - cell.cpu_own.unwrap_or(0.0);
-    let others = cell.cpu_utilisation.map_or(0.0, of_others);
+    let Some(busy) = cell.cpu_utilisation else { return };
+    let others = busy - cell.steal.unwrap_or(0.0) - cell.cpu_own.unwrap_or(0.0);
     if cell.load == NO_LOAD && others > OTHERS_LIMIT && !by_kernel(cell) {
         let percent = others * 100.0;
         note(

@@ -1,13 +1,14 @@
 //! Conditions that make the numbers suspect: each is one line that names the setting, its
 //! effect on the numbers and, if there is one, the remedy.
 
-use punctual_core::schema::Condition;
+use punctual_core::schema::{Condition, UNREAD};
 use punctual_sys::affinity::CpuSet;
 
 use super::kernel_config::DEBUG_OPTIONS;
 use super::power::IdleState;
 use super::preemption::boot_parameters;
 use super::snapshot::Facts;
+use super::unread::sentence;
 
 /// How the measurement itself is set up, which the facts of the board do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,7 @@ const RULES: &[(&str, Rule)] = &[
     ("virtual-machine", virtual_machine),
     ("container", container),
     ("memory-not-locked", memory_not_locked),
+    (UNREAD, unread),
     ("load-average", load_average),
     ("clock-source", clock_source),
     ("no-high-res-timers", no_high_res_timers),
@@ -75,7 +77,7 @@ const RULES: &[(&str, Rule)] = &[
     ("tainted", tainted),
 ];
 
-/// Judges the facts. An unknown fact yields no condition. What concerns only threads that spin
+/// Judges the facts. What could not be read is one condition; any other unknown fact yields none. What concerns only threads that spin
 /// is one short condition, the last, if none does.
 #[must_use]
 pub fn conditions(facts: &Facts, measurement: &Measurement) -> Vec<Condition> {
@@ -326,6 +328,10 @@ fn offline_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
     let offline = present.without(online);
     (!offline.is_empty())
         .then(|| format!("CPU {offline} is offline: results may differ with all CPUs online"))
+}
+
+fn unread(facts: &Facts, _: &Measurement) -> Option<String> {
+    sentence(&facts.unread)
 }
 
 fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {

@@ -116,7 +116,10 @@ impl Cpu {
             offline: mask("offline"),
             isolated: mask("isolated"),
             nohz_full: mask("nohz_full"),
-            allowed: values(&status, "Cpus_allowed_list").next().and_then(CpuSet::parse),
+            allowed: values(&status, "Cpus_allowed_list")
+                .next()
+                .and_then(CpuSet::parse)
+                .or_else(|| root.native().allowed.clone()),
             smt_control: root.text(&format!("{CPUS}/smt/control")),
             smt_active: root.flag(&format!("{CPUS}/smt/active")),
             core_types: core_types(root),
@@ -136,10 +139,11 @@ impl Cpu {
         }
     }
 
-    /// Number of CPUs online; at least 1.
+    /// Number of CPUs online, or if /proc and /sys do not tell, of those that this process may use;
+    /// at least 1.
     #[must_use]
     pub fn online_count(&self) -> u32 {
-        let online = self.online.as_ref().map_or(1, CpuSet::len);
+        let online = self.online.as_ref().or(self.allowed.as_ref()).map_or(1, CpuSet::len);
         u32::try_from(online).unwrap_or(u32::MAX).max(1)
     }
 }

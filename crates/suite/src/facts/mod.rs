@@ -20,6 +20,7 @@ pub mod scheduler;
 pub mod snapshot;
 pub mod state;
 pub mod strain;
+pub mod unread;
 pub mod virtualisation;
 
 use std::io::Read as _;

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::Clock;
 use punctual_sys::system;
 
@@ -22,6 +23,8 @@ pub struct Native {
     pub cpuid: Vec<String>,
     /// Resolution of the kernel's timers, ns; 1 with high-resolution timers.
     pub timer_resolution_ns: Option<u64>,
+    /// CPUs that this thread may use (sched_getaffinity(2)), however little is mounted.
+    pub allowed: Option<CpuSet>,
 }
 
 /// A root folder with `proc` and `sys` below it.
@@ -44,6 +47,7 @@ impl FactsRoot {
                 hypervisor_signature: system::hypervisor_signature(),
                 cpuid: system::cpuid(),
                 timer_resolution_ns: Clock::Monotonic.resolution_ns().ok(),
+                allowed: affinity::get().ok(),
             },
         )
     }

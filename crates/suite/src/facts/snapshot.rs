@@ -16,6 +16,7 @@ use super::preemption::{Preemption, preemption};
 use super::root::FactsRoot;
 use super::scheduler::{Limits, Scheduler};
 use super::state::{Activity, Clock, Memory};
+use super::unread::{Unread, unread};
 use super::virtualisation::{Hardware, Virtualisation};
 
 /// Everything that is read once, before the first cell.
@@ -49,6 +50,8 @@ pub struct Facts {
     pub virtualisation: Virtualisation,
     /// Load average, uptime, tracing.
     pub activity: Activity,
+    /// What could not be read although every kernel has it; in no group.
+    pub unread: Vec<Unread>,
 }
 
 impl Facts {
@@ -68,6 +71,7 @@ impl Facts {
         let preemption = preemption(root, &version, &command_line, config.as_ref());
         let cpu = Cpu::read(root);
         let hardware = Hardware::read(root);
+        let unread = unread(root, config.is_some());
         Self {
             name: named("hostname", |names| &names.node),
             kernel: Kernel {
@@ -90,6 +94,7 @@ impl Facts {
             cpu,
             hardware,
             activity: Activity::read(root),
+            unread,
         }
     }
 

@@ -74,6 +74,7 @@ fn read() -> Keys {
         hardware,
         virtualisation,
         activity,
+        unread: _,
     } = &facts;
     let groups: [(&str, &dyn Debug); 12] = [
         ("activity", activity),

@@ -3,6 +3,7 @@
 mod documented;
 mod fixtures;
 
+use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 
@@ -11,12 +12,17 @@ use punctual_core::preemption::Model;
 use punctual_core::schema::{BoardIdentity, IdentityKind};
 use punctual_suite::facts::identity::identity;
 use punctual_suite::facts::{
-    CpuTimes, Facts, FactsRoot, Interrupts, Measurement, conditions, cpu_times,
+    CpuTimes, Facts, FactsRoot, Interrupts, Measurement, Native, conditions, cpu_times,
 };
+use punctual_sys::affinity::CpuSet;
 
 /// A measurement that is set up as it should be.
-const GOOD: Measurement =
-    Measurement { privileged: true, spins: true, memory_locked: true, dma_latency_us: Some(0) };
+const GOOD: Measurement = Measurement {
+    privileged: true,
+    spins: true,
+    memory_locked: true,
+    dma_latency_us: Some(0),
+};
 
 fn ids(facts: &Facts, measurement: &Measurement) -> Vec<String> {
     let found = conditions(facts, measurement).into_iter();
@@ -117,7 +123,7 @@ fn raspberry_pi() {
     assert_eq!(facts.limits.cap_sys_nice, Some(false));
     assert!(!facts.is_virtual());
     let user =
-        Measurement { privileged: false, spins: true, memory_locked: false, dma_latency_us: None };
+        Measurement { privileged: false, memory_locked: false, dma_latency_us: None, ..GOOD };
     assert_eq!(
         ids(&facts, &user),
         [
@@ -328,15 +334,63 @@ fn the_build_of_the_kernel_is_told() {
 }
 
 #[test]
-fn an_empty_root_has_no_facts_and_no_conditions() {
+fn an_empty_root_has_no_facts_and_says_so() {
     let board = Board::new("debian-rt");
     let root = FactsRoot::new(&board.folder.join("boot"), Default::default());
     let facts = Facts::read(&root);
     assert_eq!(facts.kernel.release, "unknown");
     assert_eq!(facts.board().cpus, 1);
-    assert_eq!(ids(&facts, &GOOD), Vec::<String>::new());
+    assert_eq!(ids(&facts, &GOOD), ["unread"]);
     assert!(CpuTimes::open(&root).is_err());
     assert!(cpu_times::per_cpu(&root).is_empty());
+}
+
+/// R-A13: what a container hides looked clean.
+#[test]
+fn what_cannot_be_read_is_one_condition_that_names_what_is_not_known() {
+    let board = Board::new("debian-rt");
+    let said = |board: &Board| text(&Facts::read(&board.root()), &GOOD, "unread");
+    assert_eq!(said(&board), "");
+    // As a bind mount of /dev/null leaves it.
+    board.write("proc/stat", "");
+    let one = said(&board);
+    let start = "/proc/stat cannot be read: whether the machine was idle is not known (";
+    assert!(one.starts_with(start), "{one}");
+    board.remove("proc/loadavg");
+    fs::remove_dir_all(board.folder.join("sys/devices")).unwrap();
+    let several = said(&board);
+    let start = "/proc/stat, /proc/loadavg, /sys/devices/system/cpu and \
+                 /sys/devices/system/clocksource cannot be read: whether the machine was idle, how \
+                 busy it was before the start, which CPUs are isolated or share a core and the clock \
+                 source are not known (";
+    assert!(several.starts_with(start), "{several}");
+    let found = ids(&Facts::read(&board.root()), &GOOD);
+    assert_eq!(found.iter().filter(|id| *id == "unread").count(), 1, "{found:?}");
+
+    // Without a configuration, control groups alone tell of budgets.
+    let board = Board::new("rpi4");
+    assert_eq!(said(&board), "");
+    fs::remove_dir_all(board.folder.join("sys/fs")).unwrap();
+    assert!(said(&board).contains("/sys/fs cannot be read: whether control groups limit"));
+    // A command line may be blank.
+    board.write("proc/cmdline", "\n");
+    assert!(!said(&board).contains("/proc/cmdline"));
+    board.write("proc/cmdline", "");
+    assert!(said(&board).contains("/proc/cmdline"));
+}
+
+#[test]
+fn cpus_are_counted_although_proc_and_sys_are_masked() {
+    let board = Board::new("debian-rt");
+    let allowed = CpuSet::parse("0-1,5").unwrap();
+    let native = Native { allowed: Some(allowed.clone()), ..Native::default() };
+    let facts = Facts::read(&FactsRoot::new(&board.folder.join("boot"), native));
+    assert_eq!((facts.board().cpus, facts.cpu.online), (3, None));
+    assert_eq!(facts.cpu.allowed, Some(allowed));
+    let live = Facts::read(&FactsRoot::live());
+    let here = punctual_sys::affinity::get().unwrap();
+    assert_eq!(FactsRoot::live().native().allowed, Some(here));
+    assert!(live.board().cpus as usize >= live.cpu.allowed.unwrap().len());
 }
 
 #[test]
