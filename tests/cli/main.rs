@@ -4,6 +4,7 @@
 
 mod completion;
 mod cost;
+mod cpus;
 mod damage;
 mod directory;
 mod ends;

@@ -184,6 +184,30 @@ fn loads_run_where_they_are_placed_on_isolated_cpus_too() {
     assert!(switches(2) > 2.0 * switches(1) && switches(1) >= switches(0));
 }
 
+/// R-A12: the set-up of nearly every real-time user. Isolated CPUs are measured, and loads keep off.
+#[test]
+fn isolated_cpus_are_measured_and_no_load_runs_there() {
+    need!(x86_64());
+    let qemu = newer!("qemu-system-x86_64");
+    let place = Place::of_build();
+    let line = format!(
+        "lab run --offline -q --no-report --out m --qemu {qemu} --cpus 4 \
+         --append isolcpus=2-3 --kernel debian:full wakeup:threads=per-cpu \
+         --load none,syscalls -D 1s"
+    );
+    place.run(&line).with(0);
+    let run = run_json(&place.path.join("m/debian-full-0"));
+    validate(&run);
+    assert_eq!(run["facts"]["cpu"]["isolated"], "2-3");
+    for cell in items(&run["cells"]) {
+        let cpus: Vec<_> =
+            items(&cell["threads"]).iter().map(|thread| thread["cpu"].as_u64().unwrap()).collect();
+        assert_eq!(cpus, [0, 1, 2, 3], "{cell}");
+    }
+    let busy = run["cells"][1]["cpu_utilisation"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&busy), "two of four CPUs have the load: {busy}");
+}
+
 /// Registers are read only where sections are followed: samples are explained as with an older QEMU.
 #[test]
 fn samples_of_arm64_kernels_are_explained_on_a_newer_qemu_too() {

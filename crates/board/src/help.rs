@@ -34,7 +34,7 @@ run:
   --warmup T         before each cell (1s)        --keep-above T     keep each sample above T
   --dither SEED      move each release within its interval
   --require-rt       measure nothing without real-time scheduling
-  --force            allow priority 99
+  --force            allow priority 99            --all-cpus         per-cpu leaves no CPU out
 load:
   -D, --duration T   how long (10s)
 

@@ -55,6 +55,7 @@ pub const PROBES: &[Opt] = &[
     value("dither", ' '),
     flag("require-rt", ' '),
     flag("force", ' '),
+    flag("all-cpus", ' '),
 ];
 
 /// The plan of `run`: each probe under each load.
@@ -168,6 +169,7 @@ pub fn options(line: &Line) -> anyhow::Result<Options> {
         dither: line.number("dither")?.map(Dither::of_seed),
         aim: Aim::NONE,
         force: line.has("force"),
+        all_cpus: line.has("all-cpus"),
         require_rt: line.has("require-rt"),
         continued: None,
         program: PROGRAM,

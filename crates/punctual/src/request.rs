@@ -181,6 +181,7 @@ pub fn options(matches: &ArgMatches) -> Options {
         dither: ns("dither").map(Dither::of_seed),
         aim: Aim::NONE,
         force: flag("force"),
+        all_cpus: flag("all-cpus"),
         require_rt: flag("require-rt"),
         continued: None,
         program: PROGRAM,

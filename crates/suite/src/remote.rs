@@ -66,6 +66,7 @@ pub fn measure(
         break_ns: None,
         threshold_ns: order.threshold_ns,
         force: false,
+        all_cpus: false,
         require_rt: false,
         continued: None,
         // The other side, which sent the program, knows it.

@@ -82,6 +82,12 @@ impl CpuSet {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// The CPUs of this set and those of `other`.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        self.iter().chain(other.iter()).collect()
+    }
+
     /// The CPUs of this set that are not in `other`.
     #[must_use]
     pub fn without(&self, other: &Self) -> Self {
@@ -246,9 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_taken_from_each_other() {
+    fn sets_are_put_together_and_taken_from_each_other() {
         let set = |text| CpuSet::parse(text).unwrap();
         assert_eq!(set("0-3,70").without(&set("1,70,99")), set("0,2-3"));
+        assert_eq!(set("0-1,70").with(&set("1-2,99")), set("0-2,70,99"));
+        assert_eq!(set("").with(&set("1")), set("1"));
         let none = set("70").without(&set("70"));
         assert!(none.is_empty() && none == CpuSet::default());
     }

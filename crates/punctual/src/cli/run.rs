@@ -211,6 +211,7 @@ pub(super) fn how() -> Vec<Arg> {
             .default_value("cell"),
         flag("require-rt", "Skip every cell (exit status 4) if real-time scheduling or locked memory is refused, rather than measure without"),
         flag("force", "Allow priority 99, which the kernel uses for its own threads"),
+        flag("all-cpus", "Let -t per-cpu measure every CPU that a thread can be bound to: those too that taskset keeps punctual off, and those to which another program has bound a real-time thread"),
     ]
 }
 

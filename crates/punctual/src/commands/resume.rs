@@ -45,6 +45,7 @@ fn options(run: Run) -> Options {
         aim: run.aim.unwrap_or(Aim::NONE),
         // It was allowed when the run began.
         force: true,
+        all_cpus: engine.and_then(|e| e.get("all_cpus")?.as_bool()).unwrap_or(false),
         require_rt: engine.and_then(|e| e.get("require_rt")?.as_bool()).unwrap_or(false),
         continued: Some(Box::new(run)),
         program: PROGRAM,

@@ -41,6 +41,9 @@ pub struct Options {
     pub aim: Aim,
     /// Allows priority 99.
     pub force: bool,
+    /// One thread per CPU measures every CPU that a thread can be bound to, those too that this
+    /// process is kept off by its affinity and those to which a foreign real-time thread is bound.
+    pub all_cpus: bool,
     /// Skips every cell if real-time scheduling or locked memory is refused.
     pub require_rt: bool,
     /// The record of the run in `out` that was cut short and that this run goes on with.

@@ -14,6 +14,7 @@ use punctual_sys::clock::ClockCost;
 use super::api::Options;
 use super::prepared::Prepared;
 use super::privileges::Privileges;
+use super::threads::Reach;
 use super::time_base;
 use crate::facts::{self, Facts, FactsRoot, Measurement};
 use crate::recorder::Recorder;
@@ -110,12 +111,15 @@ pub(super) fn conditions(
     options: &Options,
     spins: bool,
     dma_error: Option<&std::io::Error>,
+    reach: &Reach,
 ) -> Vec<Condition> {
     let measurement = Measurement {
         privileged: privileges.real_time.is_none(),
         spins,
         memory_locked: privileges.memory.is_none(),
         dma_latency_us: options.dma_latency_us.filter(|_| dma_error.is_none()),
+        reachable: Some(reach.cpus.clone()),
+        all_cpus: options.all_cpus,
     };
     let mut conditions = facts::conditions(facts, &measurement);
     if options.virtual_board.is_some() {
@@ -166,6 +170,7 @@ pub(super) fn add_facts(
             "break_ns": options.break_ns,
             "threshold_ns": options.threshold_ns,
             "require_rt": options.require_rt,
+            "all_cpus": options.all_cpus,
             "real_time_refused": privileges.real_time,
             "memory_lock_refused": privileges.memory,
             "state_bytes_per_thread": state_bytes,

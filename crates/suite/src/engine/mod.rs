@@ -8,7 +8,6 @@ use punctual_core::judge::Judge;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Origin, Run, RunState, TimeBase};
 use punctual_core::units::{SECOND_NS, exact_duration};
-use punctual_sys::affinity;
 use punctual_sys::clock::{Clock, measure_cost, tsc};
 use punctual_sys::memory;
 use punctual_sys::signal::Signals;
@@ -30,6 +29,7 @@ mod main_thread;
 mod outcome;
 mod prepared;
 mod privileges;
+mod reach;
 mod room;
 mod run_dir;
 mod team;
@@ -45,7 +45,6 @@ use describe::{add_facts, conditions, default_dir, describe, insert, simulated};
 use environment::Environment;
 use prepared::Prepared;
 use privileges::Privileges;
-use threads::Reach;
 
 use crate::facts::{CpuTimes, Facts, FactsRoot, Interrupts, StrainReader};
 use crate::knobs::{DmaLatency, Journal};
@@ -73,12 +72,7 @@ pub fn run(
     }
     let plan = &canonical(plan).map_err(wrong)?;
     let clock_cost = measure_cost(Clock::Monotonic);
-    let reach = Reach {
-        cpus: affinity::reachable().context("the CPUs that can be used")?,
-        inherited: affinity::get().context("the inherited affinity")?,
-        clock_cost_ns: clock_cost.cost_ns,
-        force: options.force,
-    };
+    let (reach, left_out) = reach::find(options, clock_cost.cost_ns)?;
     let break_ns = limit(options.break_ns);
     let prepared: Vec<Prepared> = plan
         .cells
@@ -112,7 +106,8 @@ pub fn run(
     } else {
         let spins = prepared.iter().any(Prepared::spins);
         let dma_error = dma_latency.as_ref().err();
-        let mut found = conditions(&facts, &privileges, options, spins, dma_error);
+        let mut found = conditions(&facts, &privileges, options, spins, dma_error, &reach);
+        found.extend(left_out.filter(|_| prepared.iter().any(Prepared::is_on_each_cpu)));
         found.extend(beside::condition(&FactsRoot::live().path("proc")));
         found
     };

@@ -139,6 +139,11 @@ impl Prepared {
         }
     }
 
+    /// Whether its threads are on each CPU that is free for them.
+    pub(super) fn is_on_each_cpu(&self) -> bool {
+        matches!(&self.measures, Measures::Probe(probe) if probe.threads.on_each_cpu)
+    }
+
     /// Bounds on the memory of its threads, lower and upper, bytes.
     pub(super) fn memory_bytes(&self) -> [usize; 2] {
         match &self.measures {

@@ -10,7 +10,9 @@ use punctual_core::judge::{ByPlan, Unjudged};
 use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::run::CellData;
 use punctual_core::schema::{Cell, CellState, CostEnd, Outcome, Role, Run, RunState, Tells};
+use punctual_sys::affinity;
 
+use super::threads::Reach;
 use super::*;
 
 fn cell(subject: Subject, params: &[(&str, &str)]) -> CellPlan {
@@ -40,6 +42,7 @@ fn options(out: PathBuf) -> Options {
         dither: None,
         aim: Aim::NONE,
         force: false,
+        all_cpus: false,
         require_rt: false,
         continued: None,
         virtual_board: None,
@@ -316,6 +319,7 @@ fn the_collector_keeps_clear_of_what_measures() {
     let reach = Reach {
         cpus: affinity::CpuSet::parse("0-3").unwrap(),
         inherited: affinity::CpuSet::parse("2-3").unwrap(),
+        per_cpu: Ok(affinity::CpuSet::parse("2-3").unwrap()),
         clock_cost_ns: 30,
         force: false,
     };
@@ -412,6 +416,7 @@ fn a_run_goes_on_with_what_is_left_if_no_other_has_continued_it() {
     let reach = Reach {
         cpus: affinity::CpuSet::parse("0").unwrap(),
         inherited: affinity::CpuSet::parse("0").unwrap(),
+        per_cpu: Ok(affinity::CpuSet::parse("0").unwrap()),
         clock_cost_ns: 30,
         force: false,
     };
@@ -564,6 +569,7 @@ fn what_cannot_be_aimed_at_is_a_usage_error() {
     let reach = Reach {
         cpus: affinity::CpuSet::parse("0").unwrap(),
         inherited: affinity::CpuSet::parse("0").unwrap(),
+        per_cpu: Ok(affinity::CpuSet::parse("0").unwrap()),
         clock_cost_ns: 30,
         force: false,
     };

@@ -33,6 +33,8 @@ pub struct ThreadsPlan {
     pub explicit: bool,
     /// Time between releases, ns; 0 without a period.
     pub interval_ns: u64,
+    /// Whether they are on the CPUs that [`Reach::per_cpu`] stands for.
+    pub on_each_cpu: bool,
 }
 
 /// What the machine offers.
@@ -42,6 +44,9 @@ pub struct Reach {
     pub cpus: CpuSet,
     /// CPUs in the inherited mask.
     pub inherited: CpuSet,
+    /// CPUs that have a thread each if none are named: those of the inherited mask and isolated
+    /// ones. An error is why there are none.
+    pub per_cpu: Result<CpuSet, String>,
     /// Cost of reading CLOCK_MONOTONIC once, ns.
     pub clock_cost_ns: u64,
     /// Whether priority 99 is allowed.
@@ -58,18 +63,20 @@ impl ThreadsPlan {
         let (policy, priority) = scheduling(values, reach.force)?;
         let interval_ns = interval(values, pace, reach)?;
         let per_cpu = values.word("threads") == Some(PER_CPU);
+        let named = values.is_known("affinity") && values.word("affinity") != Some("inherited");
+        let bound = per_cpu || named;
+        // What is made up is the same whatever else this machine runs.
+        let on_each_cpu = bound && values.cpus("affinity").is_none() && pace != Pace::Simulated;
         let cpus: Vec<u32> = match values.cpus("affinity") {
             Some(cpus) => {
                 check_cpus(values, cpus, &reach.cpus)?;
                 cpus.iter().collect()
             }
-            // Whoever keeps punctual off a CPU (taskset, systemd, isolcpus) means it, unless
-            // that CPU is named.
+            None if on_each_cpu => each_cpu(values, per_cpu, reach)?,
+            // Whoever keeps punctual off a CPU (taskset, systemd) means it, unless that CPU is named.
             None => reach.inherited.iter().collect(),
         };
         let count = values.known_number("threads").unwrap_or(cpus.len() as u64);
-        let named = values.is_known("affinity") && values.word("affinity") != Some("inherited");
-        let bound = per_cpu || named;
         let step = values.known_number("aligned");
         let offset = |number: u64| match step {
             Some(step) => step.saturating_mul(number),
@@ -86,7 +93,7 @@ impl ThreadsPlan {
             })
             .collect();
         let explicit = values.is_given("policy") || values.is_given("priority");
-        Ok(Self { threads, policy, priority, explicit, interval_ns })
+        Ok(Self { threads, policy, priority, explicit, interval_ns, on_each_cpu })
     }
 
     /// Every CPU that a thread is bound to.
@@ -145,6 +152,12 @@ fn interval(values: &Values, pace: Pace, reach: &Reach) -> Result<u64, String> {
     Ok(interval)
 }
 
+fn each_cpu(values: &Values, per_cpu: bool, reach: &Reach) -> Result<Vec<u32>, String> {
+    let name = if per_cpu { "threads" } else { "affinity" };
+    let cpus = reach.per_cpu.as_ref().map_err(|why| values.wrong(name, why))?;
+    Ok(cpus.iter().collect())
+}
+
 fn check_cpus(values: &Values, asked: &CpuSet, reachable: &CpuSet) -> Result<(), String> {
     let missing = asked.without(reachable);
     if missing.is_empty() {
@@ -169,6 +182,7 @@ mod tests {
         let reach = Reach {
             cpus: CpuSet::parse("0-1,4,70").unwrap(),
             inherited: CpuSet::parse("1,70").unwrap(),
+            per_cpu: Ok(CpuSet::parse("1,4,70").unwrap()),
             clock_cost_ns: 30,
             force: false,
         };
@@ -186,11 +200,13 @@ mod tests {
     fn threads_are_bound_as_asked() {
         let plan = |spec| read(spec, Pace::Periodic).unwrap();
         assert_eq!(cpus(&plan("p")), [""]);
-        // Only what is named is outside the inherited mask.
-        assert_eq!(cpus(&plan("p:threads=per-cpu")), ["1", "70"]);
+        // Beside isolated ones, here 4, only what is named is outside the inherited mask.
+        assert_eq!(cpus(&plan("p:threads=per-cpu")), ["1", "4", "70"]);
+        assert_eq!(cpus(&plan("p:threads=4,affinity=auto")), ["1", "4", "70", "1"]);
         assert_eq!(cpus(&plan("p:threads=per-cpu,affinity=0-1+4+70")), ["0", "1", "4", "70"]);
         assert_eq!(cpus(&plan("p:threads=per-cpu,affinity=0+70")), ["0", "70"]);
-        assert_eq!(cpus(&plan("p:threads=3,affinity=auto")), ["1", "70", "1"]);
+        let made_up = read("p:threads=per-cpu", Pace::Simulated).unwrap();
+        assert_eq!((cpus(&made_up), made_up.on_each_cpu), (vec!["1".into(), "70".into()], false));
         assert_eq!(cpus(&plan("p:threads=3,affinity=4+70")), ["4", "70", "4"]);
     }
 

@@ -11,7 +11,7 @@ use super::snapshot::Facts;
 use super::unread::sentence;
 
 /// How the measurement itself is set up, which the facts of the board do not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measurement {
     /// Whether the probe threads have a real-time policy.
     pub privileged: bool,
@@ -22,6 +22,10 @@ pub struct Measurement {
     pub memory_locked: bool,
     /// Exit latency that `/dev/cpu_dma_latency` is held at, us; `None` if it is not held.
     pub dma_latency_us: Option<u32>,
+    /// CPUs that a thread can be bound to: online, and in the cpuset; `None` if not known.
+    pub reachable: Option<CpuSet>,
+    /// Whether one thread per CPU measures those too that the inherited affinity leaves out.
+    pub all_cpus: bool,
 }
 
 /// Leaving an idle state of up to 2 us (`C1` on x86, `WFI` on arm64) costs no more than the
@@ -334,18 +338,35 @@ fn unread(facts: &Facts, _: &Measurement) -> Option<String> {
     sentence(&facts.unread)
 }
 
-fn restricted_cpus(facts: &Facts, _: &Measurement) -> Option<String> {
+fn restricted_cpus(facts: &Facts, measurement: &Measurement) -> Option<String> {
     let allowed = facts.cpu.allowed.as_ref()?;
     let online = facts.cpu.online.as_ref()?;
+    let kept_out = online.without(allowed);
+    let outside = match &measurement.reachable {
+        Some(reachable) => kept_out.without(reachable),
+        None => CpuSet::default(),
+    };
     // Isolated CPUs are outside every inherited mask by design.
-    let isolated = facts.cpu.isolated.clone().unwrap_or_default();
-    let kept_out = online.without(allowed).without(&isolated);
-    (!kept_out.is_empty()).then(|| {
-        format!(
-            "affinity or cpuset keeps this process off CPU {kept_out}: unless -a names them, \
-             these figures are only those of CPU {allowed}"
-        )
-    })
+    let masked = match measurement.all_cpus {
+        true => CpuSet::default(),
+        false => kept_out.without(&outside).without(&facts.cpu.kept_free()),
+    };
+    let rest = online.without(&outside).without(&masked);
+    let mut said = Vec::new();
+    if !outside.is_empty() {
+        said.push(format!(
+            "a cpuset keeps this process off CPU {outside}: start it in a control group that has \
+             these CPUs"
+        ));
+    }
+    if !masked.is_empty() {
+        said.push(format!(
+            "its affinity keeps this process off CPU {masked}: name these CPUs with -a, or add \
+             --all-cpus"
+        ));
+    }
+    (!said.is_empty())
+        .then(|| format!("{}; these figures are only those of CPU {rest}", said.join("; ")))
 }
 
 fn nohz_full_ignored(facts: &Facts, _: &Measurement) -> Option<String> {

@@ -146,6 +146,21 @@ impl Cpu {
         let online = self.online.as_ref().or(self.allowed.as_ref()).map_or(1, CpuSet::len);
         u32::try_from(online).unwrap_or(u32::MAX).max(1)
     }
+
+    /// CPUs that the kernel keeps other work off: without load balancing or with a tick that stops.
+    #[must_use]
+    pub fn kept_free(&self) -> CpuSet {
+        let known = |cpus: &Option<CpuSet>| cpus.clone().unwrap_or_default();
+        known(&self.isolated).with(&known(&self.nohz_full))
+    }
+}
+
+/// The same of the machine below this root folder, by two files; empty if they cannot be read.
+#[must_use]
+pub fn kept_free(root: &FactsRoot) -> CpuSet {
+    let read = |name| CpuSet::parse(&root.text(&format!("{CPUS}/{name}"))?);
+    let (isolated, nohz_full) = (read("isolated"), read("nohz_full"));
+    Cpu { isolated, nohz_full, ..Cpu::default() }.kept_free()
 }
 
 impl Place {

@@ -8,6 +8,7 @@ pub mod cpu;
 pub mod cpu_times;
 pub mod events;
 pub mod fingerprint;
+pub mod foreign;
 pub mod identity;
 pub mod interrupts;
 pub mod kernel_config;

@@ -139,7 +139,9 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         matches!(work, Work::Periodic { .. }).then(|| work.share(margin.0)).unwrap_or(0)
     };
     let wanted: u64 = (0..stage.threads).map(periodic).sum();
-    let cpus = affinity::get().map_err(|error| format!("sched_getaffinity: {error}"))?.len() as u64;
+    let inherited = affinity::get().map_err(|error| format!("sched_getaffinity: {error}"))?;
+    // Isolated CPUs that threads are bound to are in no inherited mask.
+    let cpus = inherited.with(&stage.bound).len() as u64;
     if policy.is_real_time() && wanted > cpus * (1_000 - 10 * margin.0) {
         return Err(format!(
             "periodic threads would take {} % of {cpus} CPUs, which leaves less than the margin",

@@ -11,7 +11,7 @@ use punctual_sys::sched::{self, Policy};
 
 use super::param::{Choice, Default, Kind, Param, Value, any_text};
 use super::values::Values;
-use crate::facts::FactsRoot;
+use crate::facts::{FactsRoot, cpu};
 
 const INHERITED: &str = "inherited";
 const ALL: &str = "all";
@@ -28,7 +28,7 @@ pub const PLACE_PARAMS: &[Param] = &[
         name: "cpus",
         kind: Kind::Or(
             &[
-                Choice::of(INHERITED, "those that punctual was started on"),
+                Choice::of(INHERITED, "those that punctual was started on, without isolated ones"),
                 Choice::of(ALL, "every CPU that is online, isolated ones too"),
                 Choice::of(PROBE, "those that the probe's threads are bound to"),
                 Choice::of(OTHERS, "the inherited ones without those of the probe"),
@@ -74,7 +74,7 @@ pub const PLACE_PARAMS: &[Param] = &[
 /// What the words of the parameters stand for on this machine.
 #[derive(Debug, Clone)]
 pub struct Placing {
-    /// CPUs that punctual was started on.
+    /// CPUs that punctual was started on, without those that the kernel keeps other work off.
     inherited: CpuSet,
     /// CPUs that threads can be bound to.
     reachable: CpuSet,
@@ -106,7 +106,7 @@ impl Placing {
             .flat_map(|set| set.iter().collect::<Vec<_>>())
             .collect();
         Ok(Self {
-            inherited,
+            inherited: not_isolated(inherited, &cpu::kept_free(&live)),
             reachable,
             isolated: read("sys/devices/system/cpu/isolated").unwrap_or_default(),
             siblings: siblings.without(&probe),
@@ -173,6 +173,12 @@ impl Placing {
         let isolated = cpus.iter().any(|cpu| self.isolated.contains(cpu));
         if isolated && cpus.len() > 1 { cpus.iter().collect() } else { Vec::new() }
     }
+}
+
+/// The CPUs of loads that are not placed. Whoever starts punctual on isolated CPUs alone has placed
+/// them there.
+fn not_isolated(inherited: CpuSet, kept_free: &CpuSet) -> CpuSet {
+    some(inherited.without(kept_free)).unwrap_or(inherited)
 }
 
 /// A command has none of the parameters: it can have them set by other commands.
@@ -294,6 +300,19 @@ mod tests {
             let chosen = values.cpus("cpus").map(ToString::to_string);
             assert_eq!(chosen.as_deref(), cpus, "{text}");
             assert_eq!(!place().in_turn(&values).is_empty(), in_turn, "{text}");
+        }
+    }
+
+    #[test]
+    fn loads_keep_off_isolated_cpus_that_nobody_placed_them_on() {
+        let set = |text| CpuSet::parse(text).unwrap();
+        for (inherited, kept_free, used) in [
+            ("0-3", "2-3", "0-1"),
+            ("0-1", "2-3", "0-1"),
+            ("2-3", "2-3", "2-3"),
+            ("0-3", "", "0-3"),
+        ] {
+            assert_eq!(not_isolated(set(inherited), &set(kept_free)), set(used), "{inherited}");
         }
     }
 

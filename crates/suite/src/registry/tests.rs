@@ -146,8 +146,13 @@ fn unasked(entry: &ProbeEntry, given: &BTreeMap<String, String>) -> BTreeSet<&'s
     let Ok(mut values) = entry.read(given) else {
         return entry.all_params().iter().map(|param| param.name).collect();
     };
-    let reach =
-        Reach { cpus: CpuSet::of(0), inherited: CpuSet::of(0), clock_cost_ns: 30, force: true };
+    let reach = Reach {
+        cpus: CpuSet::of(0),
+        inherited: CpuSet::of(0),
+        per_cpu: Ok(CpuSet::of(0)),
+        clock_cost_ns: 30,
+        force: true,
+    };
     let threads = ThreadsPlan::read(&mut values, entry.pace, &reach).unwrap();
     let State::There(open) = entry.state else { panic!("{} is planned", entry.name) };
     let mut journal = Journal::in_folder(&std::env::temp_dir()).unwrap();

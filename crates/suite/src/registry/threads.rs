@@ -9,7 +9,8 @@ pub use punctual_core::run::limits::MAX_THREADS;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// Word of `threads`: one thread bound to each CPU of the inherited mask, or of the CPUs named.
+/// Word of `threads`: one thread bound to each CPU of the inherited mask and each isolated one, or of the
+/// CPUs named.
 pub const PER_CPU: &str = "per-cpu";
 
 const POLICY: Param = Param {

@@ -12,7 +12,7 @@ use punctual_core::preemption::Model;
 use punctual_core::schema::{BoardIdentity, IdentityKind};
 use punctual_suite::facts::identity::identity;
 use punctual_suite::facts::{
-    CpuTimes, Facts, FactsRoot, Interrupts, Measurement, Native, conditions, cpu_times,
+    CpuTimes, Facts, FactsRoot, Interrupts, Measurement, Native, conditions, cpu, cpu_times,
 };
 use punctual_sys::affinity::CpuSet;
 
@@ -22,6 +22,8 @@ const GOOD: Measurement = Measurement {
     spins: true,
     memory_locked: true,
     dma_latency_us: Some(0),
+    reachable: None,
+    all_cpus: false,
 };
 
 fn ids(facts: &Facts, measurement: &Measurement) -> Vec<String> {
@@ -391,6 +393,31 @@ fn cpus_are_counted_although_proc_and_sys_are_masked() {
     let here = punctual_sys::affinity::get().unwrap();
     assert_eq!(FactsRoot::live().native().allowed, Some(here));
     assert!(live.board().cpus as usize >= live.cpu.allowed.unwrap().len());
+}
+
+#[test]
+fn cpus_that_are_kept_from_this_process_are_told_and_isolated_ones_are_not() {
+    let board = Board::new("debian-rt");
+    board.write("sys/devices/system/cpu/online", "0-7");
+    board.write("sys/devices/system/cpu/isolated", "2-3");
+    board.write("sys/devices/system/cpu/nohz_full", "3-4");
+    board.write("proc/self/status", "Cpus_allowed_list:\t0\n");
+    assert_eq!(cpu::kept_free(&board.root()).to_string(), "2-4");
+    let said = |reachable: &str, all_cpus| {
+        let measurement = Measurement { reachable: CpuSet::parse(reachable), all_cpus, ..GOOD };
+        text(&Facts::read(&board.root()), &measurement, "restricted-cpus")
+    };
+    let both = said("0-5", false);
+    assert!(both.starts_with("a cpuset keeps this process off CPU 6-7: "), "{both}");
+    assert!(both.contains("its affinity keeps this process off CPU 1,5: "), "{both}");
+    assert!(both.ends_with("these figures are only those of CPU 0,2-4"), "{both}");
+    let all = said("0-5", true);
+    assert!(!all.contains("affinity") && all.ends_with("only those of CPU 0-5"), "{all}");
+    assert_eq!(said("0-7", true), "");
+    board.write("proc/self/status", "Cpus_allowed_list:\t0-1,5-7\n");
+    assert_eq!(said("0-7", false), "");
+    // An isolated CPU in another cpuset cannot be measured, whoever asks.
+    assert!(said("0-2,4-7", false).contains("a cpuset keeps this process off CPU 3"));
 }
 
 #[test]
