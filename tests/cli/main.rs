@@ -12,6 +12,7 @@ mod events;
 mod evidence;
 mod exact;
 mod export;
+mod foreign;
 mod golden;
 mod live;
 mod many_cells;

@@ -36,6 +36,47 @@ impl OwnCgroups {
         Ok(Self { cgroup: read("/proc/self/cgroup")?, mountinfo: read("/proc/self/mountinfo")? })
     }
 
+    /// What was read before, of any machine.
+    pub(crate) fn new(cgroup: Vec<u8>, mountinfo: Vec<u8>) -> Self {
+        Self { cgroup, mountinfo }
+    }
+
+    /// For each of some controllers, its group and those above it, as far as they are mounted: path
+    /// in the hierarchy, folder and version. In a cgroup namespace these end with what is its root.
+    pub(crate) fn with_parents<const N: usize>(
+        &self,
+        controllers: [&str; N],
+    ) -> [Vec<(PathBuf, PathBuf, CgroupVersion)>; N] {
+        // Thousands of other mounts are nothing unusual on hosts of containers.
+        let mounts = Mount::all(&self.mountinfo);
+        controllers.map(|controller| self.groups_of(controller, &mounts))
+    }
+
+    fn groups_of(
+        &self,
+        controller: &str,
+        mounts: &[Mount],
+    ) -> Vec<(PathBuf, PathBuf, CgroupVersion)> {
+        let has = |list: &str| list.split(',').any(|name| name == controller);
+        let v1 = |mount: &Mount| mount.kind == "cgroup" && has(&mount.options);
+        let (mount, version) = match mounts.iter().find(|mount| v1(mount)) {
+            Some(mount) => (Some(mount), CgroupVersion::V1),
+            None => (mounts.iter().find(|mount| mount.kind == "cgroup2"), CgroupVersion::V2),
+        };
+        let is_its = |controllers: &str| match version {
+            CgroupVersion::V1 => has(controllers),
+            CgroupVersion::V2 => controllers.is_empty(),
+        };
+        let mut groups = procfs::cgroups(&self.cgroup);
+        let own = groups.find(|(controllers, _)| is_its(controllers)).map(|(_, path)| path);
+        let (Some(mount), Some(own)) = (mount, own) else { return Vec::new() };
+        let folders = own.ancestors().map_while(|path| {
+            let folder = mount.cgroup(path)?;
+            Some((path.to_owned(), folder, version))
+        });
+        folders.collect()
+    }
+
     /// The folder of its group in version 2.
     pub(crate) fn unified(&self) -> Option<PathBuf> {
         self.folder(|mount| mount.kind == "cgroup2", str::is_empty)
@@ -158,6 +199,31 @@ mod tests {
         write("1/c/memory.usage_in_bytes", "8000000\n");
         assert_eq!(v1.memory_left(), Some(0));
         fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn the_groups_above_the_own_one_end_where_the_mount_does() {
+        let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      41 31 0:38 /box /cg rw - cgroup2 cgroup2 rw\n";
+        let groups = own("4:cpu,cpuacct:/a/b\n0::/box/x y\n", hybrid);
+        let found = |controller: &str| -> Vec<(String, String)> {
+            let [all] = groups.with_parents([controller]);
+            let all = all.into_iter();
+            all.map(|(path, folder, _)| (path.display().to_string(), folder.display().to_string()))
+                .collect()
+        };
+        let pair = |path: &str, folder: &str| (path.to_owned(), folder.to_owned());
+        assert_eq!(
+            found("cpu"),
+            [
+                pair("/a/b", "/sys/fs/cgroup/cpu/a/b"),
+                pair("/a", "/sys/fs/cgroup/cpu/a"),
+                pair("/", "/sys/fs/cgroup/cpu/"),
+            ]
+        );
+        assert_eq!(found("memory"), [pair("/box/x y", "/cg/x y"), pair("/box", "/cg/")]);
+        assert_eq!(own("4:cpu:/a\n", "").with_parents(["cpu"]), [[]]);
+        assert_eq!(own("", hybrid).with_parents(["cpu"]), [[]]);
     }
 
     #[test]

@@ -118,6 +118,7 @@ fn measure(
     let mut main_thread = MainThread::new(environment, cell, body.times());
     let ended = main_thread.until_the_end(&mut *body, &mut load, &mut files);
     let shares = main_thread.whole();
+    let stolen = main_thread.stolen();
     let strain = main_thread.whole_strain();
     let own_cpus = main_thread.own_cpus();
     if let Some(mask) = inherited {
@@ -160,6 +161,9 @@ fn measure(
     }
     if !cell.is_simulated() {
         note_others(cell);
+        if let Some(foreign) = &mut environment.foreign {
+            foreign.note(cell, stolen);
+        }
         // One that started meanwhile; the run's conditions name one that was there before.
         let beside = beside::condition(&FactsRoot::live().path("proc"));
         cell.conditions.extend(beside.filter(|_| !beside_before));

@@ -6,6 +6,7 @@ use punctual_core::judge::Judge;
 use punctual_sys::signal::{Signal, Signals, die_by_default};
 
 use super::api::{Observer, Progress};
+use super::foreign::Foreign;
 use super::privileges::Privileges;
 use super::run_dir::{RunDir, SyncPolicy};
 use crate::facts::{CpuTimes, Interrupts, StrainReader, Ticks};
@@ -23,6 +24,8 @@ pub(super) struct Environment<'a> {
     pub(super) refused: Option<String>,
     pub(super) cpu_times: Option<CpuTimes>,
     pub(super) strain: StrainReader,
+    /// What others take from the cells; `None` in a simulated run.
+    pub(super) foreign: Option<Foreign>,
     pub(super) threshold_ns: i64,
     pub(super) phase_ns: u64,
     pub(super) dither: Option<&'a Dither>,

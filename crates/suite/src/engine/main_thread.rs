@@ -18,7 +18,7 @@ use super::body::{Body, Times};
 use super::by_phase;
 use super::environment::Environment;
 use super::run_dir::CellFiles;
-use crate::facts::{FactsRoot, Share, Ticks, Totals, Watch};
+use crate::facts::{FactsRoot, Share, Stolen, Ticks, Totals, Watch};
 use crate::harness::phases::PhasedLoad;
 
 /// How a cell ended.
@@ -134,6 +134,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
         self.collect(body, files, &mut ended);
         self.visit(body, load, files);
         if let Some(mut watch) = self.watch.take() {
+            if let Some(foreign) = &mut self.environment.foreign {
+                foreign.end();
+            }
             watch.look(self.second);
             self.cell.conditions.extend(watch.end());
         }
@@ -174,6 +177,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
             }
             if instant == look && !self.times.simulated {
                 self.watch.get_or_insert_with(|| Watch::begin(FactsRoot::live()));
+                if let Some(foreign) = &mut self.environment.foreign {
+                    foreign.begin();
+                }
             }
         }
     }
@@ -329,6 +335,12 @@ impl<'e, 'o> MainThread<'e, 'o> {
     pub(super) fn whole_strain(&mut self) -> Option<CellStrain> {
         let (first, now) = (self.strain_first?, self.strained());
         first.0.on_average(&now.0, Duration::from_nanos(now.1.saturating_sub(first.1)))
+    }
+
+    /// What the hypervisor gave to others since the measurement began.
+    pub(super) fn stolen(&self) -> Option<Stolen> {
+        let now = self.environment.cpu_times()?;
+        self.first?.stolen_until(&now, Duration::from_nanos(self.elapsed()))
     }
 
     pub(super) fn whole(&self) -> Option<Share> {

@@ -24,6 +24,7 @@ mod continued;
 mod cost;
 mod describe;
 mod environment;
+mod foreign;
 mod latency;
 mod main_thread;
 mod outcome;
@@ -43,6 +44,7 @@ pub use run_dir::{Draft, RunDir, SyncPolicy};
 
 use describe::{add_facts, conditions, default_dir, describe, insert, simulated};
 use environment::Environment;
+use foreign::Foreign;
 use prepared::Prepared;
 use privileges::Privileges;
 
@@ -156,6 +158,7 @@ pub fn run(
         privileges,
         cpu_times: CpuTimes::open(&FactsRoot::live()).ok(),
         strain: StrainReader::open(&FactsRoot::live()),
+        foreign: (run.origin != Origin::Simulated).then(Foreign::find),
         threshold_ns: limit(options.threshold_ns),
         phase_ns: options.phase_ns,
         dither: options.dither.as_ref(),

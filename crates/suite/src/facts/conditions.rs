@@ -69,6 +69,7 @@ const RULES: &[(&str, Rule)] = &[
     ("rt-group-sched", rt_group_sched),
     ("rt-throttling", rt_throttling),
     ("fair-server", fair_server),
+    ("sched-ext", sched_ext),
     ("idle-poll", idle_poll),
     ("swap-used", swap_used),
     ("smt", smt),
@@ -189,6 +190,15 @@ fn fair_server(facts: &Facts, _: &Measurement) -> Option<String> {
     };
     Some(format!(
         "the fair (DL) server may preempt RT tasks to run starved SCHED_OTHER tasks{budget}"
+    ))
+}
+
+fn sched_ext(facts: &Facts, _: &Measurement) -> Option<String> {
+    let found = facts.scheduler.sched_ext.as_ref().filter(|found| found.state != "disabled")?;
+    let name = found.ops.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    Some(format!(
+        "the sched_ext scheduler{name} is loaded: it decides when SCHED_OTHER tasks run, loads among \
+         them, and not the kernel's own (end its program to unload it)"
     ))
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use super::root::FactsRoot;
 
@@ -20,6 +21,15 @@ pub struct Ticks {
     pub idle: u64,
     /// Time in which a virtual CPU had work but the hypervisor ran others.
     pub steal: u64,
+}
+
+/// Time that the hypervisor gave to others while a virtual CPU had work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stolen {
+    /// The sum over all CPUs, ns, in steps of 10 ms.
+    pub ns: u64,
+    /// The same in millionths of one CPU's time.
+    pub of_a_cpu: u64,
 }
 
 /// Shares of the time between two readings, in thousandths. Two CPUs have 200 ticks per
@@ -51,6 +61,15 @@ impl Ticks {
             idle: idle.wrapping_add(iowait),
             steal,
         })
+    }
+
+    /// What was stolen from this reading to a later one; `None` if no time has passed.
+    #[must_use]
+    pub fn stolen_until(&self, later: &Self, elapsed: Duration) -> Option<Stolen> {
+        const TICK_NS: u64 = 10_000_000;
+        let ns = later.steal.saturating_sub(self.steal).saturating_mul(TICK_NS);
+        let of_a_cpu = (u128::from(ns) * 1_000_000).checked_div(elapsed.as_nanos())?;
+        Some(Stolen { ns, of_a_cpu: u64::try_from(of_a_cpu).unwrap_or(u64::MAX) })
     }
 
     /// Shares of the time from this reading to a later one; `None` if no tick has passed. A
@@ -150,6 +169,16 @@ mod tests {
         assert_eq!(share.busy, 1000);
         let most = ticks(u64::MAX, 0, u64::MAX);
         assert_eq!(ticks(0, 0, 0).until(&most).unwrap().steal, 500);
+    }
+
+    #[test]
+    fn stolen_time_is_that_of_one_cpu() {
+        let ticks = |steal| Ticks { worked: 1, idle: 1, steal };
+        let second = Duration::from_secs(1);
+        let stolen = ticks(5).stolen_until(&ticks(7), second).unwrap();
+        assert_eq!(stolen, Stolen { ns: 20_000_000, of_a_cpu: 20_000 });
+        assert_eq!(ticks(5).stolen_until(&ticks(4), second).unwrap().ns, 0);
+        assert_eq!(ticks(5).stolen_until(&ticks(7), Duration::ZERO), None);
     }
 
     #[test]

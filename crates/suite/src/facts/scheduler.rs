@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::group_limits::{GroupLimit, group_limits};
 use super::root::FactsRoot;
 use crate::procfs::{self, Mount, values};
 
@@ -40,6 +41,23 @@ pub struct Scheduler {
     /// `RT_GROUP_SCHED` and cgroup v1. 0: FIFO is refused, even to root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_rt_runtime_us: Option<i64>,
+    /// Quotas and limits of this process's cgroups and of those above them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_limits: Vec<GroupLimit>,
+    /// Schedulers that are loaded as BPF programs; absent if the kernel has none (Linux 6.12 and
+    /// later, `CONFIG_SCHED_CLASS_EXT`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sched_ext: Option<SchedExt>,
+}
+
+/// What `/sys/kernel/sched_ext` says (Documentation/scheduler/sched-ext.rst).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SchedExt {
+    /// Such as `enabled` or `disabled`.
+    pub state: String,
+    /// Name of the scheduler that is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ops: Option<String>,
 }
 
 /// The fair server of one CPU.
@@ -71,9 +89,18 @@ impl Scheduler {
                 .filter_map(|name| Some((name.clone(), root.text(&format!("{sysctl}/{name}"))?)))
                 .collect(),
             group_rt_runtime_us: group_rt_runtime(root, &cgroups),
+            group_limits: group_limits(root),
+            sched_ext: sched_ext(root),
             cgroups,
         }
     }
+}
+
+fn sched_ext(root: &FactsRoot) -> Option<SchedExt> {
+    let folder = "sys/kernel/sched_ext";
+    // In one text it would look like the home of whoever built the program.
+    let ops = [folder, "root", "ops"].join("/");
+    Some(SchedExt { state: root.text(&format!("{folder}/state"))?, ops: root.text(&ops) })
 }
 
 fn fair_servers(root: &FactsRoot) -> BTreeMap<u32, FairServer> {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use punctual_suite::facts::cpu::Place;
+use punctual_suite::facts::group_limits::GroupLimit;
 use punctual_suite::facts::interrupts::Line;
 use punctual_suite::facts::kernel_config::KernelConfig;
 use punctual_suite::facts::power::{IdleState, IdleStates, Policy};
-use punctual_suite::facts::scheduler::FairServer;
+use punctual_suite::facts::scheduler::{FairServer, SchedExt};
 use punctual_suite::facts::{Facts, Interrupts};
 
 use crate::fixtures::Board;
@@ -51,6 +52,9 @@ fn complete() -> Facts {
         IdleState { name: "C1".into(), exit_latency_us: 1, residency_us: None, disabled: false };
     facts.power.idle.push(IdleStates { cpus: Default::default(), states: vec![state] });
     facts.scheduler.fair_server.insert(0, FairServer { runtime_ns: 1, period_ns: 2 });
+    let (group, value) = ("/".to_owned(), "1 2".to_owned());
+    facts.scheduler.group_limits.push(GroupLimit { group, knob: "cpu.max", value });
+    facts.scheduler.sched_ext = Some(SchedExt { state: "enabled".to_owned(), ops: None });
     facts.hardware.vendor = Some("ACME".to_owned());
     facts.image.build_id = Some("00".to_owned());
     facts

@@ -2,6 +2,7 @@
 
 mod documented;
 mod fixtures;
+mod foreign;
 
 use std::fs;
 use std::io::Write;
