@@ -102,8 +102,13 @@ impl Rivals {
         let mut new: Vec<Rival> = now.into_iter().filter(is_new).collect();
         for rival in &mut new {
             // No thread runs for longer than the time that passes.
-            let whole = rival.task.cpu_time(&self.proc).map(|time| time.ns);
-            rival.took = whole.map_or(Took::Unknown, |ns| Took::AtMost(ns.min(since_ns)));
+            rival.took = match rival.task.cpu_time(&self.proc) {
+                Some(CpuTime { ns, exact }) => {
+                    let most_ns = if exact { ns } else { ns.saturating_add(TICK_NS) };
+                    Took::AtMost(most_ns.min(since_ns))
+                }
+                None => Took::Unknown,
+            };
         }
         // One that came after the end was not in the cell.
         new.retain(|rival| rival.task.start_ticks.saturating_mul(TICK_NS) <= self.ended_ns);

@@ -52,7 +52,7 @@ impl Thread {
         let Self { process, thread, name, parent, flags, policy, priority, cpus, of, ticks } = self;
         let line = format!(
             "{thread} ({name}) S {parent} 1 1 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 -100 0 {of} 0 9 0 \
-             0 1 1 0 0 0 0 0 0 0 0 0 0 17 1 {priority} {policy} 0 0 0 0 0 0 0 0 0 0 0\n"
+             0 0 1 1 0 0 0 0 0 0 0 0 0 0 17 1 {priority} {policy} 0 0 0 0 0 0 0 0 0 0 0\n"
         );
         let folder = format!("proc/{process}/task/{thread}");
         board.write(&format!("{folder}/stat"), &line);
