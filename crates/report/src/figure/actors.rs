@@ -10,6 +10,7 @@ use super::cpus::{MOST_CPUS, OWN, name_of};
 use super::drawing::{Drawing, Label};
 use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, Lines};
+use super::had::{self, Had};
 use super::name;
 use super::sheet::Figure;
 use super::stacked::{self, BAR, PartRow, Segment};
@@ -26,22 +27,6 @@ fn draw(material: &Material<'_>) -> Vec<Figure> {
     material.single.iter().filter_map(figure).collect()
 }
 
-/// The intervals of an actor.
-#[derive(Debug, Clone, Copy, Default)]
-struct Had {
-    ns: u64,
-    times: u64,
-    longest: u64,
-}
-
-impl Had {
-    fn add(&mut self, other: Had) {
-        self.ns = self.ns.saturating_add(other.ns);
-        self.times += other.times;
-        self.longest = self.longest.max(other.longest);
-    }
-}
-
 /// What the actors had of the CPUs.
 struct Shares {
     cpus: BTreeMap<u32, BTreeMap<u32, Had>>,
@@ -53,12 +38,7 @@ struct Shares {
 
 impl Shares {
     fn of(data: &CellData) -> Self {
-        let mut cpus: BTreeMap<u32, BTreeMap<u32, Had>> = BTreeMap::new();
-        for one in &data.intervals {
-            let ns = one.to.saturating_sub(one.from);
-            let had = cpus.entry(one.cpu).or_default().entry(one.actor).or_default();
-            had.add(Had { ns, times: 1, longest: ns });
-        }
+        let cpus = had::by_cpu(data);
         let left_out = cpus.len().saturating_sub(MOST_CPUS);
         let cpus: BTreeMap<_, _> = cpus.into_iter().take(MOST_CPUS).collect();
         let mut all: BTreeMap<u32, Had> = BTreeMap::new();

@@ -19,6 +19,7 @@ mod drawing;
 mod entry;
 pub(crate) mod flame;
 mod frame;
+mod had;
 mod histogram;
 pub(crate) mod history;
 mod latency;
