@@ -81,6 +81,13 @@ impl Bins {
     }
 }
 
+/// Whether a quantity has a sign: more than 0.1 % of its samples are below zero. Of a latency a few
+/// may be, by the error of a clock.
+#[must_use]
+pub fn is_signed(stats: &Stats) -> bool {
+    stats.early > stats.samples / 1_000
+}
+
 /// What every thread recorded of the primary series.
 pub fn primaries(data: &CellData) -> impl Iterator<Item = &SeriesData> + Clone {
     data.threads.iter().map(ThreadData::primary)

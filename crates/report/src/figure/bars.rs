@@ -1,6 +1,7 @@
-//! Minimum, average and maximum of every cell as places on one logarithmic axis a probe. A bar
-//! would have to begin somewhere, and such an axis has no zero.
+//! Minimum, average and maximum of every cell as places on one axis a probe. A bar would have to
+//! begin somewhere, and a logarithmic axis has no zero.
 
+use punctual_core::schema::Latency;
 use punctual_core::units::human_ns;
 
 use super::deadline::{colour, lines_of, missed};
@@ -49,10 +50,15 @@ fn figure(material: &Material<'_>) -> Figure {
         format!("{}: max {max}", s.label)
     };
     let list: Vec<_> = material.subjects.iter().map(text).collect();
+    let is_linear = |s: &Subject<'_>| material.range(s).axis(0.0, 1.0).zero().is_some();
+    let axis = match material.subjects.iter().any(is_linear) {
+        true => "an axis for each probe",
+        false => "a logarithmic latency axis",
+    };
     Figure {
         name: "bars".to_owned(),
         title: name::titled(&material.subjects, "Minimum, average and maximum of every cell"),
-        description: format!("Ranges on a logarithmic latency axis. {}.", list.join("; ")),
+        description: format!("Ranges on {axis}. {}.", list.join("; ")),
         height: bottom,
         drawing,
     }
@@ -77,7 +83,7 @@ fn panel(to: &mut Drawing, material: &Material<'_>, group: &[&Subject<'_>], abov
     let all: f64 = rows.iter().map(|(_, _, labels)| height(labels)).sum();
     let frame = Frame::standard(all + 8.0, &lines).moved(above);
     let name = words::clean(&first.latency.probe).into_owned();
-    axis.draw(to, frame, 6, "latency, logarithmic");
+    axis.draw(to, frame, 6, &quantity(&axis, first.latency));
     if !material.ranges.is_single() {
         let name = name::titled(group.iter().copied(), &name);
         to.text(Label::new(name, 4.0, above + 16.0).bold());
@@ -103,6 +109,14 @@ fn panel(to: &mut Drawing, material: &Material<'_>, group: &[&Subject<'_>], abov
     }
     frame.border(to);
     frame.bottom + BELOW
+}
+
+/// The name of an axis of ranges.
+pub(super) fn quantity(axis: &Axis, latency: &Latency) -> String {
+    match axis.zero() {
+        Some(_) => axis.quantity(latency),
+        None => "latency, logarithmic".to_owned(),
+    }
 }
 
 fn row(to: &mut Drawing, subject: &Subject<'_>, axis: &Axis, y: f64) {

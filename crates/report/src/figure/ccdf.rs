@@ -88,10 +88,13 @@ fn drawn(
     let first = subjects.first().filter(|_| !curves.is_empty())?;
     let axis = material.range(first).axis(frame::LEFT, frame::RIGHT);
     let lines = lines_of(subjects, &axis);
-    let names = ["latency", "share of activations that were later"];
+    let quantity = axis.quantity(first.latency);
+    let names = [quantity.as_str(), "share of activations that were later"];
     let levels = levels(subjects);
     let (drawing, height) = Chart { curves: &curves, axis, lines, levels, names }.draw();
-    Some(Figure { name, title, description: description(&curves, subjects), height, drawing })
+    let axes = if axis.zero().is_some() { "a linear axis" } else { "logarithmic axes" };
+    let description = description(&curves, subjects, axes);
+    Some(Figure { name, title, description, height, drawing })
 }
 
 const BOUND: Pen = Pen::line("bound", Colour::Deadline, 1.2).dashed(&[2.0, 3.0]);
@@ -138,12 +141,12 @@ fn in_episodes(rate: f64, subject: &Subject<'_>) -> Option<(f64, String)> {
     Some((rate * interval, Rate::of_per_second(rate)?.to_string()))
 }
 
-fn description(curves: &[Curve], subjects: &[&Subject<'_>]) -> String {
+fn description(curves: &[Curve], subjects: &[&Subject<'_>], axes: &str) -> String {
     let labels: Vec<_> =
         curves.iter().map(|c| format!("{} {}", c.look.mark, c.look.label)).collect();
     let missed: u64 = subjects.iter().map(|s| s.latency.stats.missed).sum();
     format!(
-        "Complementary cumulative distribution of every cell on logarithmic axes: {}. \
+        "Complementary cumulative distribution of every cell on {axes}: {}. \
          {} missed periods are counted with their actual delay.",
         labels.join("; "),
         grouped(missed)

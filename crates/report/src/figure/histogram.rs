@@ -1,6 +1,7 @@
 //! Occurrences over latency, one figure a cell, the maximum marked by a line.
 
 use punctual_core::histogram::SignedBin;
+use punctual_core::schema::Stats;
 use punctual_core::units::{grouped, human_ns};
 
 use super::deadline::{colour, lines_of};
@@ -20,6 +21,8 @@ const BAR: f64 = 5.0;
 /// Least number of recorded bins in a bar of a logarithmic axis. With fewer, neighbours
 /// with one bin more or less would make a smooth distribution look like a comb.
 const BINS_IN_BAR: f64 = 4.0;
+/// The same of a linear axis, at the far end, where recorded bins are widest.
+const BINS_IN_LINEAR: f64 = 2.0;
 /// Relative width of a recorded bin of the histogram and of the blocks.
 const FINE: f64 = 1.0 / 128.0;
 const COARSE: f64 = 1.0 / 4.0;
@@ -71,7 +74,7 @@ pub fn ground(
     name: &str,
 ) -> Drawing {
     let mut drawing = Drawing::default();
-    axis.draw(&mut drawing, frame, 7, "latency");
+    axis.draw(&mut drawing, frame, 7, &axis.quantity(subject.latency));
     frame.y_axis(&mut drawing, &count_ticks(counts), name);
     if let Some(note) = &subject.note {
         frame.note(&mut drawing, note, name);
@@ -113,16 +116,25 @@ fn figure(subject: &Subject<'_>, bars: &[Bar], axis: &Axis, most: u64) -> Figure
         description: name::described(
             subject,
             format!(
-                "{} samples from {} to {}; 99 % of them are at most {}. Both axes are the same in \
+                "{} samples from {} to {}{}; 99 % of them are at most {}. Both axes are the same in \
                  all histograms of this probe.",
                 grouped(stats.samples),
                 value(stats.min),
                 value(stats.max),
+                below(stats, axis),
                 value(stats.p99),
             ),
         ),
         height: frame.bottom + BELOW,
         drawing,
+    }
+}
+
+/// How many are below zero, of values with a sign.
+fn below(stats: &Stats, axis: &Axis) -> String {
+    match axis.zero() {
+        Some(_) => format!(", {} of them below zero", grouped(stats.early)),
+        None => String::new(),
     }
 }
 
@@ -163,6 +175,11 @@ pub fn rebinned(distribution: &Bins, axis: &Axis) -> Vec<Bar> {
 fn bar_width(axis: &Axis, coarse: bool) -> f64 {
     let (scale, relative) = (axis.scale(), if coarse { COARSE } else { FINE });
     let high = scale.high();
+    if axis.zero().is_some() {
+        let unit = (scale.map(high) - scale.map(scale.low())) / (high - scale.low());
+        let bin = unit * relative * high.max(-scale.low());
+        return (bin * if coarse { 1.0 } else { BINS_IN_LINEAR }).max(BAR);
+    }
     let bin = scale.map(high) - scale.map(high / (1.0 + relative));
     (bin * if coarse { 1.0 } else { BINS_IN_BAR }).max(BAR)
 }
@@ -176,9 +193,12 @@ fn bar(bin: &SignedBin, axis: &Axis, width: f64) -> Bar {
     }
     // A bin contains whole nanoseconds: it ends where the next one begins.
     let (low, end) = (axis.map((bin.low as f64).max(start)), axis.map(bin.high as f64 + 1.0));
-    let slot = (low / width).floor();
+    // No bar has both samples below zero and others.
+    let origin = axis.zero().unwrap_or(0.0);
+    let slot = ((low - origin) / width).floor();
     let wide = end - low > width;
-    let (from, to) = if wide { (low, end) } else { (slot * width, (slot + 1.0) * width) };
+    let place = |slot: f64| origin + slot * width;
+    let (from, to) = if wide { (low, end) } else { (place(slot), place(slot + 1.0)) };
     Bar { slot, from, to, count }
 }
 

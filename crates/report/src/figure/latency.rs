@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use punctual_core::run::{CellData, LoadedRun};
 use punctual_core::schema::{Ideal, Latency, Unit};
 
-use super::drawing::Drawing;
+use super::drawing::{Drawing, Pen};
 use super::frame::{Frame, Ticks, spaced};
 use super::scale::{Scale, Tick};
+use super::theme::Colour;
 use crate::data::{self, Bins};
+use crate::words;
 
 /// The ranges of a report: one for every probe, since a reading of the clock and a wake-up
 /// differ by decades and are never compared.
@@ -55,11 +57,13 @@ pub struct Range {
     /// Where the data begin: all but 0.1 % of every cell are at least this, ns. Above zero.
     bulk: i64,
     high: i64,
+    /// Whether a cell has more below zero than a band may stand for.
+    signed: bool,
 }
 
 impl Default for Range {
     fn default() -> Self {
-        Self { least: i64::MAX, positive: i64::MAX, bulk: i64::MAX, high: 1 }
+        Self { least: i64::MAX, positive: i64::MAX, bulk: i64::MAX, high: 1, signed: false }
     }
 }
 
@@ -86,6 +90,7 @@ impl Range {
             let lines = [ns, limit_ns].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
             parts.chain(lines).for_each(|value| self.include(value));
         }
+        self.signed |= data::is_signed(&latency.stats);
         let least = latency.stats.min.or(latency.stats.max).unwrap_or(1).max(1);
         self.bulk = self.bulk.min(bulk.unwrap_or(least));
     }
@@ -107,11 +112,16 @@ impl Range {
         range
     }
 
-    /// A logarithmic axis from one place to another. It begins where the data do; a band at its
+    /// An axis from one place to another: linear with zero on it for signed values, else
+    /// logarithmic. A logarithmic one begins where the data do; a band at its
     /// start stands for everything smaller: latencies of zero and below, and the few that are
     /// more than a decade smaller than the rest.
     #[must_use]
     pub fn axis(&self, from: f64, to: f64) -> Axis {
+        if self.signed {
+            let ends = [self.least.min(0), self.high.max(1)].map(|ns| ns as f64 * HEADROOM);
+            return Axis { scale: Scale::exact(ends[0], ends[1], from, to), under: None };
+        }
         let bulk = self.bulk.min(self.high).max(1);
         let low = if self.positive >= bulk / 10 { self.positive.min(bulk) } else { bulk };
         // A line on the border could not be seen.
@@ -141,7 +151,10 @@ struct Under {
     early: bool,
 }
 
-/// A latency axis: a scale in nanoseconds, with a band for values that it cannot show.
+const ZERO: Pen = Pen::line("zero", Colour::Soft, 1.2);
+
+/// A latency axis: a scale in nanoseconds, linear with zero inside, or logarithmic with a band for
+/// values that it cannot show.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     scale: Scale,
@@ -170,6 +183,20 @@ impl Axis {
         &self.scale
     }
 
+    /// The place of zero; none on a logarithmic axis.
+    #[must_use]
+    pub fn zero(&self) -> Option<f64> {
+        (self.scale.low() <= 0.0).then(|| self.scale.map(0.0))
+    }
+
+    /// What it shows of a cell, in a few words.
+    pub(super) fn quantity(&self, latency: &Latency) -> String {
+        match self.zero() {
+            Some(_) => format!("{}, linear", words::clean(&latency.primary.name)),
+            None => "latency".to_owned(),
+        }
+    }
+
     fn start(&self) -> f64 {
         self.scale.map(self.scale.low())
     }
@@ -187,7 +214,8 @@ impl Axis {
             };
             ticks.push(((under.from + self.start()) / 2.0, Some(name)));
         }
-        let tick = |t: Tick| (self.scale.map(t.value), t.labelled.then(|| label(t.value)));
+        let text = |ns: f64| if ns == 0.0 { "0".to_owned() } else { label(ns) };
+        let tick = |t: Tick| (self.scale.map(t.value), t.labelled.then(|| text(t.value)));
         ticks.extend(self.scale.ticks(most).into_iter().map(tick));
         ticks
     }
@@ -197,10 +225,15 @@ impl Axis {
         if let Some((left, right)) = self.band() {
             frame.band(to, [left, frame.top, right, frame.bottom]);
         }
+        if let Some(x) = self.zero() {
+            to.line((x, frame.top), (x, frame.bottom), ZERO);
+        }
         // The ends carry a label if there is room: a reader asks where an axis begins.
         let ends = [self.scale.low(), self.scale.high()];
         let spare = ends.map(|ns| (self.scale.map(ns), label(ns)));
-        frame.x_axis(to, &spaced(self.ticks(most), &spare), name);
+        // Those of a linear one are no round numbers.
+        let spare = if self.zero().is_some() { &[][..] } else { &spare[..] };
+        frame.x_axis(to, &spaced(self.ticks(most), spare), name);
     }
 }
 
@@ -249,6 +282,24 @@ mod tests {
         assert!(from < axis.map(-5_000.0) && axis.map(0.0) < to && to <= axis.map(200.0));
         assert_eq!(axis.ticks(5)[0].1.as_deref(), Some("early"));
         assert!(range(&[1, 1_000], 1).axis(0.0, 1.0).band().is_none());
+    }
+
+    #[test]
+    fn signed_values_have_a_linear_axis_with_zero_on_it() {
+        let signed = Range { signed: true, ..range(&[-40_000, 30_000, 60_000], 1) };
+        let axis = signed.axis(100.0, 600.0);
+        assert!(axis.band().is_none());
+        let places = [-40_000.0, -20_000.0, 0.0, 20_000.0, 40_000.0].map(|ns| axis.map(ns));
+        let step = places[1] - places[0];
+        assert!(places.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 1e-6));
+        assert_eq!(axis.zero(), Some(places[2]));
+        assert!(
+            axis.ticks(7).iter().any(|(at, label)| {
+                label.as_deref() == Some("0") && (at - places[2]).abs() < 1e-6
+            })
+        );
+        let log = range(&[200, 1_000_000], 200).axis(100.0, 600.0);
+        assert_eq!(log.zero(), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use punctual_core::compare::{MatchedCell, Spread};
 use punctual_core::schema::Run;
 use punctual_core::units::human_ns;
 
+use super::bars::quantity;
 use super::deadline::{colour, lines, missed};
 use super::drawing::{Drawing, Label, Pen};
 use super::entry::{Entry, Material, Place};
@@ -71,6 +72,12 @@ fn figure(kernels: &Kernels<'_>, material: &Material<'_>) -> Option<Figure> {
     let late = late.into_iter().any(|(run, max)| max.is_some_and(|ns| missed(run, ns as f64)));
     bottom = legend(&mut drawing, bottom + LINE, late);
     let cells = groups.iter().flat_map(|(_, cells)| cells);
+    let is_linear =
+        |(probe, _): &(&str, _)| material.ranges.of_probe(probe).axis(0.0, 1.0).zero().is_some();
+    let axis = match groups.iter().any(is_linear) {
+        true => "an axis for each probe",
+        false => "a logarithmic latency axis",
+    };
     let texts: Vec<_> = cells
         .flat_map(|cell| {
             cell.spreads.iter().zip(&kernels.names).map(|(spread, name)| {
@@ -84,7 +91,7 @@ fn figure(kernels: &Kernels<'_>, material: &Material<'_>) -> Option<Figure> {
         name: "spread".to_owned(),
         title: name::titled(&material.subjects, "Spread over the runs of each kernel"),
         description: format!(
-            "The maximum and the average of every run on a logarithmic latency axis. {}.",
+            "The maximum and the average of every run on {axis}. {}.",
             texts.join("; ")
         ),
         height: bottom,
@@ -102,6 +109,9 @@ fn panel(
     above: f64,
 ) -> f64 {
     let axis = material.ranges.of_probe(probe).axis(frame::LEFT, frame::RIGHT);
+    let mut subjects = material.subjects.iter();
+    let first = subjects.find(|subject| subject.latency.probe == probe);
+    let quantity = first.map_or_else(String::new, |one| quantity(&axis, one.latency));
     let lines = Lines::of(lines(kernels.runs.iter().map(|loaded| &loaded.run), &axis));
     let width = frame::RIGHT - frame::LEFT - 12.0;
     let head =
@@ -111,7 +121,7 @@ fn panel(
         |head: &[String]| LINE * head.len() as f64 + 6.0 + ROW * kernels.names.len() as f64;
     let all: f64 = heads.iter().map(|head| height(head)).sum();
     let frame = Frame::standard(all + 8.0, &lines).moved(above);
-    axis.draw(to, frame, 6, "latency, logarithmic");
+    axis.draw(to, frame, 6, &quantity);
     if !material.ranges.is_single() {
         to.text(Label::new(words::clean(probe), 4.0, above + 16.0).bold());
     }

@@ -72,10 +72,13 @@ fn figure(subject: &Subject<'_>, range: &Range) -> Option<Figure> {
         frame.band(&mut drawing, [frame.left, high, frame.right, low]);
     }
     below.x_axis(&mut drawing, &spaced(time_ticks(&time), &[]), "time since the start of the cell");
-    let quantity = if subject.latency.ideal.is_some() { "time" } else { "latency" };
-    frame.y_axis(&mut drawing, &axis.ticks(6), quantity);
+    let quantity = match subject.latency.ideal {
+        Some(_) => "time".to_owned(),
+        None => axis.quantity(subject.latency),
+    };
+    frame.y_axis(&mut drawing, &axis.ticks(6), &quantity);
     if let Some(note) = &subject.note {
-        frame.note(&mut drawing, note, quantity);
+        frame.note(&mut drawing, note, &quantity);
     }
     bands::bands(&mut drawing, cell, &frame, &time);
     let Frame { left, right, top, .. } = frame;

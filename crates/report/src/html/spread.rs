@@ -21,7 +21,8 @@ const CAPTIONS: Captions = Captions {
         a kernel: it ends at the largest maximum of any run. Missed periods are counted with their \
         actual delay.",
     histograms: "All runs of a kernel together; the line is the largest maximum of any run. Every \
-        bar is the true number of samples in its width. Latencies of zero and below are in the band \"early\".",
+        bar is the true number of samples in its width. Latencies of zero and \
+        below are in the band \"early\"; values with a sign, such as deviations, have a linear axis.",
     timelines: "For each kernel and cell, only the run with the largest maximum. Colour is the \
         number of samples per column and latency bin, logarithmic. Below: the load's work, which \
         shows any gaps.",
