@@ -1,7 +1,8 @@
 //! Writes reports over made-up runs to a folder: `demo FOLDER`. With `demo FOLDER
 //! day` the run of a day, and how long its report took; with `demo FOLDER lab`
 //! the same for an experiment of four kernels with eight runs each; with `demo FOLDER
-//! explain` explanations, with `demo FOLDER sections` sections.
+//! explain` explanations, with `demo FOLDER sections` sections, with `demo FOLDER evident` signed
+//! values, latest activations and longest gaps.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -29,6 +30,9 @@ fn main() -> std::io::Result<()> {
     if word == "sections" {
         return find_sections(&folder);
     }
+    if word == "evident" {
+        return evident(&folder);
+    }
     let mut rt = common::standard("6.1.0-56-rt-amd64", "rt", 1.0);
     let stock = common::standard("6.1.0-56-amd64", "voluntary", 9.0);
     std::fs::write(folder.join("one.html"), html(std::slice::from_ref(&rt), &Options::default()))?;
@@ -42,6 +46,20 @@ fn main() -> std::io::Result<()> {
         std::fs::write(path.with_extension("svg"), figure.svg())?;
         std::fs::write(path.with_extension("pdf"), figure.pdf()?)?;
         std::fs::write(path.with_extension("png"), figure.png()?)?;
+    }
+    Ok(())
+}
+
+fn evident(folder: &Path) -> std::io::Result<()> {
+    use common::evident::{gapped, signed, traced};
+    for (name, run) in [("signed", signed()), ("traced", traced()), ("gapped", gapped())] {
+        print!("{}", text::summary(&run, 80, false));
+        let page = html(std::slice::from_ref(&run), &Options::default());
+        std::fs::write(folder.join(name).with_extension("html"), page)?;
+        for figure in figures(&[run]) {
+            let path = folder.join(format!("{name}-{}", figure.name));
+            std::fs::write(path.with_extension("svg"), figure.svg())?;
+        }
     }
     Ok(())
 }

@@ -35,6 +35,26 @@ pub fn circumstances(cell: &Cell) -> Vec<String> {
     parts
 }
 
+/// That the hypervisor may have been the cause of what happened at an instant, ns after the start of
+/// the cell: a clause if it gave time to others in that second. Of the last second of a cell only the
+/// time of the whole cell is recorded.
+#[must_use]
+pub fn steal_then(cell: &Cell, data: &CellData, at: u64) -> Option<String> {
+    let second = at / SECOND_NS;
+    let then = data.system.iter().find(|one| one.second == second);
+    let (share, when) = match then {
+        Some(one) => (f64::from(one.steal) / 1e3, "in that second"),
+        None => (cell.steal?, "in this cell"),
+    };
+    (share > 0.0).then(|| {
+        format!(
+            "{when} the hypervisor gave {:.1} % of the CPUs' time to others (steal): it is a \
+             possible cause",
+            share * 100.0
+        )
+    })
+}
+
 /// What strained the machine: `pressure: CPU 98 %, memory 0 %, I/O 4 %`, `12 k interrupts/s`.
 #[must_use]
 pub fn strain(strain: &CellStrain) -> Vec<String> {

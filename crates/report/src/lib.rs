@@ -18,6 +18,7 @@ pub mod export;
 pub mod figure;
 pub mod history;
 pub mod html;
+mod latest;
 mod legs;
 pub mod published;
 mod replicates;

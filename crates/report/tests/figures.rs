@@ -69,6 +69,9 @@ fn every_kind() -> Vec<(&'static str, Vec<LoadedRun>)> {
         ("a map", vec![common::mapped(2, 3)]),
         ("phases", vec![phased(&[("none", 5), ("hackbench", 5), ("paper", 5)], 15, Some(MS))]),
         ("many phases", vec![phased(&[("none", 2), (LOADS[0], 2), ("copy", 3)], 600, None)]),
+        ("signed", vec![common::evident::signed()]),
+        ("latest", vec![common::evident::traced()]),
+        ("gaps", vec![common::evident::gapped()]),
         ("a large map", vec![common::mapped(40, 12), common::mapped(3, 8)]),
     ]
 }

@@ -11,11 +11,12 @@ use punctual_core::units::{grouped, human_ns};
 use super::drawing::{Drawing, Label, Pen};
 use super::entry::{Entry, Material, Place};
 use super::frame::{BELOW, Frame, LEFT, LINE, Lines, Ticks, spaced};
-use super::name;
+use super::longest::{LongestGap, MARK};
 use super::scale::Scale;
 use super::sheet::{Figure, WIDTH};
 use super::theme::{CURVES, Colour};
 use super::typeface::{self, LARGEST};
+use super::{frame, name};
 use crate::describe::worst_samples;
 use crate::subject::Subject;
 use crate::words;
@@ -39,7 +40,7 @@ pub const OWN: usize = CURVES.len();
 
 /// Names of actors longer than this are cut, units of the figure.
 const NAME: f64 = 220.0;
-const MARK: f64 = 14.0;
+const KEY: f64 = 14.0;
 
 fn draw(material: &Material<'_>) -> Vec<Figure> {
     material.single.iter().filter_map(figure).collect()
@@ -102,6 +103,12 @@ impl<'a> Excerpt<'a> {
         }
     }
 
+    /// The row of a gap's CPU, if the gap is in the window.
+    fn row_of(&self, gap: &LongestGap) -> Option<usize> {
+        let is_in = gap.from < self.window.end && gap.to > self.window.start;
+        self.cpus.iter().position(|cpu| is_in && *cpu == gap.cpu)
+    }
+
     fn time_of(&self, actor: u32) -> u64 {
         let mut all = self.actors.iter();
         all.find(|(number, _)| *number == actor).map_or(0, |(_, time)| *time)
@@ -115,9 +122,13 @@ fn figure(subject: &Subject<'_>) -> Option<Figure> {
         return None;
     }
     let rows = shown.cpus.len() as f64;
-    let frame = Frame::standard(rows * (ROW + BETWEEN) + BETWEEN, &Lines::default());
     let time =
-        Scale::exact(shown.window.start as f64, shown.window.end as f64, frame.left, frame.right);
+        Scale::exact(shown.window.start as f64, shown.window.end as f64, frame::LEFT, frame::RIGHT);
+    let longest = LongestGap::of(subject);
+    let marked = longest.as_ref().and_then(|gap| Some((gap, shown.row_of(gap)?)));
+    let label = |(gap, _): &(&LongestGap, usize)| gap.line(subject, &time);
+    let lines = Lines::of(marked.iter().map(label).collect());
+    let frame = Frame::standard(rows * (ROW + BETWEEN) + BETWEEN, &lines);
     let mut drawing = Drawing::default();
     let begin = shown.window.start;
     let axis = match begin {
@@ -143,8 +154,14 @@ fn figure(subject: &Subject<'_>) -> Option<Figure> {
         let rects = rects(&shown, *actor, &time, &top);
         drawing.rects(&rects, Pen::area("actor", shown.colour(*actor)));
     }
+    if let Some((gap, row)) = marked {
+        let [left, right] = gap.ends(&time);
+        frame.verticals_within(&mut drawing, &lines, &[(frame.top, top(row))]);
+        drawing.rect([left, top(row), right, top(row) + ROW], MARK, Some(gap.text(subject)));
+    }
     frame.border(&mut drawing);
     let bottom = legend(&mut drawing, &shown, subject.data, frame.bottom + BELOW);
+    let bottom = remark(&mut drawing, longest.as_ref(), subject, bottom);
     let length = words::duration(shown.window.end - shown.window.start);
     let what = match is_part {
         true => {
@@ -155,7 +172,7 @@ fn figure(subject: &Subject<'_>) -> Option<Figure> {
     Some(Figure {
         name: name::of_cell("cpus", subject),
         title: name::titled([subject], &format!("Who had which CPU, {what} · {}", subject.label)),
-        description: name::described(subject, description(&shown, subject.data)),
+        description: name::described(subject, description(&shown, subject, longest.as_ref())),
         height: bottom,
         drawing,
     })
@@ -218,24 +235,49 @@ fn legend(to: &mut Drawing, shown: &Excerpt<'_>, data: &CellData, above: f64) ->
     let (mut x, mut y) = (LEFT, above + LINE);
     for (text, colour) in entries {
         let room = typeface::room(&text, LARGEST, false);
-        if x > LEFT && x + MARK + 6.0 + room > WIDTH {
+        if x > LEFT && x + KEY + 6.0 + room > WIDTH {
             (x, y) = (LEFT, y + LINE);
         }
-        to.rects(&[[x, y - 11.0, x + MARK, y + 1.0]], Pen::area("actor", colour));
-        to.text(Label::new(&text, x + MARK + 6.0, y).soft());
-        x += MARK + 6.0 + room + 20.0;
+        to.rects(&[[x, y - 11.0, x + KEY, y + 1.0]], Pen::area("actor", colour));
+        to.text(Label::new(&text, x + KEY + 6.0, y).soft());
+        x += KEY + 6.0 + room + 20.0;
     }
     y + 10.0
 }
 
-fn description(shown: &Excerpt<'_>, data: &CellData) -> String {
+/// That a hypervisor may have had the CPU, below the legend; returns where it ends.
+fn remark(
+    to: &mut Drawing,
+    longest: Option<&LongestGap>,
+    subject: &Subject<'_>,
+    above: f64,
+) -> f64 {
+    let steal = longest.and_then(|gap| gap.steal(subject));
+    let text = steal.map_or_else(String::new, |text| {
+        format!("Longest {}: {text}.", words::clean(&subject.latency.primary.noun))
+    });
+    let lines = typeface::wrapped(&text, WIDTH - LEFT - 4.0, LARGEST, 3);
+    let mut y = above;
+    for line in lines.into_iter().filter(|line| !line.is_empty()) {
+        to.text(Label::new(line, LEFT, y + LINE - 10.0).soft());
+        y += LINE;
+    }
+    y
+}
+
+fn description(shown: &Excerpt<'_>, subject: &Subject<'_>, longest: Option<&LongestGap>) -> String {
+    let data = subject.data;
+    let gap = longest.map_or_else(String::new, |gap| {
+        let steal = gap.steal(subject).map_or_else(String::new, |text| format!("; {text}"));
+        format!(" The {}{steal}.", gap.text(subject))
+    });
     let of = |(actor, time): &(u32, u64)| {
         let time = human_ns(i64::try_from(*time).unwrap_or(i64::MAX));
         format!("{} {time}", name_of(data, *actor))
     };
     let actors: Vec<_> = shown.actors.iter().take(OWN).map(of).collect();
     format!(
-        "{} intervals on {} CPUs from {} to {}; time on them: {}.",
+        "{} intervals on {} CPUs from {} to {}; time on them: {}.{gap}",
         grouped(shown.intervals.len() as u64),
         shown.cpus.len(),
         words::instant(shown.window.start),

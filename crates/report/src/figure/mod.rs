@@ -23,8 +23,10 @@ mod had;
 mod histogram;
 pub(crate) mod history;
 mod latency;
+mod latest;
 mod legend;
 mod legs;
+mod longest;
 mod name;
 mod pdf;
 mod persistence;
@@ -59,11 +61,12 @@ use crate::replicates::Kernels;
 use crate::{data, subject};
 
 /// Every kind of figure, in the order in which a report shows them.
-const FIGURES: [Entry; 15] = [
+const FIGURES: [Entry; 16] = [
     spread::ENTRY,
     bars::ENTRY,
     ccdf::ENTRY,
     breakdown::ENTRY,
+    latest::ENTRY,
     legs::ENTRY,
     persistence::ENTRY,
     histogram::ENTRY,

@@ -15,7 +15,7 @@ const THREADS: &str = "A line is the histogram of one thread; the box has their 
     one bold.";
 
 const LEGS: &str = "Each leg has the time from the end of the one before; together they are the \
-    latency of a sample. Means of legs add up, as the bars show; their quantiles and maxima do not. \
+    latency of a sample. The latest activation has a time line of its own. Means of legs add up, as the bars show; their quantiles and maxima do not. \
     The interrupt latency is the t1 of the papers, and the whole is their t2.";
 
 const RETURNS: &str = "Maxima of blocks of time on Gumbel paper, with nothing fitted: how long it takes \
@@ -27,7 +27,7 @@ const RETURNS: &str = "Maxima of blocks of time on Gumbel paper, with nothing fi
 const CPUS: &str = "A row is a CPU, a colour who had it. Bars add up what was recorded of the whole \
     cell; maps say when it was. Where a row of a map is empty nobody had the CPU of whom something \
     is known: it was idle, or had by others while no thread waited for it. Short times are drawn \
-    wider than they are in maps.";
+    wider than they are in maps. A time goes on after what interrupts it, and counts once.";
 
 const COSTS: &str = "How many times worse each cost is than that of the first kernel: a bandwidth of half \
     is twice as bad. A line across the end of a bar is the 95 % interval of its ratio. A kernel that is \
@@ -38,7 +38,7 @@ pub const CAPTIONS: Captions = Captions {
     overview: "A curve far to the right at its lower end has rare, long latencies: the maximum is \
         its end. Missed periods are counted with their actual delay.",
     histograms: "Every bar is the true number of samples in its width. Latencies of zero and \
-        below are in the band \"early\".",
+        below are in the band \"early\"; values with a sign, such as deviations, have a linear axis.",
     timelines: "Colour is the number of samples per column and latency bin, logarithmic. Below: the \
         load's work, which shows any gaps.",
 };
@@ -60,7 +60,7 @@ pub fn section(figures: &[(Place, Figure)], left_out: Option<&str>, captions: &C
             section {
                 h2 { "Figures" }
                 @if figures.iter().any(|(place, _)| *place != Place::Costs) {
-                p class="about" { "One latency axis for all cells and kernels of a probe; it covers every sample, and begins where all but 0.1 % of them are. The few below are in a band at its start." }
+                p class="about" { "One latency axis for all cells and kernels of a probe; it covers every sample, and begins where all but 0.1 % of them are. The few below are in a band at its start. If more than 0.1 % are below zero it is linear." }
                 }
                 (group(Place::Overview, "All cells", captions.overview, "stack"))
                 (group(Place::Legs, "Legs", LEGS, "grid"))

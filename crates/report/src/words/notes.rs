@@ -9,6 +9,8 @@ use punctual_core::units::{grouped, human_ns};
 use super::clean;
 use super::numbers::rate;
 use super::phases::part_name;
+use crate::data::is_signed;
+use crate::latest;
 
 /// How to read the tables of replicates; `noun` is [`super::side_noun`].
 #[must_use]
@@ -90,8 +92,24 @@ pub fn cell_notes(cell: &Cell) -> Vec<String> {
     if let Some(latency) = cell.latency() {
         notes.extend(latency_notes(latency));
     }
-    notes.extend(cell.conditions.iter().map(|c| clean(&c.text).into_owned()));
+    notes.extend(stolen(cell));
+    notes.extend(cell.conditions.iter().map(|c| {
+        let text = latest::note(cell, &c.id, &c.text);
+        clean(text.as_deref().unwrap_or(&c.text)).into_owned()
+    }));
     notes
+}
+
+/// That the hypervisor may be why samples are late. Nothing else can be in made-up ones.
+fn stolen(cell: &Cell) -> Option<String> {
+    let share = cell.steal.filter(|share| *share > 0.0 && !cell.is_simulated())?;
+    let latency = cell.latency().filter(|latency| latency.stats.samples > 0)?;
+    Some(format!(
+        "the hypervisor gave {:.1} % of the CPUs' time to others (steal): a possible cause of the \
+         longest {}",
+        share * 100.0,
+        clean(&latency.primary.nouns)
+    ))
 }
 
 fn latency_notes(latency: &Latency) -> Vec<String> {
@@ -107,7 +125,16 @@ fn latency_notes(latency: &Latency) -> Vec<String> {
             grouped(stats.scheduled)
         ));
     }
-    if stats.early > 0 {
+    if is_signed(stats) {
+        let least =
+            stats.min.map_or_else(String::new, |min| format!(", the least {}", human_ns(min)));
+        notes.push(format!(
+            "{} of {} {} below zero{least}",
+            grouped(stats.early),
+            grouped(stats.samples),
+            clean(&latency.primary.nouns)
+        ));
+    } else if stats.early > 0 {
         let least = stats.min.map_or_else(String::new, |min| {
             format!(", the earliest by {}", human_ns(min.saturating_neg()))
         });
