@@ -10,6 +10,7 @@ const PT_INTERP: u32 = 3;
 const PT_NOTE: u32 = 4;
 const SHT_SYMTAB: u32 = 2;
 const STT_FUNC: u8 = 2;
+const ET_EXEC: u16 = 2;
 
 /// Bytes of a symbol (gABI, chapter 4).
 const SYMBOL: usize = 24;
@@ -23,7 +24,7 @@ const LONGEST_NAME: usize = 512;
 /// A function of an object file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FunctionSymbol {
-    /// Where it begins in its section.
+    /// Where it begins in its section, or its address in a program.
     pub(crate) at: u64,
     /// Its length, bytes; not 0.
     pub(crate) size: u64,
@@ -77,24 +78,37 @@ impl<'a> Elf<'a> {
     /// The functions in the first section of this name of an object file, in the order of its
     /// table of symbols. What is out of bounds, too long or more than a module can have is absent.
     pub(crate) fn functions(&self, section: &[u8]) -> Vec<FunctionSymbol> {
-        self.function_symbols(section).unwrap_or_default()
+        let functions = || {
+            let (number, header) = self.named_section(section)?;
+            let length = u64_at(header, 32)?;
+            self.function_symbols(|of, at, end| usize::from(of) == number && at < end && end <= length)
+        };
+        functions().unwrap_or_default()
     }
 
-    fn function_symbols(&self, section: &[u8]) -> Option<Vec<FunctionSymbol>> {
-        let (number, header) = self.named_section(section)?;
-        let length = u64_at(header, 32)?;
+    /// The functions of a program that is executed at the addresses that its file says (`ET_EXEC`),
+    /// in the order of its table of symbols; none of other programs. As in [`Elf::functions`].
+    pub(crate) fn program_functions(&self) -> Vec<FunctionSymbol> {
+        if u16_at(self.bytes, 16) != Some(ET_EXEC) {
+            return Vec::new();
+        }
+        let is_code = |section: u16, at: u64, end: u64| section > 0 && at < end && self.is_code(at);
+        self.function_symbols(is_code).unwrap_or_default()
+    }
+
+    /// Those of which this holds: their section, where they begin, and their end.
+    fn function_symbols(&self, is_wanted: impl Fn(u16, u64, u64) -> bool) -> Option<Vec<FunctionSymbol>> {
         let is_table = |header: &&[u8]| u32_at(header, 4) == Some(SHT_SYMTAB);
         let table = self.section_headers().map(|(_, header)| header).find(is_table)?;
         let names = self.section_header(usize::try_from(u32_at(table, 40)?).ok()?)?;
         let names = self.content(names)?;
         let symbols = self.content(table)?.chunks_exact(SYMBOL);
         let function = |symbol: &[u8]| {
-            let is_inside = u16_at(symbol, 6).map(usize::from) == Some(number);
-            if symbol.get(4)? & 0xf != STT_FUNC || !is_inside {
+            if symbol.get(4)? & 0xf != STT_FUNC {
                 return None;
             }
             let (at, size) = (u64_at(symbol, 8)?, u64_at(symbol, 16)?);
-            let fits = size > 0 && at.checked_add(size)? <= length;
+            let fits = is_wanted(u16_at(symbol, 6)?, at, at.checked_add(size)?);
             let name = names.get(usize::try_from(u32_at(symbol, 0)?).ok()?..)?;
             // A name without an end would be read once for each symbol.
             let name = text_at(name.get(..LONGEST_NAME).unwrap_or(name));
@@ -310,6 +324,41 @@ pub(crate) mod tests {
             bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
         }
         bytes
+    }
+
+    /// A program with such symbols, whose code is at 0x40_0000.
+    pub(crate) fn program(symbols: &[(&str, u8, u16, u64, u64)]) -> Vec<u8> {
+        let mut bytes = object(symbols);
+        let header_at = bytes.len() as u64;
+        let mut header = [0_u8; 56];
+        header[..4].copy_from_slice(&1_u32.to_le_bytes());
+        header[4..8].copy_from_slice(&5_u32.to_le_bytes());
+        header[16..24].copy_from_slice(&0x40_0000_u64.to_le_bytes());
+        header[32..40].copy_from_slice(&256_u64.to_le_bytes());
+        bytes.extend_from_slice(&header);
+        bytes[16..18].copy_from_slice(&ET_EXEC.to_le_bytes());
+        bytes[32..40].copy_from_slice(&header_at.to_le_bytes());
+        for (at, value) in [(54, 56_u16), (56, 1)] {
+            bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn functions_of_a_program_have_addresses() {
+        let mut bytes = program(&[
+            ("main", 2, 1, 0x40_0010, 0x20),
+            ("data", 1, 1, 0x40_0030, 8),
+            ("imported", 2, 0, 0x40_0030, 8),
+            ("elsewhere", 2, 1, 0x50_0000, 8),
+            ("empty", 2, 1, 0x40_0040, 0),
+        ]);
+        let of = |bytes: &[u8]| Elf::read(bytes).unwrap().program_functions();
+        let main = FunctionSymbol { at: 0x40_0010, size: 0x20, name: "main".to_owned() };
+        assert_eq!(of(&bytes), [main]);
+        // ET_DYN: where it will be is not known.
+        bytes[16] = 3;
+        assert_eq!(of(&bytes), []);
     }
 
     fn functions(bytes: &[u8]) -> Vec<FunctionSymbol> {

@@ -5,6 +5,8 @@
 //! sample=0xADDRESS       executed for each of its samples
 //! finish=0xADDRESS       executed when it ends its cell
 //! dump=C.N[:C.N...]      write the ring when sample N of cell C is taken, both from 1; up to 256
+//! keep=C.N-C.M[:...]     from sample N of cell C, 0 for its start, up to sample M nothing that the ring
+//!                        holds or takes is written over: what it has no room for is written; up to 256
 //! image=0xADDRESS        the kernel's own address of its first byte (aarch64), which runs elsewhere
 //!                        before it is mapped there
 //! entries=0xA[:0xA...]   where interrupts and exceptions arrive; up to 1024. Without them interrupts
@@ -51,6 +53,9 @@ pub const ADDRESSES_MAX: usize = 1024;
 /// Samples for which the ring can be written.
 pub const DUMPS_MAX: usize = 256;
 
+/// Starts and ends of courses that are kept.
+pub const KEPT_MAX: usize = 2 * DUMPS_MAX;
+
 /// Stretches of each kind that can be written because they are long.
 pub const LONGEST_MAX: usize = 64;
 
@@ -95,6 +100,16 @@ impl<const N: usize> List<N> {
         self.as_slice().partition_point(|edge| *edge <= item) % 2 == 1
     }
 
+    /// A start and its end, which are told from those of others by their places.
+    fn insert_range(&mut self, start: u64, end: u64) -> Result<(), Refusal> {
+        let touches = self.as_slice().iter().any(|edge| (start..=end).contains(edge));
+        if start >= end || touches || self.is_inside(start) {
+            return Err("must not touch or overlap another range");
+        }
+        self.insert(start)?;
+        self.insert(end)
+    }
+
     fn insert(&mut self, item: u64) -> Result<(), Refusal> {
         let Err(place) = self.as_slice().binary_search(&item) else { return Ok(()) };
         let Some(moved) = self.items.get_mut(place..=self.len) else { return Err("too many") };
@@ -115,6 +130,8 @@ pub struct Arguments {
     pub finish: Option<u64>,
     /// Samples at which the ring is written, as [`dump`] makes them.
     pub dumps: List<DUMPS_MAX>,
+    /// Starts and ends, in turn, of courses of which nothing is lost.
+    pub kept: List<KEPT_MAX>,
     /// Where the kernel begins.
     pub image: Option<u64>,
     /// Where interrupts and exceptions arrive.
@@ -170,6 +187,7 @@ impl Arguments {
         sample: None,
         finish: None,
         dumps: List::EMPTY,
+        kept: List::EMPTY,
         image: None,
         entries: List::EMPTY,
         syscalls: List::EMPTY,
@@ -203,7 +221,8 @@ impl Arguments {
             b"begin" => self.begin = Some(address(value)?),
             b"sample" => self.sample = Some(address(value)?),
             b"finish" => self.finish = Some(address(value)?),
-            b"dump" => each(value, |item| self.dumps.insert(cell_and_sample(item)?))?,
+            b"dump" => each(value, |item| self.dumps.insert(cell_and_sample(item, 1)?))?,
+            b"keep" => each(value, |item| self.keep(item))?,
             b"image" => self.image = Some(address(value)?),
             b"entries" => each(value, |item| self.entries.insert(address(item)?))?,
             b"syscalls" => each(value, |item| self.syscalls.insert(address(item)?))?,
@@ -251,14 +270,12 @@ impl Arguments {
 
     fn pass(&mut self, range: &[u8]) -> Result<(), Refusal> {
         let (start, end) = split(range, b'-').ok_or("must be FROM-TO")?;
-        let (start, end) = (address(start)?, address(end)?);
-        // Edges are told apart by their places in the list.
-        let touches = self.passing.as_slice().iter().any(|edge| (start..=end).contains(edge));
-        if start >= end || touches || self.passing.is_inside(start) {
-            return Err("must not touch or overlap another range");
-        }
-        self.passing.insert(start)?;
-        self.passing.insert(end)
+        self.passing.insert_range(address(start)?, address(end)?)
+    }
+
+    fn keep(&mut self, range: &[u8]) -> Result<(), Refusal> {
+        let (start, end) = split(range, b'-').ok_or("must be FROM-TO")?;
+        self.kept.insert_range(cell_and_sample(start, 0)?, cell_and_sample(end, 1)?)
     }
 
     /// Events that the ring holds, a power of two.
@@ -310,10 +327,10 @@ fn fields(list: &[u8]) -> Result<Fields, Refusal> {
     items.next().map_or(Ok(fields), |_| Err("must be four offsets"))
 }
 
-fn cell_and_sample(bytes: &[u8]) -> Result<u64, Refusal> {
-    let positive = |bytes| u32::try_from(number(bytes, 10)?).ok().filter(|n| *n > 0);
+fn cell_and_sample(bytes: &[u8], first: u32) -> Result<u64, Refusal> {
+    let from = |first, bytes| u32::try_from(number(bytes, 10)?).ok().filter(|n| *n >= first);
     let both = split(bytes, b'.');
-    both.and_then(|(cell, sample)| Some(dump(positive(cell)?, positive(sample)?)))
+    both.and_then(|(cell, sample)| Some(dump(from(1, cell)?, from(first, sample)?)))
         .ok_or("must be CELL.SAMPLE, both from 1")
 }
 
@@ -344,6 +361,7 @@ mod tests {
             "sample=0x40AbCd",
             "finish=0x40beef",
             "dump=2.8:1.57:2.8",
+            "keep=2.0-2.8:1.9-1.57",
             "entries=0xffffffff81e00010:0xffffffff81c00000",
             "entries=0xffffffff81d00000",
             "syscalls=0xffffffff81e00080",
@@ -371,6 +389,10 @@ mod tests {
         assert_eq!((all.begin, all.sample), (Some(0x40_1000), Some(0x40_abcd)));
         assert_eq!(all.finish, Some(0x40_beef));
         assert_eq!(all.dumps.as_slice(), [dump(1, 57), dump(2, 8)]);
+        assert_eq!(all.kept.as_slice(), [dump(1, 9), dump(1, 57), dump(2, 0), dump(2, 8)]);
+        let is_kept = [(1, 8), (1, 9), (1, 56), (1, 57), (2, 0), (2, 8)]
+            .map(|(cell, sample)| all.kept.is_inside(dump(cell, sample)));
+        assert_eq!(is_kept, [false, true, true, false, true, false]);
         assert_eq!(
             all.entries.as_slice(),
             [0xffff_ffff_81c0_0000, 0xffff_ffff_81d0_0000, 0xffff_ffff_81e0_0010]
@@ -429,6 +451,11 @@ mod tests {
             "dump=1.2:",
             "dump=1.2.3",
             "dump=4294967296.1",
+            "keep=1.0",
+            "keep=0.1-1.1",
+            "keep=1.1-1.0",
+            "keep=1.1-1.1",
+            "keep=1.0-1.4:1.4-1.5",
             "entries=",
             "entries=0x1::0x2",
             "syscalls=1",

@@ -1,9 +1,10 @@
 //! What the plugin writes: a header, then events of 16 bytes, all numbers little-endian.
 //!
 //! An event is its time `at` in eight bytes, then its word in eight: `kind << 56 | value`. Events
-//! are in the order of time, except that those between [`Kind::DumpBegin`] and [`Kind::DumpEnd`]
-//! come from the ring, and so from before. What else was written then is among them again. The event
-//! after a dump says what it is for: a sample, or the end of a stretch.
+//! are in the order of time, except that those between [`Kind::DumpBegin`] and [`Kind::DumpEnd`],
+//! and those that follow [`Kind::Spilled`], come from the ring, and so from before. What else was
+//! written then is among them again. The event after a dump says what it is for: a sample, or the
+//! end of a stretch.
 
 /// Bytes of the header, and of each event.
 pub const SIZE: usize = 16;
@@ -12,7 +13,7 @@ pub const SIZE: usize = 16;
 pub const MAGIC: [u8; 8] = *b"punctual";
 
 /// Version of this format.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 const VALUE_BITS: u32 = 56;
 
@@ -69,6 +70,9 @@ pub enum Kind {
     /// An instruction has not reached memory, and is executed again (aarch64). The address is that of
     /// the vector. Elsewhere [`Kind::Interrupt`] says so.
     Fault = 21,
+    /// So many events follow for which the ring has no room: the oldest ones that it held. They
+    /// belong before what the next dumps write, until this comes with 0.
+    Spilled = 22,
 }
 
 impl Kind {
@@ -97,6 +101,7 @@ impl Kind {
             19 => Self::Task,
             20 => Self::Looked,
             21 => Self::Fault,
+            22 => Self::Spilled,
             _ => return None,
         })
     }
@@ -252,10 +257,10 @@ mod tests {
 
     #[test]
     fn kinds_have_their_numbers() {
-        for number in 1..=21 {
+        for number in 1..=22 {
             assert_eq!(Kind::of(number).unwrap() as u8, number);
         }
-        for number in [0, 22, 255] {
+        for number in [0, 23, 255] {
             assert_eq!(Kind::of(number), None);
             assert_eq!(Event { at: 0, word: u64::from(number) << 56 }.kind(), None);
         }
@@ -265,7 +270,7 @@ mod tests {
     fn a_header_is_known_by_its_magic() {
         let header = Header { protocol: PROTOCOL, api: 4 };
         let mut bytes = header.to_bytes();
-        assert_eq!(&bytes, b"punctual\x05\0\0\0\x04\0\0\0");
+        assert_eq!(&bytes, b"punctual\x06\0\0\0\x04\0\0\0");
         assert_eq!(Header::from_bytes(bytes), Some(header));
         bytes[0] = b'P';
         assert_eq!(Header::from_bytes(bytes), None);

@@ -109,12 +109,14 @@ impl<'a, S: Sink> Observer<'a, S> {
     pub fn block(&mut self, at: u64, word: u64) {
         let event = Event { at, word };
         self.coverage.note(event.address());
+        self.make_room(at);
         self.ring.push_block(event);
     }
 
     /// A block of user space starts.
     #[inline(always)]
     pub fn user_block(&mut self, at: u64, word: u64) {
+        self.make_room(at);
         self.ring.push_block(Event { at, word });
         if self.is_in_kernel {
             self.reached_user_space(at, Event { at, word }.address());
@@ -156,6 +158,7 @@ impl<'a, S: Sink> Observer<'a, S> {
         // Of the warm-up, and of what came before.
         self.coverage.drain(|_| {});
         self.keep_and_write(Event::new(at, Kind::Begin, address));
+        self.keep_all_or_none(at);
     }
 
     /// A sample is taken. The ring is written first if it is one of these.
@@ -165,6 +168,7 @@ impl<'a, S: Sink> Observer<'a, S> {
             self.dump(at, 0);
         }
         self.keep_and_write(Event::new(at, Kind::Sample, address));
+        self.keep_all_or_none(at);
     }
 
     /// A measuring thread ends its cell.
@@ -419,9 +423,36 @@ impl<'a, S: Sink> Observer<'a, S> {
         }
     }
 
-    /// Writes the ring: what was executed since then and before.
+    /// Whether all is kept that comes until the next sample.
+    fn keep_all_or_none(&mut self, at: u64) {
+        if self.rules.kept.is_inside(dump(self.cell, self.sample)) {
+            self.ring.keep();
+        } else if self.ring.keep_no_more() {
+            self.write(Event::new(at, Kind::Spilled, 0));
+        }
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, at: u64) {
+        if self.ring.is_full() {
+            self.spill(at);
+        }
+    }
+
+    #[cold]
+    fn spill(&mut self, at: u64) {
+        let (older, newer) = self.ring.let_go();
+        let events = (older.len() + newer.len()) as u64;
+        self.output.put(Event::new(at, Kind::Spilled, events).to_bytes());
+        for event in older.iter().chain(newer) {
+            self.output.put(event.to_bytes());
+        }
+    }
+
+    /// Writes the ring: what was executed since then and before, or, since 0, all that it holds.
     fn dump(&mut self, at: u64, since: u64) {
-        let (older, newer) = self.ring.since(since, BEFORE);
+        let (older, newer) =
+            if since == 0 { self.ring.kept() } else { self.ring.since(since, BEFORE) };
         let events = (older.len() + newer.len()) as u64;
         self.output.put(Event::new(at, Kind::DumpBegin, events).to_bytes());
         for event in older.iter().chain(newer) {
@@ -433,6 +464,7 @@ impl<'a, S: Sink> Observer<'a, S> {
     }
 
     fn keep(&mut self, event: Event) {
+        self.make_room(event.at);
         self.ring.push(event);
         let is_on_the_way = || {
             let kind = event.kind();
@@ -451,6 +483,7 @@ impl<'a, S: Sink> Observer<'a, S> {
     }
 
     fn keep_and_write(&mut self, event: Event) {
+        self.make_room(event.at);
         self.ring.push(event);
         self.write(event);
     }
@@ -588,6 +621,33 @@ mod tests {
         assert_eq!(events[1], (Kind::DumpBegin, 21, 16));
         assert_eq!(events[2], (Kind::Clock, 5, USER));
         assert_eq!(events[18], (Kind::DumpEnd, 21, 5));
+    }
+
+    #[test]
+    fn what_a_sample_needs_is_written_before_it_is_lost() {
+        let events = written(&["dump=1.2", "keep=1.1-1.2", "ring=16"], |guest, all| {
+            guest.begin(0, USER);
+            (1..=20).for_each(|at| guest.clock(at, USER));
+            guest.sample(21, USER, &all.dumps);
+            (22..=60).for_each(|at| guest.block(at, word(Kind::Block, KERNEL + at)));
+            guest.sample(61, USER, &all.dumps);
+            (62..=99).for_each(|at| guest.clock(at, USER));
+            guest.sample(100, USER, &all.dumps);
+        });
+        let mut all = Vec::new();
+        let mut rest = events.iter();
+        while let Some((kind, _, count)) = rest.next() {
+            if matches!(kind, Kind::Spilled | Kind::DumpBegin) {
+                let count = usize::try_from(*count).unwrap();
+                all.extend(rest.by_ref().take(count).map(|event| event.1));
+            }
+        }
+        // Of what came before, what the ring still held.
+        assert_eq!(all, (6..=60).collect::<Vec<_>>());
+        let last: Vec<_> = events.iter().rev().take(3).rev().copied().collect();
+        let expected =
+            [(Kind::Sample, 61, USER), (Kind::Spilled, 61, 0), (Kind::Sample, 100, USER)];
+        assert_eq!(last, expected);
     }
 
     fn streamed(course: impl FnOnce(&mut Observer<Memory>)) -> Vec<(Kind, u64)> {

@@ -2,6 +2,9 @@
 
 use crate::event::Event;
 
+/// No count of events comes to this.
+const NEVER: usize = usize::MAX;
+
 /// A ring over memory that the caller provides: a power of two of events.
 #[derive(Debug)]
 pub struct Ring<'a> {
@@ -10,6 +13,8 @@ pub struct Ring<'a> {
     pushed: usize,
     /// Word of the newest event.
     newest: u64,
+    /// How many have been pushed when the next one would write over one that is kept.
+    full_at: usize,
 }
 
 impl<'a> Ring<'a> {
@@ -17,7 +22,7 @@ impl<'a> Ring<'a> {
     /// nothing is kept.
     #[must_use]
     pub const fn new(slots: &'a mut [Event]) -> Self {
-        Self { slots, pushed: 0, newest: 0 }
+        Self { slots, pushed: 0, newest: 0, full_at: NEVER }
     }
 
     /// Adds an event, over the oldest one if the ring is full.
@@ -64,6 +69,50 @@ impl<'a> Ring<'a> {
         let from = earlier.saturating_sub(before);
         let newer = newer.get(from.saturating_sub(older.len())..).unwrap_or_default();
         (older.get(from..).unwrap_or_default(), newer)
+    }
+
+    /// Keeps what it holds, and what it takes from here on.
+    pub const fn keep(&mut self) {
+        if self.full_at == NEVER {
+            self.full_at = self.overwritten().saturating_add(self.slots.len());
+        }
+    }
+
+    /// Keeps nothing any more. Whether it did.
+    pub const fn keep_no_more(&mut self) -> bool {
+        let has_kept = self.full_at != NEVER;
+        self.full_at = NEVER;
+        has_kept
+    }
+
+    /// Whether the next event would write over one that is kept.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.pushed == self.full_at
+    }
+
+    /// Makes room: the oldest quarter of what is kept, oldest first, is kept no longer.
+    pub fn let_go(&mut self) -> (&[Event], &[Event]) {
+        let len = self.slots.len();
+        let count = len / 4;
+        let from = self.full_at & len.wrapping_sub(1);
+        self.full_at = self.full_at.saturating_add(count);
+        let rest = self.slots.get(from..).unwrap_or_default();
+        match rest.get(..count) {
+            Some(all) => (all, &[]),
+            None => (rest, self.slots.get(..count - rest.len()).unwrap_or_default()),
+        }
+    }
+
+    /// All events that it holds and that have not been let go, oldest first, in two slices.
+    #[must_use]
+    pub fn kept(&self) -> (&[Event], &[Event]) {
+        let (older, newer) = self.oldest_first();
+        let first = if self.full_at == NEVER { 0 } else { self.full_at - self.slots.len() };
+        let gone = first.saturating_sub(self.overwritten());
+        let newer = newer.get(gone.saturating_sub(older.len())..).unwrap_or_default();
+        (older.get(gone..).unwrap_or_default(), newer)
     }
 
     /// Number of events that were written over.
@@ -142,6 +191,34 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_let_go_before_it_is_written_over() {
+        for (before, after) in [(0, 0), (0, 16), (3, 14), (16, 1), (21, 100), (40, 7)] {
+            let mut memory = [NOTHING; 16];
+            let mut ring = Ring::new(&mut memory);
+            (1..=before).for_each(|at| ring.push(block(at, at)));
+            ring.keep();
+            let mut all = Vec::new();
+            for at in before + 1..=before + after {
+                if ring.is_full() {
+                    let (older, newer) = ring.let_go();
+                    all.extend(older.iter().chain(newer).map(|event| event.at));
+                }
+                assert!(!ring.is_full());
+                ring.push(block(at, at));
+            }
+            let spilled = all.len();
+            let (older, newer) = ring.kept();
+            all.extend(older.iter().chain(newer).map(|event| event.at));
+            let first = before.saturating_sub(15).max(1);
+            assert_eq!(all, (first..=before + after).collect::<Vec<_>>(), "{before} {after}");
+            assert_eq!(spilled > 0, before.min(16) + after > 16, "{before} {after}");
+            assert_eq!([ring.keep_no_more(), ring.keep_no_more()], [true, false]);
+            let (older, newer) = ring.kept();
+            assert_eq!((older, newer), ring.oldest_first());
         }
     }
 

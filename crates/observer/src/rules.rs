@@ -1,6 +1,6 @@
 //! What the plugin does of all that it can.
 
-use crate::arguments::{ADDRESSES_MAX, Arguments, List};
+use crate::arguments::{ADDRESSES_MAX, Arguments, KEPT_MAX, List};
 
 /// What is followed, and what is written.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct Rules {
     pub longest: u8,
     /// Starts and ends, in turn, of code on behalf of its caller.
     pub passing: List<ADDRESSES_MAX>,
+    /// Starts and ends, in turn, of courses of which nothing is lost.
+    pub kept: List<KEPT_MAX>,
 }
 
 impl Rules {
@@ -28,6 +30,7 @@ impl Rules {
         is_cooperative: false,
         longest: 0,
         passing: List::EMPTY,
+        kept: List::EMPTY,
     };
 
     /// What was asked for.
@@ -40,6 +43,7 @@ impl Rules {
             is_cooperative: arguments.is_cooperative,
             longest: arguments.longest,
             passing: arguments.passing.clone(),
+            kept: arguments.kept.clone(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::daif::Switches;
 use super::kallsyms::{Image, Symbols};
+use super::programs::Program;
 use super::vectors::{SLOTS, Vectors};
 
 /// A number of a function; what has no name has one too.
@@ -133,6 +134,8 @@ pub(super) struct Functions {
     switches: Switches,
     /// Address, size in bytes and function of each of its modules' functions, by address.
     of_modules: Vec<(u64, u64, Function)>,
+    /// The same of its programs, by the names of their threads.
+    of_programs: HashMap<String, Vec<(u64, u64, Function)>>,
     /// By number of the symbol; parts of a function that the compiler moved elsewhere have the
     /// number of the function.
     of_symbol: Vec<Function>,
@@ -172,7 +175,18 @@ impl Functions {
         let arrivals = SLOTS.map(|name| known.get(name).copied().unwrap_or(UNNAMED));
         let text = between(&symbols, TEXT).unwrap_or(0..u64::MAX);
         let (of_modules, switches) = (Vec::new(), Switches::default());
-        Self { symbols, text, vectors, arrivals, switches, of_modules, of_symbol, names, roles }
+        Self {
+            symbols,
+            text,
+            vectors,
+            arrivals,
+            switches,
+            of_modules,
+            of_programs: HashMap::new(),
+            of_symbol,
+            names,
+            roles,
+        }
     }
 
     #[cfg(test)]
@@ -194,13 +208,34 @@ impl Functions {
     /// first is taken.
     pub(super) fn add_modules(&mut self, all: Vec<(u64, u64, String)>) {
         for (address, size, name) in all.into_iter().filter(|(address, ..)| is_kernel(*address)) {
-            self.names.push(name);
-            self.roles.push(Role::Plain);
-            let function = u32::try_from(self.names.len() - 1).map_or(UNNAMED, Function);
+            let function = self.add(name, Role::Plain);
             self.of_modules.push((address, size, function));
         }
-        self.of_modules.sort_by_key(|(address, ..)| *address);
-        self.of_modules.dedup_by_key(|(address, ..)| *address);
+        sort(&mut self.of_modules);
+    }
+
+    /// Adds functions of programs, named `[PROGRAM] FUNCTION`.
+    pub(super) fn add_programs(&mut self, all: Vec<Program>) {
+        for Program { thread, functions } in all {
+            let mut known = Vec::new();
+            for (address, size, name) in functions {
+                known.push((address, size, self.add(format!("[{thread}] {name}"), Role::User)));
+            }
+            sort(&mut known);
+            self.of_programs.insert(thread, known);
+        }
+    }
+
+    fn add(&mut self, name: String, role: Role) -> Function {
+        self.names.push(name);
+        self.roles.push(role);
+        u32::try_from(self.names.len() - 1).map_or(UNNAMED, Function)
+    }
+
+    /// The function of a process that a thread of this name executes at an address.
+    pub(super) fn of_process(&self, thread: Option<&str>, address: u64) -> Function {
+        let program = thread.and_then(|name| self.of_programs.get(name));
+        program.and_then(|all| inside(all, address)).map_or(USER, |(function, _)| function)
     }
 
     /// The function at an address, and how far inside it is.
@@ -275,10 +310,7 @@ impl Functions {
     }
 
     fn of_module(&self, address: u64) -> Option<(Function, u64)> {
-        let next = self.of_modules.partition_point(|(start, ..)| *start <= address);
-        let (start, size, function) = *self.of_modules.get(next.checked_sub(1)?)?;
-        let offset = address - start;
-        (offset < size).then_some((function, offset))
+        inside(&self.of_modules, address)
     }
 
     pub(super) fn role(&self, function: Function) -> Role {
@@ -288,6 +320,20 @@ impl Functions {
     pub(super) fn name(&self, function: Function) -> &str {
         self.names.get(function.0 as usize).map_or("", String::as_str)
     }
+}
+
+/// Puts functions in order, one at each address: the first.
+fn sort(all: &mut Vec<(u64, u64, Function)>) {
+    all.sort_by_key(|(address, ..)| *address);
+    all.dedup_by_key(|(address, ..)| *address);
+}
+
+/// The function of these, in order, that an address is in, and how far inside it is.
+fn inside(all: &[(u64, u64, Function)], address: u64) -> Option<(Function, u64)> {
+    let next = all.partition_point(|(start, ..)| *start <= address);
+    let (start, size, function) = *all.get(next.checked_sub(1)?)?;
+    let offset = address - start;
+    (offset < size).then_some((function, offset))
 }
 
 /// Whether it is in the kernel's half.
@@ -484,6 +530,26 @@ pub(super) mod tests {
         }
         assert_eq!(at(read), ("read".to_owned(), 0));
         assert_eq!(at(0x40_1000).0, "[user]");
+    }
+
+    #[test]
+    fn functions_of_programs_belong_to_threads_of_their_name() {
+        let mut functions = functions();
+        let program = |thread: &str, name: &str| Program {
+            thread: thread.to_owned(),
+            functions: vec![(0x40_1000, 0x20, name.to_owned())],
+        };
+        functions.add_programs(vec![program("burn", "spin"), program("other", "main")]);
+        let of = |thread, address| {
+            let function = functions.of_process(thread, address);
+            assert_eq!(functions.role(function), Role::User);
+            functions.name(function).to_owned()
+        };
+        assert_eq!(of(Some("burn"), 0x40_101f), "[burn] spin");
+        assert_eq!(of(Some("other"), 0x40_1000), "[other] main");
+        assert_eq!([of(Some("burn"), 0x40_1020), of(Some("sh"), 0x40_1000)], ["[user]"; 2]);
+        assert_eq!(of(None, 0x40_1000), "[user]");
+        assert_eq!(functions.name(functions.at(0x40_1000).0), "[user]");
     }
 
     #[test]

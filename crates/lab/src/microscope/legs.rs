@@ -138,7 +138,7 @@ fn read(
         match stream.next()? {
             // QEMU waits until everything is read.
             Item::Event(event) if failed.is_none() => failed = reader.event(event).err(),
-            Item::Event(_) | Item::Dump(_) => {}
+            Item::Event(_) | Item::Dump(_) | Item::Spilled(_) => {}
             Item::End(_) => break,
         }
     }

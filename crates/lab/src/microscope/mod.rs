@@ -17,6 +17,8 @@ mod loaded;
 mod locking;
 mod masked;
 mod preempt;
+mod programs;
+mod room;
 mod sample;
 mod sections;
 mod stacks;
@@ -51,6 +53,7 @@ use crate::observer::Observer;
 use crate::qemu::End;
 use functions::Functions;
 use kallsyms::{Image, Symbols};
+use room::Room;
 
 /// The oldest QEMU that tells an observer of it what registers hold.
 const TELLS_REGISTERS: Version = (10, 0);
@@ -223,6 +226,11 @@ pub struct Repeat {
     pub found: Vec<Result<Explained>>,
 }
 
+/// Why a sample cannot be explained of which not all could be kept.
+fn too_long() -> anyhow::Error {
+    anyhow!("more was executed since its release than is kept for one sample (16 million blocks)")
+}
+
 /// By what samples are told apart in a repeat.
 fn marks_of(board: &Board) -> Result<Marks> {
     board.marks.context(
@@ -252,17 +260,21 @@ pub fn explain(
     let mut watch = Watch::of(experiment, place.kernel, |image, functions| {
         Ok([dumps].into_iter().chain(tasks::arguments(image, functions.symbols())).collect())
     })?;
+    let instruction_ns = watch.instruction_ns;
+    let Room { arguments, reach } = Room::of(wanted, instruction_ns);
+    watch.observer.arguments.extend(arguments);
     let reads_threads = watch.observer.arguments.iter().any(|told| told.starts_with("task="));
     watch.observer.memory = reads_threads.then_some(u64::from(experiment.board.memory_mib) << 20);
     watch.functions.add_modules(loaded::functions(board, host.modules(place)));
-    let instruction_ns = watch.instruction_ns;
+    watch.functions.add_programs(programs::of(&experiment.files));
     let (to, from) = mpsc::channel();
     let read = |events, functions: &Functions| {
-        stream::read(events, |dump| {
+        stream::read(events, reach, |dump| {
             let sample = wanted.iter().position(|sample| sample.is(&dump));
             if let Some(number) = sample {
                 let recorded = wanted[number].recorded;
                 let found = sample::explain(&dump.events, recorded, instruction_ns, functions);
+                let found = found.map_err(|error| if dump.is_cut { too_long() } else { error });
                 let _ = to.send((number, found));
             }
         })

@@ -71,9 +71,15 @@ struct Executed<'a> {
 impl<'a> Executed<'a> {
     fn of(course: Course<'a>, recorded: Recorded) -> Self {
         let mut stacks = Stacks::new(course.functions);
+        let turns = tasks::turns(course.events);
+        let mut coming = turns.iter().peekable();
+        let mut thread = None;
         for event in course.events {
+            while let Some((_, next)) = coming.next_if(|(from, _)| *from <= event.at) {
+                thread = next.as_ref().map(|thread| thread.name.as_str());
+            }
             match event.kind() {
-                Some(Kind::Block) => stacks.block(event.at, event.address()),
+                Some(Kind::Block) => stacks.block_of(thread, event.at, event.address()),
                 Some(Kind::Idle) => stacks.idle(event.at),
                 _ => {}
             }
@@ -250,6 +256,7 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::functions::tests::{address, functions};
+    use super::super::programs::Program;
     use super::super::tasks::tests::switched;
     use super::*;
 
@@ -379,6 +386,28 @@ pub(super) mod tests {
         let expected = [(3_200, String::new()), (4_000, "probe".to_owned())];
         assert_eq!(turns(&one, 4_000, &functions), expected);
         assert_eq!(turns(&with(&[]), 4_000, &functions), []);
+    }
+
+    #[test]
+    fn code_of_a_process_has_the_names_of_its_program() {
+        let mut functions = functions();
+        let program = |thread: &str| Program {
+            thread: thread.to_owned(),
+            functions: vec![(0x40_1000, 0x10, "work".to_owned())],
+        };
+        functions.add_programs(vec![program("reader"), program("other")]);
+        let mut course = events(&functions, &BUSY);
+        for (at, name) in [(1_900, "probe"), (900, "reader")] {
+            let place = course.partition_point(|event| event.at < at);
+            course.splice(place..place, switched(at, name, 120, 1));
+        }
+        let user = Event::new(1_700, Kind::Block, 0x40_1004);
+        let place = course.partition_point(|event| event.at < 1_700);
+        course.insert(place, user);
+        let found = explain(&course, recorded(4_000), NS, &functions).unwrap();
+        let named = |name: &str| found.functions.iter().any(|known| known == name);
+        // The thread that was measured is another program.
+        assert!(named("[reader] work") && named("[user]") && !named("[other] work"));
     }
 
     #[test]

@@ -117,6 +117,8 @@ pub(super) fn read(
         match stream.next()? {
             Item::Event(event) => reader.event(event),
             Item::Dump(events) => reader.dump = Some(events),
+            // Nothing is kept for a section.
+            Item::Spilled(_) => {}
             Item::End(strays) => return Ok(Watched { cells: reader.cells, strays }),
         }
     }

@@ -43,6 +43,11 @@ impl<'a> Stacks<'a> {
 
     /// A block at this address begins after `at` instructions.
     pub(super) fn block(&mut self, at: u64, address: u64) {
+        self.block_of(None, at, address);
+    }
+
+    /// The same in a thread of this name, by which the programs of processes are known.
+    pub(super) fn block_of(&mut self, thread: Option<&str>, at: u64, address: u64) {
         let (function, offset) = self.functions.at(address);
         if self.returns {
             self.leave_interrupt();
@@ -56,7 +61,7 @@ impl<'a> Stacks<'a> {
             }
             Role::User => {
                 self.stack.clear();
-                self.stack.push(function);
+                self.stack.push(self.functions.of_process(thread, address));
                 self.revealed_from = self.stretches.len();
             }
             _ if self.has_switched(function, offset) => {

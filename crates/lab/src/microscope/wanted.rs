@@ -37,6 +37,8 @@ pub struct Wanted {
     pub(super) begin: u64,
     /// Its number among the primary samples of its thread, from 1.
     pub(super) ordinal: u64,
+    /// How many of them had been taken when it was released.
+    pub(super) known_from: u64,
     pub(super) recorded: Recorded,
 }
 
@@ -155,6 +157,7 @@ fn of_cell(
         cell: number,
         begin,
         ordinal: place as u64 + 1,
+        known_from: taken_before(samples, place),
         recorded: Recorded {
             chosen,
             at_ns: samples[place].at,
@@ -167,6 +170,12 @@ fn of_cell(
         Selection::At(times) => at(samples, times),
     };
     Ok(places.into_iter().map(|(chosen, place)| wanted(chosen, place)).collect())
+}
+
+/// How many samples had read the clock before the one at this place was released.
+fn taken_before(samples: &[Outlier], place: usize) -> u64 {
+    let released = samples[place].at.saturating_sub(latency_ns(&samples[place]));
+    samples[..place].partition_point(|sample| sample.at <= released) as u64
 }
 
 /// The places of the typical sample and of the `most` latest ones, the latest first.
@@ -208,6 +217,13 @@ mod tests {
         assert_eq!(latest(&[], 3, None), []);
         let equal = [5, 9, 9, 9].map(|latency| Outlier { at: 0, latency });
         assert_eq!(latest(&equal, 2, None)[1..], [(worst, 1), (worst, 2)]);
+    }
+
+    #[test]
+    fn the_course_of_a_sample_begins_after_those_before_its_release() {
+        let all = [(1_000, 7), (2_000, 9), (5_000, 2_500), (5_100, 1_600), (6_000, 3)];
+        let samples = all.map(|(at, latency)| Outlier { at, latency });
+        assert_eq!([0, 1, 2, 3, 4].map(|place| taken_before(&samples, place)), [0, 1, 2, 2, 4]);
     }
 
     #[test]
