@@ -1,12 +1,14 @@
 //! Runs repeated and watched: what is found of their samples, and what cannot be explained.
 
 use std::fs;
+use std::process::Command;
 
 use punctual_lab::arch::Arch;
 use punctual_lab::kernel::Kernels;
 
 use crate::boards::{aarch64, hog, prepared, x86_64};
-use punctual_harness::{Place, count, end_of, need, run_json};
+use crate::modules::module;
+use punctual_harness::{Place, count, end_of, need, programs, run_json};
 use serde_json::Value;
 
 const MODELS: [&str; 4] = ["none", "voluntary", "full", "rt"];
@@ -98,6 +100,104 @@ fn samples_of_all_models_are_explained_on_a_busy_host() {
     assert!(trace["traceEvents"].as_array().unwrap().len() > 100);
     assert!(fs::read_to_string(place.path.join("why.html")).unwrap().contains("<svg"));
 }
+
+/// The load `worst` delays wake-ups by some 26 ms, which is more than the observer's ring holds.
+#[test]
+fn latencies_of_the_worst_load_are_explained() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let line = "lab run --offline -q --no-report --replicates 1 --out w --kernel debian:none";
+    place.run(&format!("{line} wakeup --load worst -D 3s")).with(0);
+    let all = json(&place, "lab explain --offline -q --json --worst 2 w/debian-none-0");
+    let cell = &all[0]["cells"][0];
+    let samples = cell["samples"].as_array().unwrap();
+    assert_eq!((samples.len(), &cell["unexplained"]), (3, &Value::Null), "{all}");
+    samples.iter().for_each(covers_all);
+    let run = run_json(&place.path.join("w/debian-none-0"));
+    let latest = ns(&samples[1]["latency_ns"]);
+    println!("{latest} ns, {} spans", samples[1]["spans"].as_array().unwrap().len());
+    assert_eq!(latest, ns(&run["cells"][0]["max_ns"]));
+    assert!(latest > 10_000_000, "{latest}");
+}
+
+/// The legs and what ran add up to the latency.
+#[track_caller]
+fn covers_all(sample: &Value) {
+    let latency = ns(&sample["latency_ns"]);
+    for part in ["legs", "spans"] {
+        assert_eq!(ns(&sample[part].as_array().unwrap().last().unwrap()["end_ns"]), latency);
+    }
+}
+
+/// Interrupts off for 60 ms, by a module whose file is named; and the repeat finds it by itself,
+/// from another directory too.
+#[test]
+fn a_hold_of_60_ms_by_a_module_s_file_is_explained() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "hold"));
+    let loaded = "kernel-module/my hold.ko";
+    fs::create_dir(place.path.join("kernel-module")).unwrap();
+    fs::copy(module.folder.join("kernel/hold.ko"), place.path.join(loaded)).unwrap();
+    let line = format!(
+        "lab run --offline -q --no-report --replicates 1 --seed 3 --out h --kernel {} wakeup -D 1s",
+        module.kernel("none")
+    );
+    let told = format!("{loaded} only=irqs_off longest_us=60000 period_ms=300");
+    let words = line.split_whitespace().chain(["--module", &told]);
+    end_of(place.command(&words.collect::<Vec<_>>())).with(0);
+    let run = fs::read_dir(place.path.join("h")).unwrap().flatten();
+    let run = run.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
+    // Seed 3 is that of the replicate with the number 2.
+    assert!(run.display().to_string().ends_with("-2"), "{}", run.display());
+    assert_eq!(run_json(&run)["board"]["lab"]["seed"], 3);
+    let elsewhere = place.open_folder("elsewhere");
+    let mut command = prepared(&place, "lab explain --offline -q --json --worst 1");
+    command.arg(&run).current_dir(&elsewhere);
+    let all = end_of(command).with(0).json();
+    let samples = all[0]["cells"][0]["samples"].as_array().unwrap();
+    samples.iter().for_each(covers_all);
+    let worst = &samples[1];
+    let (latency, held) = (ns(&worst["latency_ns"]), &worst["held"][0]);
+    println!("{latency} ns: {held}");
+    assert!((58_000_000..61_000_000).contains(&latency), "{latency}");
+    assert_eq!(held["how"], "interrupts");
+    for end in ["began_in", "ended_in"] {
+        assert_eq!(held[end], "hold_irqs_off [hold]", "{held}");
+    }
+    let length = held["to_ns"].as_i64().unwrap() - held["from_ns"].as_i64().unwrap();
+    assert!((59_990_000..60_100_000).contains(&length), "{held}");
+}
+
+/// A program of the user's whose file is not moved: what it executes has its names.
+#[test]
+fn code_of_a_program_among_the_files_has_its_names() {
+    need!(x86_64());
+    need!(programs(&["cc"]));
+    let place = Place::of_build();
+    let bin = place.open_folder("root").join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(place.path.join("burn.c"), BURN).unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-static", "-no-pie", "-o"]).arg(bin.join("burn")).arg("burn.c");
+    assert!(cc.current_dir(&place.path).status().unwrap().success());
+    fs::copy(bin.join("burn"), bin.join("sh")).unwrap();
+    let line = "lab run --offline -q --no-report --replicates 1 --out f --kernel debian:none";
+    let mut command = prepared(&place, &format!("{line} wakeup -D 300ms --files root"));
+    command.args(["--load", "cmd:burn"]);
+    end_of(command).with(0);
+    let all = json(&place, "lab explain --offline -q --json --worst 1 f/debian-none-0");
+    let sample = &all[0]["cells"][0]["samples"][1];
+    let functions = sample["functions"].as_array().unwrap();
+    println!("{functions:?}");
+    assert!(functions.contains(&"[sh] spin".into()), "{functions:?}");
+}
+
+/// What a load `cmd` finds as its shell.
+const BURN: &str = "
+__attribute__((noinline)) void spin(volatile unsigned long *count) { for (;;) ++*count; }
+int main(void) { unsigned long count = 0; spin(&count); }
+";
 
 /// Legs begin and end in functions that are known by name: without names there is nothing to say.
 #[test]

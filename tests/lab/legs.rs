@@ -151,14 +151,15 @@ fn what_has_no_legs_is_refused_before_the_boot() {
         place.run(&line).with(2).says(&[says]);
         assert!(!place.path.join("r").exists(), "{options}");
     };
-    let one = "only the probe wakeup with one thread can be watched";
-    refuses("--kernel debian:rt handoff", one);
-    refuses("--kernel debian:rt wakeup:threads=2", one);
+    let other = "handoff @ idle @ 100ms: only the probe wakeup can be watched";
+    refuses("--kernel debian:rt handoff", other);
+    refuses("--kernel debian:rt wakeup:threads=2", "its 2 threads cannot be told apart");
     refuses("--kernel debian:rt --free-running wakeup", "may not repeat: time is not counted");
     refuses("--kernel debian:rt --device virtio-disk wakeup", "may not repeat");
     refuses("--kernel debian:rt --warm wakeup", "--warm");
-    let many = "wakeup:interval=5us @ idle @ 100ms: 20,000 releases, and a board keeps its first \
-                16,384 samples only: watch at most 81920us of it, or with a longer interval";
+    let many = "wakeup:interval=5us @ idle @ 100ms: 20,000 releases, and a board keeps only the \
+                first 16,384 samples of a cell: watch it for at most 81ms (-D), or with a longer \
+                interval (-i)";
     refuses("--kernel debian:rt wakeup -i 5us", many);
 }
 

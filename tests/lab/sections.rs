@@ -190,9 +190,9 @@ fn what_cannot_be_watched_is_refused_before_the_boot() {
         place.run(&line).with(2).says(&[says]);
         assert!(!place.path.join("r").exists(), "{options}");
     };
-    let one = "only the probe wakeup with one thread can be watched";
-    refuses("--kernel debian:rt handoff", one);
-    refuses("--kernel debian:rt wakeup:threads=2", one);
+    let other = "handoff @ idle @ 1s: only the probe wakeup can be watched";
+    refuses("--kernel debian:rt handoff", other);
+    refuses("--kernel debian:rt wakeup:threads=2", "its 2 threads cannot be told apart");
     refuses("--kernel debian:rt --cpus 1 --free-running wakeup", "time was not counted");
 
     need!(aarch64());

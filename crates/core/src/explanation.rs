@@ -33,6 +33,22 @@ pub struct ExplainedCell {
     pub load: String,
     /// The typical sample first, if there is one, then the worst ones, the latest first.
     pub samples: Vec<Explained>,
+    /// Those that could not be explained, in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexplained: Vec<Unexplained>,
+}
+
+/// A sample that could not be explained, though others were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unexplained {
+    /// Why it was chosen.
+    pub chosen: Chosen,
+    /// When its clock was read, ns since the start of the cell.
+    pub at_ns: u64,
+    /// Its latency, ns.
+    pub latency_ns: u64,
+    /// Why it could not.
+    pub why: String,
 }
 
 /// Why a sample was chosen.
@@ -76,8 +92,8 @@ pub struct Explained {
     /// without a gap. Empty: the kernel does not show where it switches them.
     #[serde(default)]
     pub turns: Vec<Turn>,
-    /// The functions in `spans`. Code of processes is `[user]`, code of the kernel without a name
-    /// `[unnamed]`.
+    /// The functions in `spans`. Code of processes is `[user]`, or `[PROGRAM] FUNCTION` of a program
+    /// whose file was given (`--files`); code of the kernel without a name is `[unnamed]`.
     pub functions: Vec<String>,
 }
 

@@ -81,7 +81,9 @@ impl<'a> Elf<'a> {
         let functions = || {
             let (number, header) = self.named_section(section)?;
             let length = u64_at(header, 32)?;
-            self.function_symbols(|of, at, end| usize::from(of) == number && at < end && end <= length)
+            self.function_symbols(|of, at, end| {
+                usize::from(of) == number && at < end && end <= length
+            })
         };
         functions().unwrap_or_default()
     }
@@ -97,7 +99,10 @@ impl<'a> Elf<'a> {
     }
 
     /// Those of which this holds: their section, where they begin, and their end.
-    fn function_symbols(&self, is_wanted: impl Fn(u16, u64, u64) -> bool) -> Option<Vec<FunctionSymbol>> {
+    fn function_symbols(
+        &self,
+        is_wanted: impl Fn(u16, u64, u64) -> bool,
+    ) -> Option<Vec<FunctionSymbol>> {
         let is_table = |header: &&[u8]| u32_at(header, 4) == Some(SHT_SYMTAB);
         let table = self.section_headers().map(|(_, header)| header).find(is_table)?;
         let names = self.section_header(usize::try_from(u32_at(table, 40)?).ok()?)?;

@@ -23,7 +23,7 @@ use punctual_core::plan::Plan;
 use punctual_core::schema::Lab;
 use punctual_sys::affinity;
 
-pub use folder::{EXPERIMENT, make_folder, runs_listed, warning};
+pub use folder::{EXPERIMENT, directory_of, make_folder, runs_listed, warning};
 pub use place::Place;
 
 use crate::board::BoardSpec;
@@ -323,8 +323,12 @@ impl Experiment {
         places.sort_by_key(|place| (place.kernel, place.replicate));
         let runs: Vec<&str> = places.iter().map(|place| place.name.as_str()).collect();
         let path = out.join(EXPERIMENT);
-        let list =
+        let mut list =
             serde_json::json!({"group": self.group(), "board": self.board.words(), "runs": runs});
+        // Of a directory that was removed meanwhile nobody needs to know.
+        if let Ok(directory) = std::env::current_dir() {
+            list["directory"] = serde_json::json!(directory);
+        }
         files::replace(&path, format!("{list:#}\n").as_bytes())
             .with_context(|| format!("cannot write {}", path.display()))
     }

@@ -29,6 +29,26 @@ pub struct Module {
     pub file_name: String,
     /// Its uncompressed content.
     pub bytes: Vec<u8>,
+    /// The path that it was asked for by, if it was not by its name.
+    pub path: Option<PathBuf>,
+}
+
+impl Module {
+    /// Whether it was asked for by this name or path.
+    #[must_use]
+    pub fn is(&self, asked: &str) -> bool {
+        if is_path(asked) {
+            self.path.as_deref() == Some(Path::new(asked))
+        } else {
+            self.name == normal(asked)
+        }
+    }
+}
+
+/// Whether a module that is asked for by this text is a file, `PATH.ko` or one that is compressed.
+#[must_use]
+pub fn is_path(asked: &str) -> bool {
+    stem(Path::new(asked)).is_some()
 }
 
 /// What a module says about itself in `.modinfo`.
@@ -38,6 +58,8 @@ pub struct Modinfo {
     pub depends: Vec<String>,
     /// Release of the kernel that it is for, the first word of `vermagic`.
     pub release: String,
+    /// What the kernel calls it, whatever its file is called; since Linux 4.13.
+    pub name: Option<String>,
 }
 
 impl Modinfo {
@@ -49,7 +71,7 @@ impl Modinfo {
         let elf = Elf::read(module).context("not a 64-bit little-endian ELF file")?;
         let section = elf.section(b".modinfo").context("it has no section .modinfo")?;
         let mut depends = Vec::new();
-        let mut release = None;
+        let (mut release, mut name) = (None, None);
         for field in section.split(|&byte| byte == 0) {
             let field = String::from_utf8_lossy(field);
             match field.split_once('=') {
@@ -58,61 +80,89 @@ impl Modinfo {
                 Some(("vermagic", magic)) => {
                     release = magic.split(' ').next().map(String::from);
                 }
+                Some(("name", own)) => name = Some(own.to_owned()),
                 _ => {}
             }
         }
-        Ok(Self { depends, release: release.context("it has no vermagic in its .modinfo")? })
+        Ok(Self { depends, name, release: release.context("it has no vermagic in its .modinfo")? })
     }
 }
 
-/// The modules of these names and all their dependencies, each after the modules that it
-/// depends on. Modules that are built into the kernel are left out.
+/// The modules of these names or paths and all their dependencies, each after the modules that it
+/// depends on. Modules that are built into the kernel are left out. A module that is given by its
+/// path is taken instead of the kernel's own of its name.
 ///
 /// `folder` is a kernel's build tree, or a folder such as `/lib/modules/RELEASE` that contains
-/// `kernel/` and `modules.builtin`; `release` is that kernel's.
+/// `kernel/` and `modules.builtin`; `None` if only paths are wanted. `release` is that kernel's.
 ///
 /// # Errors
-/// A module is neither there nor built in, cannot be read, or belongs to another kernel.
-pub fn closure(folder: &Path, release: &str, wanted: &[&str]) -> Result<Vec<Module>> {
+/// A module is neither there nor built in, cannot be read, or belongs to another kernel; or two paths
+/// are of one module.
+pub fn closure(folder: Option<&Path>, release: &str, wanted: &[&str]) -> Result<Vec<Module>> {
     let mut closure = Closure {
         folder,
         release,
-        files: files_below(folder)?,
-        builtin: builtin(folder)?,
+        files: folder.map(files_below).transpose()?.unwrap_or_default(),
+        builtin: folder.map(builtin).transpose()?.unwrap_or_default(),
+        given: HashMap::new(),
         seen: HashSet::new(),
         modules: Vec::new(),
     };
-    for name in wanted {
-        closure.add(name, None)?;
+    // First, so that others can depend on them.
+    let mut names = Vec::new();
+    for asked in wanted {
+        names.push(if is_path(asked) { closure.give(Path::new(asked))? } else { normal(asked) });
+    }
+    for name in names {
+        closure.add(&name, None)?;
     }
     Ok(closure.modules)
 }
 
 struct Closure<'a> {
-    folder: &'a Path,
+    folder: Option<&'a Path>,
     release: &'a str,
     files: HashMap<String, PathBuf>,
     builtin: HashSet<String>,
+    /// The paths of modules that were asked for by one, by name.
+    given: HashMap<String, PathBuf>,
     seen: HashSet<String>,
     modules: Vec<Module>,
 }
 
 impl Closure<'_> {
+    /// Takes the module in a file for the one of its name, which it returns.
+    fn give(&mut self, path: &Path) -> Result<String> {
+        let (_, info) = read(path)?;
+        let name = info.name.as_deref().or_else(|| stem(path)).unwrap_or_default();
+        let name = normal(name);
+        match self.given.insert(name.clone(), path.to_owned()) {
+            Some(other) if other != path => {
+                bail!("{} and {} are both module {name}", other.display(), path.display())
+            }
+            _ => Ok(name),
+        }
+    }
+
     fn add(&mut self, name: &str, needed_by: Option<&str>) -> Result<()> {
         let name = normal(name);
         // Marked before its dependencies, which ends cycles.
-        if self.builtin.contains(&name) || !self.seen.insert(name.clone()) {
+        let given = self.given.get(&name).cloned();
+        let is_builtin = given.is_none() && self.builtin.contains(&name);
+        if is_builtin || !self.seen.insert(name.clone()) {
             return Ok(());
         }
-        let Some(path) = self.files.get(&name).cloned() else {
+        let Some(path) = given.as_ref().or_else(|| self.files.get(&name)).cloned() else {
             let by = needed_by.map_or_else(String::new, |by| format!(", which {by} needs,"));
-            bail!(
-                "module {name}{by} is neither in {} nor built into the kernel",
-                self.folder.display()
-            );
+            match self.folder {
+                Some(folder) => bail!(
+                    "module {name}{by} is neither in {} nor built into the kernel",
+                    folder.display()
+                ),
+                None => bail!("module {name}{by} is not here: give its folder with --modules"),
+            }
         };
-        let bytes = read(&path)?;
-        let info = Modinfo::read(&bytes).with_context(|| path.display().to_string())?;
+        let (bytes, info) = read(&path)?;
         ensure!(
             info.release == self.release,
             "{} is for kernel {}, but the kernel is {}: use the modules that were built with it",
@@ -124,20 +174,21 @@ impl Closure<'_> {
             self.add(needed, Some(&name))?;
         }
         let file_name = format!("{}.ko", stem(&path).unwrap_or(&name));
-        self.modules.push(Module { name, file_name, bytes });
+        self.modules.push(Module { name, file_name, bytes, path: given });
         Ok(())
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let bytes =
-        file::read(path, MOST).with_context(|| format!("cannot read {}", path.display()))?;
-    match Compression::of(&bytes) {
-        None => Ok(bytes),
-        Some(compression) => {
-            compression.unpack(&bytes, MOST).with_context(|| path.display().to_string())
-        }
-    }
+/// A module, and what it says about itself.
+fn read(path: &Path) -> Result<(Vec<u8>, Modinfo)> {
+    let said = || path.display().to_string();
+    let packed = file::read(path, MOST).with_context(|| format!("cannot read {}", said()))?;
+    let bytes = match Compression::of(&packed) {
+        None => packed,
+        Some(compression) => compression.unpack(&packed, MOST).with_context(said)?,
+    };
+    let info = Modinfo::read(&bytes).with_context(said)?;
+    Ok((bytes, info))
 }
 
 /// The kernel treats `-` and `_` in module names as equal.
@@ -237,23 +288,23 @@ mod tests {
     #[test]
     fn each_comes_after_what_it_depends_on() {
         let folder = sample();
-        let modules = closure(&folder.0, "6.1.0", &["snd_pcm", "snd", "8250-base"]).unwrap();
+        let modules = closure(Some(&folder.0), "6.1.0", &["snd_pcm", "snd", "8250-base"]).unwrap();
         assert_eq!(names(&modules), ["soundcore", "snd", "snd_timer", "snd_pcm"]);
         assert_eq!(modules[3].file_name, "snd-pcm.ko");
         assert_eq!(modules[3].bytes, module("snd,snd-timer", "6.1.0"));
-        assert_eq!(closure(&folder.0, "6.1.0", &[]).unwrap(), []);
+        assert_eq!(closure(Some(&folder.0), "6.1.0", &[]).unwrap(), []);
     }
 
     #[test]
     fn a_cycle_ends() {
         let folder = sample();
-        assert_eq!(names(&closure(&folder.0, "6.1.0", &["a"]).unwrap()), ["b", "a"]);
+        assert_eq!(names(&closure(Some(&folder.0), "6.1.0", &["a"]).unwrap()), ["b", "a"]);
     }
 
     #[test]
     fn errors_name_the_module_and_where_it_was_sought() {
         let folder = sample();
-        let error = |name| format!("{:#}", closure(&folder.0, "6.1.0", &[name]).unwrap_err());
+        let error = |name| format!("{:#}", closure(Some(&folder.0), "6.1.0", &[name]).unwrap_err());
         let path = folder.0.display();
         let expected = format!(
             "module absent, which lone needs, is neither in {path} nor built into the kernel"
@@ -263,14 +314,48 @@ mod tests {
         assert!(error("other").contains("is for kernel 6.1.0-rt, but the kernel is 6.1.0"));
         assert!(error("broken").ends_with("broken.ko: not a 64-bit little-endian ELF file"));
         assert!(error("half").contains("half.ko.gz: bad gzip data"));
-        let gone = closure(&folder.0.join("gone"), "6.1.0", &["a"]).unwrap_err().to_string();
+        let gone = closure(Some(&folder.0.join("gone")), "6.1.0", &["a"]).unwrap_err().to_string();
         assert!(gone.contains("gone"), "{gone}");
+    }
+
+    #[test]
+    fn a_file_is_a_module_of_its_own_name_and_comes_before_the_kernel_s() {
+        let named = |name: &str, depends: &str| {
+            let info = format!("name={name}\0depends={depends}\0vermagic=6.1.0 SMP\0");
+            file(X86_64, ".modinfo", info.as_bytes())
+        };
+        let (folder, own) = (sample(), Folder::new());
+        own.write("my-hold.ko", &module("snd,other_one", "6.1.0"));
+        own.write("renamed.ko.gz", &gzip(&named("other_one", "")));
+        own.write("snd.ko", &named("snd", ""));
+        let path = |name: &str| own.0.join(name).display().to_string();
+        let [hold, renamed, snd] = ["my-hold.ko", "renamed.ko.gz", "snd.ko"].map(path);
+        let all = closure(Some(&folder.0), "6.1.0", &[&hold, &renamed, &snd, "soundcore"]).unwrap();
+        assert_eq!(names(&all), ["snd", "other_one", "my_hold", "soundcore"]);
+        let files: Vec<&str> = all.iter().map(|module| module.file_name.as_str()).collect();
+        assert_eq!(files, ["snd.ko", "renamed.ko", "my-hold.ko", "soundcore.ko"]);
+        assert_eq!(all[0].bytes, named("snd", ""));
+        assert!(all[2].is(&hold) && all[2].is("my-hold") && !all[2].is(&snd));
+        // Without a folder of the kernel's too.
+        let alone = closure(None, "6.1.0", &[&snd]).unwrap();
+        assert_eq!(alone[0].path.as_deref(), Some(Path::new(&snd)));
+        let error = |wanted: &[&str]| format!("{:#}", closure(None, "6.1.0", wanted).unwrap_err());
+        assert!(error(&[&hold]).contains("give its folder with --modules"), "{}", error(&[&hold]));
+        let other = closure(None, "6.12.0", &[&snd]).unwrap_err().to_string();
+        assert!(other.contains("is for kernel 6.1.0, but the kernel is 6.12.0"), "{other}");
+        own.write("again/snd.ko", &named("snd", ""));
+        let both = error(&[&snd, &path("again/snd.ko")]);
+        assert!(both.ends_with("are both module snd"), "{both}");
+        let gone = path("gone.ko");
+        assert!(error(&[&gone]).contains(&format!("cannot read {gone}")), "{}", error(&[&gone]));
+        own.write("text.ko", b"text");
+        assert!(error(&[&path("text.ko")]).contains("text.ko: not a 64-bit"));
     }
 
     #[test]
     fn updates_come_before_others_of_the_name() {
         let folder = sample();
         folder.write("updates/snd.ko", &module("", "6.1.0"));
-        assert_eq!(names(&closure(&folder.0, "6.1.0", &["snd"]).unwrap()), ["snd"]);
+        assert_eq!(names(&closure(Some(&folder.0), "6.1.0", &["snd"]).unwrap()), ["snd"]);
     }
 }

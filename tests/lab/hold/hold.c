@@ -23,6 +23,7 @@
 #include <asm/tsc.h>
 
 #define LEAST_PERIOD_MS 10
+#define MOST_US 500000
 
 static unsigned int period_ms = 97;
 module_param(period_ms, uint, 0444);
@@ -31,6 +32,10 @@ MODULE_PARM_DESC(period_ms, "time in which each section comes once, milliseconds
 static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "hold only this: irqs_off, preempt_off or spinlock");
+
+static unsigned int longest_us = 800;
+module_param(longest_us, uint, 0444);
+MODULE_PARM_DESC(longest_us, "length of the longest section of each kind, microseconds (1 to 500000)");
 
 static DEFINE_RAW_SPINLOCK(lock);
 
@@ -99,7 +104,7 @@ static const struct kind {
 	{ "spinlock", hold_spinlock },
 };
 
-static const unsigned int lengths[] = { 50, 200, 800 };
+static unsigned int lengths[] = { 50, 200, 800 };
 
 #define SECTIONS (ARRAY_SIZE(kinds) * ARRAY_SIZE(lengths))
 
@@ -236,6 +241,11 @@ static int __init hold_init(void)
 		pr_err("hold: period_ms must be at least %u\n", LEAST_PERIOD_MS);
 		return -EINVAL;
 	}
+	if (longest_us < 1 || longest_us > MOST_US) {
+		pr_err("hold: longest_us must be 1 to %u\n", MOST_US);
+		return -EINVAL;
+	}
+	lengths[ARRAY_SIZE(lengths) - 1] = longest_us;
 	if (!tsc_khz) {
 		pr_err("hold: the time stamp counter is of no use here\n");
 		return -ENODEV;

@@ -20,6 +20,17 @@ pub fn runs_listed(text: &[u8]) -> Vec<String> {
     serde_json::from_slice::<Listed>(text).map_or_else(|_| Vec::new(), |listed| listed.runs)
 }
 
+/// Where the command was given whose list this is, to which its paths are relative; `None` if it is
+/// damaged, or of an older punctual.
+#[must_use]
+pub fn directory_of(text: &[u8]) -> Option<PathBuf> {
+    #[derive(serde::Deserialize)]
+    struct Listed {
+        directory: PathBuf,
+    }
+    serde_json::from_slice::<Listed>(text).ok().map(|listed| listed.directory)
+}
+
 /// What is unsafe about the folder that an experiment's folder is in, in words.
 #[must_use]
 pub fn warning(out: &Path) -> Option<String> {

@@ -38,9 +38,8 @@ impl Provisions {
         let wanted: Vec<(&str, &str)> = of_devices.chain(further.clone()).collect();
         let modules = with_dependencies(kernel, &wanted)?;
         for (name, parameters) in further.filter(|(_, text)| !text.is_empty()) {
-            let name = name.replace('-', "_");
             ensure!(
-                modules.iter().any(|module| module.name == name),
+                modules.iter().any(|module| module.is(name)),
                 "{}: {name} is built in: give its parameters on the kernel's command line \
                  (--append {name}.{parameters})",
                 kernel.name
@@ -48,7 +47,7 @@ impl Provisions {
         }
         // If a module is requested twice, the last parameters count.
         let parameters = |module: &Module| {
-            let of = wanted.iter().rev().find(|(name, _)| name.replace('-', "_") == module.name);
+            let of = wanted.iter().rev().find(|(asked, _)| module.is(asked));
             of.map_or("", |(_, text)| text).to_owned()
         };
         let files = modules.iter().map(|module| ModuleFile {
@@ -70,7 +69,7 @@ impl Provisions {
 fn devices(board: &BoardSpec, kernel: &Kernel) -> Vec<&'static Device> {
     let drives = |device: &&&'static Device| {
         let names: Vec<&str> = device.modules.iter().map(|(name, _)| *name).collect();
-        let found = |folder| modules::closure(folder, &kernel.release, &names).is_ok();
+        let found = |folder| modules::closure(Some(folder), &kernel.release, &names).is_ok();
         names.is_empty() || kernel.modules.as_deref().is_some_and(found)
     };
     let measured = board.measured.iter().filter(drives);
@@ -82,13 +81,14 @@ fn with_dependencies(kernel: &Kernel, wanted: &[(&str, &str)]) -> Result<Vec<Mod
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let folder = kernel.modules.as_deref().with_context(|| {
-        format!(
-            "{} needs the modules {}: give their folder with --modules",
-            kernel.name,
-            names.join(", ")
-        )
-    })?;
+    let folder = kernel.modules.as_deref();
+    let named: Vec<&str> = names.iter().copied().filter(|name| !modules::is_path(name)).collect();
+    ensure!(
+        folder.is_some() || named.is_empty(),
+        "{} needs the modules {}: give their folder with --modules",
+        kernel.name,
+        named.join(", ")
+    );
     modules::closure(folder, &kernel.release, &names).with_context(|| kernel.name.clone())
 }
 
@@ -130,6 +130,18 @@ mod tests {
         assert_eq!(setup.modules, expected);
         assert_eq!(setup.writes[0].1, "1234 11e8");
         assert_eq!(setup.expects, ["/dev/uio0"]);
+    }
+
+    #[test]
+    fn a_module_by_its_path_takes_parameters() {
+        let folder = Folder::new();
+        folder.write("my-hold.ko", &file(X86_64, ".modinfo", b"vermagic=6.1.0 SMP\0"));
+        let path = folder.0.join("my-hold.ko").display().to_string();
+        let further = [(path, "length=60ms".to_owned())];
+        let setup = Provisions::of(&BoardSpec::default(), &kernel("vmlinux"), &further);
+        let expected =
+            ModuleFile { file: "my-hold.ko".to_owned(), parameters: "length=60ms".to_owned() };
+        assert_eq!(setup.unwrap().setup.modules, [expected]);
     }
 
     #[test]

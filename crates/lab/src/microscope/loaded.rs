@@ -38,6 +38,7 @@ mod tests {
             name: name.to_owned(),
             file_name: format!("{name}.ko"),
             bytes,
+            path: None,
         };
         let code = object(&[("hold_all", 2, 1, 0, 0x20), ("row.isra.0", 2, 1, 0x20, 8)]);
         let given = [module("hold", code), module("broken", b"text".to_vec())];

@@ -25,8 +25,7 @@ pub(super) struct Room {
 impl Room {
     /// For samples of a board on which an instruction takes so long, ns.
     pub(super) fn of(wanted: &[Wanted], instruction_ns: u64) -> Self {
-        let instructions =
-            |sample: &Wanted| sample.recorded.latency_ns / instruction_ns.max(1);
+        let instructions = |sample: &Wanted| sample.recorded.latency_ns / instruction_ns.max(1);
         // At most one event for each instruction: the shortest blocks have one, and what else is an
         // event is rare.
         let events = |sample: &Wanted| instructions(sample).saturating_add(BEFORE);

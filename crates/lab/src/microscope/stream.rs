@@ -43,7 +43,12 @@ pub(super) fn read(from: impl Read, reach: u64, mut dumped: impl FnMut(Dump)) ->
             // The sample itself follows.
             Item::Dump(events) => {
                 let is_cut = spilled.is_cut;
-                dumped(Dump { begin, ordinal: ordinal + 1, events: spilled.before(events), is_cut });
+                dumped(Dump {
+                    begin,
+                    ordinal: ordinal + 1,
+                    events: spilled.before(events),
+                    is_cut,
+                });
             }
             Item::Spilled(events) if events.is_empty() => spilled = Spilled::default(),
             Item::Spilled(events) => spilled.add(events, reach),
@@ -185,7 +190,8 @@ mod tests {
     #[test]
     fn a_dump_belongs_to_the_sample_after_it() {
         let mut dumps = Vec::new();
-        read(&whole()[..], u64::MAX, |dump| dumps.push((dump.begin, dump.ordinal, dump.events))).unwrap();
+        read(&whole()[..], u64::MAX, |dump| dumps.push((dump.begin, dump.ordinal, dump.events)))
+            .unwrap();
         let events = vec![Event::new(4, Kind::Block, 0x10), Event::new(8, Kind::Clock, 0x20)];
         assert_eq!(dumps, [(1, 2, events)]);
     }

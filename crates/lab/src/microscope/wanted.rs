@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 use punctual_core::block::Outlier;
-use punctual_core::explanation::Chosen;
+use punctual_core::explanation::{Chosen, Unexplained};
 use punctual_core::run::{LoadedRun, ThreadData};
 use punctual_core::schema::{Cell, CellState};
 
@@ -40,6 +40,15 @@ pub struct Wanted {
     /// How many of them had been taken when it was released.
     pub(super) known_from: u64,
     pub(super) recorded: Recorded,
+}
+
+impl Wanted {
+    /// The same as a sample that could not be explained.
+    #[must_use]
+    pub const fn unexplained(&self, why: String) -> Unexplained {
+        let Recorded { chosen, at_ns, latency_ns, .. } = self.recorded;
+        Unexplained { chosen, at_ns, latency_ns, why }
+    }
 }
 
 /// The selected samples of each cell, or of one.

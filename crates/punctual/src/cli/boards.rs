@@ -59,6 +59,10 @@ pub fn board_name() -> Arg {
         .default_value("x86_64")
 }
 
+pub fn seed(help: &'static str) -> Arg {
+    value("seed", "N", help).value_parser(clap::value_parser!(u32).range(1..=1_000_000))
+}
+
 pub fn board() -> Vec<Arg> {
     let rates: Vec<_> = RATES.iter().map(|(mips, _)| mips.to_string()).collect();
     let devices: Vec<_> = DEVICES.iter().map(|device| device.name).collect();
@@ -81,7 +85,7 @@ pub fn board() -> Vec<Arg> {
             .help(format!("Devices besides the board's own: {}; runs with virtio-disk may not repeat exactly", devices.join(", ")))
             .value_delimiter(',')
             .action(ArgAction::Append),
-        value("module", "NAME", "Load this kernel module and its dependencies; parameters follow the name, such as \"loop max_loop=1\"")
+        value("module", "NAME|FILE.ko", "Load this kernel module and its dependencies, from the kernel's own or from this file; parameters follow, such as \"loop max_loop=1\"")
             .action(ArgAction::Append),
         value("modules", "DIR", "Folder with the modules of a kernel image, such as /lib/modules/RELEASE")
             .value_parser(clap::value_parser!(PathBuf))

@@ -9,7 +9,7 @@ use punctual_core::units::BareNumber;
 use super::args::{duration, judgement};
 use super::boards::{
     aims, board, board_name, folder, group, kernel, measured, quiet, replicates,
-    replicates_by_comparisons, warm,
+    replicates_by_comparisons, seed, warm,
 };
 use super::run::{flag, value};
 use super::search;
@@ -138,7 +138,8 @@ fn run() -> Command {
         ))
         .args(board())
         .arg(warm())
-        .arg(replicates_by_comparisons());
+        .arg(replicates_by_comparisons())
+        .arg(seed("Seed of the first guest of each kernel; those of its other replicates follow it [default: 1]"));
     measured(boots)
         .arg(
             value(

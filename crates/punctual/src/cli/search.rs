@@ -4,7 +4,7 @@ use clap::Command;
 use punctual_core::units::BareNumber;
 
 use super::args::{duration, positive_seconds};
-use super::boards::{aims, board, folder, kernel, quiet, replicates};
+use super::boards::{aims, board, folder, kernel, quiet, replicates, seed};
 use super::budget::Budget;
 use super::run::{flag, value};
 
@@ -48,8 +48,7 @@ pub fn command() -> Command {
             .default_value("60"),
         )
         .arg(
-            value("seed", "N", "Seed of the first guest of each load; those of others follow it")
-                .value_parser(clap::value_parser!(u32).range(1..=1_000_000))
+            seed("Seed of the first guest of each load; those of others follow it")
                 .default_value("1001"),
         )
         .arg(aims("How many releases to aim at the end, in each guest").default_value("3"))

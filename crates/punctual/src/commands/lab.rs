@@ -11,6 +11,7 @@ mod asked;
 mod check;
 mod explain;
 mod folder;
+mod given;
 mod history;
 mod kernels;
 mod legs;

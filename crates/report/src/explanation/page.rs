@@ -7,7 +7,7 @@ use punctual_core::units::grouped;
 
 use super::sentence::cause;
 use super::text::{FUNCTIONS, facts, function_rows, shown, title};
-use super::times::{leg_ns, length, longest, rank_name, rest_ns};
+use super::times::{leg_ns, length, longest, rank_name, rest_ns, unexplained};
 use crate::figure::flame;
 use crate::html::{document, heads, number};
 use crate::words;
@@ -29,7 +29,8 @@ pub fn page(explanation: &Explanation) -> String {
         @for (at, cell) in explanation.cells.iter().enumerate() {
             section {
                 h2 { (words::key_name(&cell.key)) }
-                @if cell.samples.is_empty() { p { "no samples" } } @else {
+                @for said in unexplained(cell) { p { (said) } }
+                @if cell.samples.is_empty() { @if cell.unexplained.is_empty() { p { "no samples" } } } @else {
                     @for rank in 0..cell.samples.len() { (said(cell, rank, explanation.model)) }
                     (legs(cell))
                     p class="about" { (READ) }

@@ -8,6 +8,7 @@ use super::sentence::cause;
 use super::threads;
 use super::times::{
     first, function_name, leg_ns, length, longest, own_all, percent, rank_name, rest_ns,
+    unexplained,
 };
 use crate::text::{Align, Paint, Style, Table, push_pairs, push_styled, push_wrapped};
 use crate::words;
@@ -33,8 +34,13 @@ pub fn text(explanation: &Explanation, width: usize, colour: bool) -> String {
         out.push('\n');
         let key = words::key_name(&cell.key);
         push_styled(&mut out, &key, Style::Strong, ("", 0, width), paint);
+        for said in unexplained(cell) {
+            push_wrapped(&mut out, &said, "  ! ", 4, width);
+        }
         if cell.samples.is_empty() {
-            push_wrapped(&mut out, "no samples", "  ", 2, width);
+            if cell.unexplained.is_empty() {
+                push_wrapped(&mut out, "no samples", "  ", 2, width);
+            }
             continue;
         }
         causes(&mut out, cell, explanation.model, width, paint);

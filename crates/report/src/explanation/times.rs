@@ -1,8 +1,11 @@
 //! What the time of a sample went to: legs, stacks and functions.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use punctual_core::explanation::{Chosen, Explained, ExplainedCell, Held, Leg, Milestone};
+use punctual_core::explanation::{
+    Chosen, Explained, ExplainedCell, Held, Leg, Milestone, Unexplained,
+};
 use punctual_core::text::clean_start;
 use punctual_core::units::human_ns;
 
@@ -47,9 +50,24 @@ pub(crate) fn rank_name(cell: &ExplainedCell, number: usize) -> &'static str {
         _ => {
             let worse = cell.samples.iter().take(number);
             let before = worse.filter(|sample| sample.chosen == Chosen::Worst).count();
-            RANKS.get(before).copied().unwrap_or("later")
+            // Those that could not be explained have their ranks too.
+            let place = cell.samples.get(number).map(|of| (Reverse(of.latency_ns), of.at_ns));
+            let others = cell.unexplained.iter().filter(|other| {
+                let its = (Reverse(other.latency_ns), other.at_ns);
+                other.chosen == Chosen::Worst && Some(its) < place
+            });
+            RANKS.get(before + others.count()).copied().unwrap_or("later")
         }
     }
+}
+
+/// What is said of samples that could not be explained, if there are any: when they were, and why.
+pub(crate) fn unexplained(cell: &ExplainedCell) -> Vec<String> {
+    let said = |of: &Unexplained| {
+        let at = human_ns(i64::try_from(of.at_ns).unwrap_or(i64::MAX));
+        format!("not explained: {} at {at}: {}", length(of.latency_ns), clean_start(&of.why, 400))
+    };
+    cell.unexplained.iter().map(said).collect()
 }
 
 /// A leg with both of its ends, ns since the release.

@@ -208,8 +208,9 @@ pub fn idle(chosen: Chosen, asleep: u64) -> Explained {
     made.0
 }
 
-fn cell(key: &str, load: &str, samples: Vec<Explained>) -> ExplainedCell {
-    ExplainedCell { key: key.to_owned(), load: load.to_owned(), samples }
+pub fn cell(key: &str, load: &str, samples: Vec<Explained>) -> ExplainedCell {
+    let (key, load) = (key.to_owned(), load.to_owned());
+    ExplainedCell { key, load, samples, unexplained: Vec::new() }
 }
 
 pub fn explanation(release: &str, model: Model, cells: Vec<ExplainedCell>) -> Explanation {

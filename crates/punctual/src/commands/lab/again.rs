@@ -16,6 +16,7 @@ use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_report::words;
 
 use super::asked;
+use super::given::Given;
 use crate::commands::compare::compared;
 use crate::output;
 
@@ -55,7 +56,8 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
         run.tool.version,
         lab.punctual_sha256.get(..12).unwrap_or_default()
     );
-    let kernel = kernel(run, lab, board.arch, matches)?;
+    let given = Given::of(run, dir, matches);
+    let kernel = kernel(run, lab, board.arch, (matches, given.folder_of_modules.as_deref()))?;
     board.measured = asked::measured(&run.plan, &board);
     let measured: Vec<&str> = board.measured.iter().map(|device| device.name).collect();
     let asked_for = lab.devices.iter().filter(|name| !measured.contains(&name.as_str()));
@@ -73,8 +75,8 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
         replicates: 1,
         first_replicate: 0,
         program,
-        modules: asked::modules(matches),
-        files: asked::files(matches)?,
+        modules: given.modules,
+        files: given.files.map_or(Ok(Vec::new()), |folder| asked::files_of(&folder))?,
         parameters: appended.split_whitespace().map(str::to_owned).collect(),
         group: run.group.clone(),
         command: run.tool.command.clone(),
@@ -93,7 +95,8 @@ pub fn again(run: &Run, dir: &Path, matches: &ArgMatches) -> anyhow::Result<Agai
     let differs = experiment.differs(&place, &ready, run)?;
     ensure!(
         differs.is_empty(),
-        "its guest cannot be made again as it was: {} (modules need --module, and files --files, as at that time)",
+        "its guest cannot be made again as it was: {} (--module, --modules and --files are those of \
+         its command line unless they are given; what they name must be as at that time)",
         differs.join(", ")
     );
     Ok(Again { experiment, ready, place })
@@ -147,14 +150,18 @@ fn emulator(lab: &Lab, arch: Arch, matches: &ArgMatches) -> anyhow::Result<Emula
 }
 
 /// The kernel of the run: the one named by --kernel, else the one with its name and release.
-fn kernel(run: &Run, lab: &Lab, arch: Arch, matches: &ArgMatches) -> anyhow::Result<Kernel> {
+fn kernel(
+    run: &Run,
+    lab: &Lab,
+    arch: Arch,
+    (matches, modules): (&ArgMatches, Option<&Path>),
+) -> anyhow::Result<Kernel> {
     let named = matches.get_one::<String>("kernel").cloned();
     let name = named.unwrap_or_else(|| name_of(run, lab));
     let kernels = Kernels::of_user()?;
     let mut say = |text: &str| output::complain(text);
     let fetch = !matches.get_flag("offline");
-    let found =
-        kernels.resolve(&[&name], arch, asked::path(matches, "modules"), fetch, &mut say)?;
+    let found = kernels.resolve(&[&name], arch, modules, fetch, &mut say)?;
     let Some(mut kernel) = found.into_iter().next() else { bail!("{name}: no such kernel") };
     ensure!(
         kernel.image_sha256 == lab.kernel_sha256,

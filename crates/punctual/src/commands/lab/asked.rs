@@ -17,6 +17,7 @@ use punctual_lab::emulator::{Emulator, Version};
 use punctual_lab::experiment::Experiment;
 use punctual_lab::extra::{self, ExtraFile};
 use punctual_lab::kernel::{Kernel, Kernels};
+use punctual_lab::modules::is_path;
 use punctual_lab::{program, warm};
 use punctual_suite::probes;
 
@@ -32,7 +33,9 @@ const QEMU_OF_HISTORIES: Version = (7, 2);
 /// What is wrong or missing, and the remedy.
 pub fn experiment(matches: &ArgMatches) -> anyhow::Result<Experiment> {
     let plan = request::plan(matches, &request::LAB)?;
-    of_plan(matches, plan, None, kernels)
+    let mut experiment = of_plan(matches, plan, None, kernels)?;
+    experiment.first_replicate = first_replicate(matches);
+    Ok(experiment)
 }
 
 /// Reads the options of `lab history`, and gets the kernels.
@@ -50,9 +53,14 @@ pub fn history(matches: &ArgMatches) -> anyhow::Result<Experiment> {
 /// As [`experiment`].
 pub fn search(matches: &ArgMatches, plan: Plan) -> anyhow::Result<Experiment> {
     let mut experiment = of_plan(matches, plan, None, kernels)?;
-    // Seeds are counted from 1.
-    experiment.first_replicate = number(matches, "seed").unwrap_or(1).saturating_sub(1);
+    experiment.first_replicate = first_replicate(matches);
     Ok(experiment)
+}
+
+/// By `--seed`, which is counted from 1 and which `lab check` does not have.
+fn first_replicate(matches: &ArgMatches) -> u32 {
+    let seed = matches.try_get_one::<u32>("seed").ok().flatten();
+    seed.map_or(0, |seed| seed.saturating_sub(1))
 }
 
 fn of_plan(
@@ -264,15 +272,19 @@ fn releases(matches: &ArgMatches, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
     Ok(all)
 }
 
-/// Modules, each with the parameters that follow its name.
+/// Modules, each with the parameters that follow its name or its path.
 pub fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
-    let texts = matches.get_many::<String>("module").into_iter().flatten();
-    texts
-        .map(|text| match text.trim().split_once(' ') {
-            Some((name, parameters)) => (name.to_owned(), parameters.trim().to_owned()),
-            None => (text.trim().to_owned(), String::new()),
-        })
-        .collect()
+    let texts = matches.try_get_many::<String>("module").ok().flatten().into_iter().flatten();
+    texts.map(|text| module(text.trim())).collect()
+}
+
+fn module(text: &str) -> (String, String) {
+    // A path may have spaces: the first of them that ends a module's file ends it.
+    let mut spaces = text.match_indices(' ').map(|(at, _)| at);
+    let path_end = spaces.clone().find(|at| is_path(&text[..*at]));
+    let end = if is_path(text) { None } else { path_end.or_else(|| spaces.next()) };
+    let (name, parameters) = text.split_at(end.unwrap_or(text.len()));
+    (name.to_owned(), parameters.trim().to_owned())
 }
 
 /// The files of `--files`.
@@ -280,8 +292,15 @@ pub fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
 /// # Errors
 /// One cannot be read.
 pub fn files(matches: &ArgMatches) -> anyhow::Result<Vec<ExtraFile>> {
-    let folder = path(matches, "files");
-    folder.map_or(Ok(Vec::new()), |folder| extra::read(folder).context("--files"))
+    path(matches, "files").map_or(Ok(Vec::new()), files_of)
+}
+
+/// The files in this folder of `--files`.
+///
+/// # Errors
+/// One cannot be read.
+pub fn files_of(folder: &Path) -> anyhow::Result<Vec<ExtraFile>> {
+    extra::read(folder).context("--files")
 }
 
 /// An option's texts, split into words.
@@ -298,7 +317,7 @@ pub fn patience(matches: &ArgMatches) -> Duration {
 
 /// A path among the options.
 pub fn path<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a Path> {
-    matches.get_one::<PathBuf>(id).map(PathBuf::as_path)
+    matches.try_get_one::<PathBuf>(id).ok().flatten().map(PathBuf::as_path)
 }
 
 fn number(matches: &ArgMatches, id: &str) -> Option<u32> {
@@ -319,6 +338,33 @@ mod tests {
         let matches = crate::cli::command().try_get_matches_from(line).unwrap();
         let lab = matches.subcommand_matches("lab").and_then(|lab| lab.subcommand_matches("run"));
         assert_eq!(split(lab.unwrap(), "append"), ["nohz=off", "quiet", "foo=1"]);
+    }
+
+    #[test]
+    fn parameters_follow_a_module_s_name_or_its_path() {
+        for (text, name, parameters) in [
+            ("loop", "loop", ""),
+            ("loop  max_loop=1 max_part=2", "loop", "max_loop=1 max_part=2"),
+            ("./my-hold.ko", "./my-hold.ko", ""),
+            ("../a b/hold.ko only=x", "../a b/hold.ko", "only=x"),
+            ("/x y/hold.ko.xz", "/x y/hold.ko.xz", ""),
+            ("loop file=other.ko", "loop", "file=other.ko"),
+        ] {
+            assert_eq!(module(text), (name.to_owned(), parameters.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_seed_decides_on_the_first_replicate() {
+        let of = |line: &str| {
+            let line = ["punctual", "lab"].into_iter().chain(line.split_whitespace());
+            let matches = crate::cli::command().try_get_matches_from(line).unwrap();
+            let (_, lab) = matches.subcommand().unwrap();
+            first_replicate(lab.subcommand().unwrap().1)
+        };
+        assert_eq!(of("run wakeup"), 0);
+        assert_eq!(of("run wakeup --seed 7"), 6);
+        assert_eq!(of("check wakeup --max 1ms --kernel vmlinux"), 0);
     }
 
     #[test]

@@ -50,7 +50,8 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
         }
     }
     write(&explanations, against.is_some(), matches)?;
-    Ok(Ending::Done)
+    let cells = || explanations.iter().flat_map(|explanation| &explanation.cells);
+    Ok(if cells().all(|cell| cell.unexplained.is_empty()) { Ending::Done } else { Ending::Failed })
 }
 
 /// A run, what is wanted of it, and the guest that repeats it.
@@ -110,20 +111,27 @@ fn explanation_of(
 ) -> anyhow::Result<Explanation> {
     let run = &subject.run.run;
     let mut cells: Vec<(usize, ExplainedCell)> = Vec::new();
+    let mut failed = None;
     for (wanted, explained) in subject.wanted.iter().zip(found) {
         let cell = &run.cells[wanted.cell];
-        let explained = explained.with_context(|| words::key_name(&cell.key))?;
-        match cells.last_mut().filter(|(number, _)| *number == wanted.cell) {
-            Some((_, known)) => known.samples.push(explained),
-            None => cells.push((
-                wanted.cell,
-                ExplainedCell {
-                    key: cell.key.clone(),
-                    load: cell.load.clone(),
-                    samples: vec![explained],
-                },
-            )),
+        if cells.last().is_none_or(|(number, _)| *number != wanted.cell) {
+            let (key, load) = (cell.key.clone(), cell.load.clone());
+            let none = ExplainedCell { key, load, samples: Vec::new(), unexplained: Vec::new() };
+            cells.push((wanted.cell, none));
         }
+        let Some((_, of_cell)) = cells.last_mut() else { continue };
+        match explained {
+            Ok(explained) => of_cell.samples.push(explained),
+            Err(error) => {
+                of_cell.unexplained.push(wanted.unexplained(format!("{error:#}")));
+                failed = failed.or(Some(error.context(words::key_name(&cell.key))));
+            }
+        }
+    }
+    if let Some(error) = failed
+        && cells.iter().all(|(_, cell)| cell.samples.is_empty())
+    {
+        return Err(error);
     }
     let mips = run.board.lab.as_ref().map_or(0, |lab| lab.mips);
     Ok(Explanation {
