@@ -75,7 +75,7 @@ fn a_device_without_a_driver_is_bound_and_released_again() {
     let (kernel, edu) = (kernel(), device::find("edu").unwrap());
     let wanted: Vec<&str> = edu.modules.iter().map(|(name, _)| *name).collect();
     let folder: &Path = kernel.modules.as_deref().unwrap();
-    let modules = modules::closure(folder, &kernel.release, &wanted).unwrap();
+    let modules = modules::closure(Some(folder), &kernel.release, &wanted).unwrap();
     let names: Vec<String> = modules.iter().map(|one| format!("/{}", one.file_name)).collect();
     let insmod = compile(&place, "insmod", INSMOD);
     let own = [("insmod", &insmod)].into_iter();

@@ -25,10 +25,10 @@ pub fn runs_listed(text: &[u8]) -> Vec<String> {
 #[must_use]
 pub fn directory_of(text: &[u8]) -> Option<PathBuf> {
     #[derive(serde::Deserialize)]
-    struct Listed {
+    struct ListedFrom {
         directory: PathBuf,
     }
-    serde_json::from_slice::<Listed>(text).ok().map(|listed| listed.directory)
+    serde_json::from_slice::<ListedFrom>(text).ok().map(|listed| listed.directory)
 }
 
 /// What is unsafe about the folder that an experiment's folder is in, in words.

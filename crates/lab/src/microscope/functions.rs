@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::daif::Switches;
 use super::kallsyms::{Image, Symbols};
-use super::programs::Program;
+use super::programs::GuestProgram;
 use super::vectors::{SLOTS, Vectors};
 
 /// A number of a function; what has no name has one too.
@@ -215,8 +215,8 @@ impl Functions {
     }
 
     /// Adds functions of programs, named `[PROGRAM] FUNCTION`.
-    pub(super) fn add_programs(&mut self, all: Vec<Program>) {
-        for Program { thread, functions } in all {
+    pub(super) fn add_programs(&mut self, all: Vec<GuestProgram>) {
+        for GuestProgram { thread, functions } in all {
             let mut known = Vec::new();
             for (address, size, name) in functions {
                 known.push((address, size, self.add(format!("[{thread}] {name}"), Role::User)));
@@ -535,7 +535,7 @@ pub(super) mod tests {
     #[test]
     fn functions_of_programs_belong_to_threads_of_their_name() {
         let mut functions = functions();
-        let program = |thread: &str, name: &str| Program {
+        let program = |thread: &str, name: &str| GuestProgram {
             thread: thread.to_owned(),
             functions: vec![(0x40_1000, 0x20, name.to_owned())],
         };

@@ -12,7 +12,7 @@ const NAME_MOST: usize = 15;
 
 /// A program of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct GuestProgram {
     /// What its threads are called unless they say otherwise.
     pub(super) thread: String,
     /// Address, size in bytes and name of its functions.
@@ -21,13 +21,13 @@ pub(super) struct Program {
 
 /// The programs among a guest's files whose functions are known. Of several that threads do not
 /// tell apart there is none, unless they are the same.
-pub(super) fn of(files: &[ExtraFile]) -> Vec<Program> {
+pub(super) fn of(files: &[ExtraFile]) -> Vec<GuestProgram> {
     let executable = || files.iter().filter(|file| file.mode & 0o111 != 0);
     let name = |file: &ExtraFile| {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         String::from_utf8_lossy(&name.as_bytes()[..name.len().min(NAME_MOST)]).into_owned()
     };
-    let mut all: Vec<Program> = Vec::new();
+    let mut all: Vec<GuestProgram> = Vec::new();
     for file in executable() {
         let thread = name(file);
         let is_other = |other: &&ExtraFile| name(other) == thread && other.content != file.content;
@@ -38,7 +38,7 @@ pub(super) fn of(files: &[ExtraFile]) -> Vec<Program> {
         let symbols = symbols.unwrap_or_default().into_iter();
         let functions: Vec<_> = symbols.map(|of| (of.at, of.size, of.name)).collect();
         if !functions.is_empty() {
-            all.push(Program { thread, functions });
+            all.push(GuestProgram { thread, functions });
         }
     }
     all
@@ -68,7 +68,7 @@ mod tests {
             file("script", 0o755, b"#!/bin/sh"),
             file("usr/a-name-too-long-for-a-thread", 0o700, &other),
         ];
-        let of = |thread: &str, at: u64, name: &str| Program {
+        let of = |thread: &str, at: u64, name: &str| GuestProgram {
             thread: thread.to_owned(),
             functions: vec![(at, 0x20, name.to_owned())],
         };

@@ -256,7 +256,7 @@ impl<'a> Executed<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::functions::tests::{address, functions};
-    use super::super::programs::Program;
+    use super::super::programs::GuestProgram;
     use super::super::tasks::tests::switched;
     use super::*;
 
@@ -391,7 +391,7 @@ pub(super) mod tests {
     #[test]
     fn code_of_a_process_has_the_names_of_its_program() {
         let mut functions = functions();
-        let program = |thread: &str| Program {
+        let program = |thread: &str| GuestProgram {
             thread: thread.to_owned(),
             functions: vec![(0x40_1000, 0x10, "work".to_owned())],
         };
