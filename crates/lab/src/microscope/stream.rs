@@ -34,6 +34,7 @@ pub(super) fn read(from: impl Read, reach: u64, mut dumped: impl FnMut(Dump)) ->
     let mut stream = Stream::open(from)?;
     let (mut begin, mut ordinal) = (0_u64, 0_u64);
     let mut spilled = Spilled::default();
+    let most = usize::try_from(MOST).unwrap_or(usize::MAX);
     loop {
         match stream.next()? {
             Item::Event(event) if event.kind() == Some(Kind::Begin) => {
@@ -51,7 +52,7 @@ pub(super) fn read(from: impl Read, reach: u64, mut dumped: impl FnMut(Dump)) ->
                 });
             }
             Item::Spilled(events) if events.is_empty() => spilled = Spilled::default(),
-            Item::Spilled(events) => spilled.add(events, reach),
+            Item::Spilled(events) => spilled.add(events, reach, most),
             Item::End(_) => return Ok(()),
         }
     }
@@ -65,13 +66,13 @@ struct Spilled {
 }
 
 impl Spilled {
-    fn add(&mut self, events: Vec<Event>, reach: u64) {
+    /// At most so many are kept.
+    fn add(&mut self, events: Vec<Event>, reach: u64, most: usize) {
         self.events.extend(events);
         let newest = self.events.back().map_or(0, |event| event.at);
         let is_far = |event: &Event| event.at < newest.saturating_sub(reach);
         let far = self.events.partition_point(is_far);
         self.events.drain(..far);
-        let most = usize::try_from(MOST).unwrap_or(usize::MAX);
         if let Some(more) = self.events.len().checked_sub(most).filter(|more| *more > 0) {
             self.events.drain(..more);
             self.is_cut = true;
@@ -230,12 +231,12 @@ mod tests {
     #[test]
     fn more_than_can_be_kept_is_known_to_be_cut() {
         let mut spilled = Spilled::default();
-        let all = |from: u64| (from..from + MOST).map(|at| Event::new(at, Kind::Block, 0x10));
-        spilled.add(all(0).collect(), u64::MAX);
+        let all = |from, to| (from..to).map(|at| Event::new(at, Kind::Block, 0x10)).collect();
+        spilled.add(all(0, 50), u64::MAX, 50);
         assert!(!spilled.is_cut);
-        spilled.add(all(MOST).take(9).collect(), u64::MAX);
+        spilled.add(all(50, 59), u64::MAX, 50);
         assert!(spilled.is_cut);
-        assert_eq!((spilled.events.len() as u64, spilled.events[0].at), (MOST, 9));
+        assert_eq!((spilled.events.len(), spilled.events[0].at), (50, 9));
     }
 
     #[test]

@@ -279,11 +279,12 @@ pub fn modules(matches: &ArgMatches) -> Vec<(String, String)> {
 }
 
 fn module(text: &str) -> (String, String) {
-    // A path may have spaces: the first of them that ends a module's file ends it.
-    let mut spaces = text.match_indices(' ').map(|(at, _)| at);
-    let path_end = spaces.clone().find(|at| is_path(&text[..*at]));
-    let end = if is_path(text) { None } else { path_end.or_else(|| spaces.next()) };
-    let (name, parameters) = text.split_at(end.unwrap_or(text.len()));
+    let word_end = text.find(' ').unwrap_or(text.len());
+    // A path may have spaces, but no parameter in it.
+    let is_file = |end: &usize| is_path(&text[..*end]) && !text[word_end..*end].contains('=');
+    let spaces = text[word_end..].match_indices(' ').map(|(at, _)| word_end + at);
+    let end = spaces.chain([text.len()]).find(is_file).unwrap_or(word_end);
+    let (name, parameters) = text.split_at(end);
     (name.to_owned(), parameters.trim().to_owned())
 }
 
