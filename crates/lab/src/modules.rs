@@ -12,6 +12,7 @@ use punctual_sys::file;
 
 use crate::decompress::{Compression, MOST};
 use crate::elf::Elf;
+use crate::kernel::sums;
 
 /// The largest `modules.builtin` that is read, bytes; they have about 100 kB.
 const MOST_LIST: u64 = 16 << 20;
@@ -183,6 +184,7 @@ impl Closure<'_> {
 fn read(path: &Path) -> Result<(Vec<u8>, Modinfo)> {
     let said = || path.display().to_string();
     let packed = file::read(path, MOST).with_context(|| format!("cannot read {}", said()))?;
+    sums::check(path, &packed)?;
     let bytes = match Compression::of(&packed) {
         None => packed,
         Some(compression) => compression.unpack(&packed, MOST).with_context(said)?,

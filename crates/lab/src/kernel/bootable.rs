@@ -6,8 +6,10 @@ use anyhow::{Context, Result, ensure};
 use punctual_core::hash::sha256;
 use punctual_sys::file;
 
+use super::blame::of_kernel;
 use super::cache::Cache;
 use super::image::{self, Form, Payload};
+use super::sums::{self, Single};
 use crate::arch::Arch;
 
 /// The largest image that is read, bytes. Kernels with debug information have about 500 MB.
@@ -27,24 +29,17 @@ impl Bootable {
     /// Checks an image, and unpacks it into the cache if it then boots faster.
     ///
     /// # Errors
-    /// It cannot be read or is not a kernel for `arch`.
+    /// It cannot be read, is not a kernel for `arch`, or has changed since it was fetched.
     pub(super) fn of(
         path: &Path,
         arch: Arch,
         cache: &Cache,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self> {
-        let shown = || path.display().to_string();
         let cannot = || format!("cannot read the kernel {}", path.display());
-        let bytes = file::read(path, MOST_IMAGE).with_context(cannot)?;
-        let form = Form::of(&bytes).with_context(shown)?;
-        ensure!(
-            form.arch() == arch,
-            "{} is a kernel for {}, but the board is {arch}",
-            path.display(),
-            form.arch()
-        );
-        let release = form.release(&bytes).with_context(shown)?;
+        let bytes = file::read(path, MOST_IMAGE).with_context(cannot).map_err(of_kernel)?;
+        sums::check(path, &bytes)?;
+        let (form, release) = identified(path, &bytes, arch).map_err(of_kernel)?;
         let sha256 = sha256(&bytes);
         let path = match form {
             Form::BzImage => unpacked(path, &bytes, &sha256, cache, say)?,
@@ -63,6 +58,20 @@ impl Bootable {
     }
 }
 
+/// What an image is, and the release that it states.
+fn identified(path: &Path, bytes: &[u8], arch: Arch) -> Result<(Form, String)> {
+    let shown = || path.display().to_string();
+    let form = Form::of(bytes).with_context(shown)?;
+    ensure!(
+        form.arch() == arch,
+        "{} is a kernel for {}, but the board is {arch}",
+        path.display(),
+        form.arch()
+    );
+    let release = form.release(bytes).with_context(shown)?;
+    Ok((form, release))
+}
+
 /// The ELF file of a bzImage in the cache, or the bzImage itself if its payload cannot be booted.
 fn unpacked(
     path: &Path,
@@ -72,13 +81,26 @@ fn unpacked(
     say: &mut dyn FnMut(&str),
 ) -> Result<PathBuf> {
     let vmlinux = cache.vmlinux(sha256);
-    if vmlinux.exists() {
+    let before = sums::single(&vmlinux);
+    if before == Single::Same {
         return Ok(vmlinux);
     }
-    match image::payload(bytes).with_context(|| path.display().to_string())? {
+    let payload = image::payload(bytes).with_context(|| path.display().to_string());
+    match payload.map_err(of_kernel)? {
         Payload::Vmlinux(bytes) => {
-            let writer = cache.writer(say)?;
-            if !vmlinux.exists() {
+            let is_payload = file::read(&vmlinux, MOST_IMAGE).is_ok_and(|kept| kept == bytes);
+            if before == Single::Changed && !is_payload {
+                say(&format!(
+                    "{} has changed since it was unpacked, by its SHA-256; unpacking it anew",
+                    vmlinux.display()
+                ));
+            }
+            let writer = match cache.writer(say) {
+                // One without a sum, in a cache that cannot be written.
+                Err(_) if is_payload => return Ok(vmlinux),
+                writer => writer?,
+            };
+            if sums::single(&vmlinux) != Single::Same {
                 writer.keep_vmlinux(sha256, &bytes)?;
             }
             Ok(vmlinux)

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! kernels/.lock                        locked by whoever adds to it
-//! kernels/debian/PACKAGE_VERSION/      an unpacked package
+//! kernels/debian/PACKAGE_VERSION/      an unpacked package, with the sums of its files
 //! kernels/vmlinux/SHA256               the ELF file in the bzImage of this hash
+//! kernels/vmlinux/SHA256.sha256        the sum of that file itself
 //! kernels/partial-NAME/                being written, then renamed to one of the above
 //! ```
 //!
@@ -15,8 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use punctual_core::hash;
 use punctual_sys::folder::{Locked, open_lock};
 
+use super::sums;
 use crate::files;
 use crate::user_cache::{self, Partial, clean};
 
@@ -118,10 +121,15 @@ impl Writer<'_> {
 
     /// Stores the ELF file from the image with this hash.
     pub(super) fn keep_vmlinux(&self, sha256: &str, bytes: &[u8]) -> Result<()> {
-        let partial = self.partial("vmlinux")?;
+        let (partial, to) = (self.partial("vmlinux")?, self.cache.vmlinux(sha256));
         let path = partial.0.join(sha256);
-        files::write(&path, bytes).map_err(|error| self.cache.explained(error, &path))?;
-        self.keep(&path, &self.cache.vmlinux(sha256))
+        let sum = format!("{}  {sha256}\n", hash::sha256(bytes));
+        for (path, bytes) in [(sums::beside(&path), sum.as_bytes()), (path.clone(), bytes)] {
+            files::write(&path, bytes).map_err(|error| self.cache.explained(error, &path))?;
+        }
+        // The sum first: without it a file is unpacked anew.
+        self.keep(&sums::beside(&path), &sums::beside(&to))?;
+        self.keep(&path, &to)
     }
 }
 
@@ -141,6 +149,7 @@ mod tests {
         assert!(!folder.0.join("kernels/partial-old").exists());
         writer.keep_vmlinux("abc", b"elf").unwrap();
         assert_eq!(fs::read(cache.vmlinux("abc")).unwrap(), b"elf");
+        assert_eq!(sums::single(&cache.vmlinux("abc")), sums::Single::Same);
         assert!(!folder.0.join("kernels/partial-vmlinux").exists());
         let path = cache.package("linux-image-6.1.0-56-amd64", "6.1.192-2");
         let expected = ("linux-image-6.1.0-56-amd64".to_owned(), "6.1.192-2".to_owned(), path);

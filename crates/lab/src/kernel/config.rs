@@ -8,6 +8,8 @@ use punctual_core::preemption::Model;
 use punctual_core::release::series_of;
 use punctual_sys::file;
 
+use super::sums;
+
 /// The largest configuration that is read, bytes; they have about 300 kB.
 pub(crate) const MOST_CONFIG: u64 = 16 << 20;
 
@@ -39,10 +41,11 @@ impl Config {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read, or has changed since it was fetched.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let text = file::read_text(path, MOST_CONFIG)
             .with_context(|| format!("cannot read {}", path.display()))?;
+        sums::check(path, text.as_bytes())?;
         Ok(Self(text))
     }
 

@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use punctual_core::release::{series_of, version_key};
 
 use super::archive::{Archive, Known, Lists};
 use super::available::{Available, State};
+use super::blame::of_kernel;
 use super::output::{INSTALLED, Offer, installed};
 use super::parts::Parts;
 use super::releases::{RELEASES, Release};
@@ -114,7 +115,8 @@ impl Packages<'_> {
         let near = &others[at.saturating_sub(2)..(at + 2).min(others.len())];
         let near: Vec<_> =
             near.iter().map(|package| spec_of(&package.name, self.archive.arch)).collect();
-        bail!("Debian has no package {name}; the nearest are {}", near.join(", "))
+        let near = near.join(", ");
+        Err(of_kernel(anyhow!("Debian has no package {name}; the nearest are {near}")))
     }
 
     /// The ABI name that a name means, whose kernels have all of these flavours: real-time or not.
@@ -162,7 +164,8 @@ impl Packages<'_> {
                 let mut series_there: Vec<&str> =
                     there.iter().map(|(abi, _)| series_of(abi)).collect();
                 series_there.dedup();
-                bail!("Debian has no kernel {series}; it has {}", series_there.join(", "))
+                let there = series_there.join(", ");
+                Err(of_kernel(anyhow!("Debian has no kernel {series}; it has {there}")))
             }
         }
     }

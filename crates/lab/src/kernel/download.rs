@@ -12,6 +12,7 @@ use super::available::{FetchProgress, State};
 use super::debian::{Local, Package, Packages, fetch_command, spec_of};
 use super::output::{Offer, last_error};
 use super::parts::Parts;
+use super::sums;
 use super::tools::not_run;
 use crate::user_cache::Partial;
 
@@ -91,6 +92,7 @@ impl Packages<'_> {
             "{name} {version} lacks a kernel, its configuration or its modules in the places of \
              a Debian package"
         );
+        sums::keep(&unpacked)?;
         writer.keep(&unpacked, &root)?;
         Ok(local)
     }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod available;
+mod blame;
 mod bootable;
 mod cache;
 mod config;
@@ -12,6 +13,7 @@ pub mod output;
 mod parts;
 mod releases;
 mod spec;
+pub(crate) mod sums;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -25,6 +27,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use punctual_core::preemption::Model;
 use punctual_core::release::{series_of, version_key};
+use punctual_sys::written;
 
 use crate::arch::Arch;
 use archive::{Archive, Lists, NoLists};
@@ -39,6 +42,7 @@ use tools::Tools;
 pub(crate) use config::MOST_CONFIG;
 
 pub use available::{Available, FetchProgress, State};
+pub use blame::{OfKernel, of_kernel};
 pub use spec::FORMS;
 
 /// A kernel that is ready to be booted.
@@ -89,6 +93,16 @@ impl Kernels {
     #[must_use]
     pub fn cache_folder(&self) -> &Path {
         &self.cache.folder
+    }
+
+    /// What is unsafe about the folder of the cache, in words; `None` if nobody else can replace the
+    /// kernels in it.
+    #[must_use]
+    pub fn warning(&self) -> Option<String> {
+        let folder = self.cache.folder.as_path();
+        let mut folders = [Some(folder), folder.parent()].into_iter().flatten();
+        let who = folders.find_map(written::who_can_replace)?;
+        Some(format!("{who}; set PUNCTUAL_CACHE to a folder of your own"))
     }
 
     /// Debian's kernels for an architecture that are here or can be downloaded, the newest
@@ -367,13 +381,16 @@ impl Kernels {
         let parts = Parts::of(&local.root, &local.name).with_context(|| {
             format!("{} is incomplete: remove it and download it again", local.root.display())
         })?;
+        if local.state == State::Cached && !sums::are_kept(&local.root) {
+            self.keep_sums(&local.root, say);
+        }
         let image = Bootable::of(&parts.image, arch, &self.cache, say)?;
         let config = match &parts.config {
             Some(path) => Config::read(path)?,
             None => Config::of_image(&image.contents()?, &parts.release),
         };
         let parameters = asked.model.map_or(Ok(Vec::new()), |model| {
-            config.parameters(model, &local.name, &parts.release)
+            config.parameters(model, &local.name, &parts.release).map_err(of_kernel)
         })?;
         let model = asked.model.or_else(|| config.model());
         Ok(Kernel {
@@ -390,15 +407,26 @@ impl Kernels {
         })
     }
 
+    /// Keeps the sums of a package that an older punctual fetched, from now on. A cache that cannot
+    /// be written has none.
+    fn keep_sums(&self, root: &Path, say: &mut dyn FnMut(&str)) {
+        if let Ok(_writer) = self.cache.writer(say)
+            && !sums::are_kept(root)
+        {
+            let _ = sums::keep(root);
+        }
+    }
+
     fn path(&self, path: &Path, arch: Arch, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
         // A path such as `..` or a link would give a meaningless name.
         let path = fs::canonicalize(path).map_err(|error| {
-            anyhow!("no kernel at {}: {error}; use one of\n{FORMS}", path.display())
+            of_kernel(anyhow!("no kernel at {}: {error}; use one of\n{FORMS}", path.display()))
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let is_tree = path.is_dir();
         let says_nothing = !is_tree && NAMES_OF_ALL.contains(&name.as_str());
-        let image = if is_tree { tree::image(&path, arch)? } else { path.clone() };
+        let image =
+            if is_tree { tree::image(&path, arch).map_err(of_kernel)? } else { path.clone() };
         let image = Bootable::of(&image, arch, &self.cache, say)?;
         let config = if is_tree {
             Some(path.join(".config"))
@@ -409,8 +437,9 @@ impl Kernels {
             let mut files = names.into_iter().flatten().map(|name| path.with_file_name(name));
             files.find(|config| config.is_file())
         };
-        let read = config.as_deref().map(Config::read).transpose()?;
-        let release = if is_tree { tree::release(&path)? } else { image.release };
+        let read = config.as_deref().map(Config::read).transpose().map_err(of_kernel)?;
+        let release =
+            if is_tree { tree::release(&path).map_err(of_kernel)? } else { image.release };
         Ok(Kernel {
             name: if says_nothing { release.clone() } else { name },
             arch,
@@ -432,8 +461,8 @@ const NAMES_OF_ALL: [&str; 5] = ["vmlinuz", "vmlinux", "bzImage", "Image", "Imag
 
 /// What to do about a kernel that is not here and may not be downloaded now.
 fn not_here(asked: &Debian, means: &str, arch: Arch) -> anyhow::Error {
-    anyhow!(
+    of_kernel(anyhow!(
         "{asked} for {arch}{means} is not on this machine; download it with `{}`",
         fetch_command(&asked.to_string(), arch)
-    )
+    ))
 }

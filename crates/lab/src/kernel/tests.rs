@@ -60,6 +60,74 @@ fn a_missing_kernel_is_fetched_once() {
 }
 
 #[test]
+fn a_cached_kernel_that_has_changed_is_noticed() {
+    let machine = Machine::new();
+    let (kernel, _) = machine.resolve("debian:full", true).unwrap();
+    // The payload is unpacked anew, once.
+    fs::write(&kernel.image, b"another kernel").unwrap();
+    let (_, said) = machine.resolve("debian:full", false).unwrap();
+    assert!(said.len() == 1 && said[0].contains("has changed since it was unpacked"), "{said:?}");
+    assert_eq!(fs::read(&kernel.image).unwrap(), vmlinux());
+    assert_eq!(machine.resolve("debian:full", false).unwrap().1, [""; 0]);
+    // One of an older punctual has no sum yet.
+    fs::remove_file(sums::beside(&kernel.image)).unwrap();
+    assert_eq!(machine.resolve("debian:full", false).unwrap().1, [""; 0]);
+    assert_eq!(sums::single(&kernel.image), sums::Single::Same);
+
+    let root = machine.kernels.cache_folder().join("debian/linux-image-6.1.0-56-amd64_6.1.192-2");
+    fs::remove_file(root.join(".punctual-sha256")).unwrap();
+    machine.resolve("debian:full", false).unwrap();
+    assert!(sums::are_kept(&root), "from its next use on");
+    let config = kernel.config.unwrap();
+    let before = fs::read(&config).unwrap();
+    fs::write(&config, b"CONFIG_PREEMPT_RT=y\n").unwrap();
+    let error = machine.resolve("debian:full", true).unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.contains("config-6.1.0-56-amd64 has changed since it was fetched"), "{text}");
+    assert!(!error.is::<OfKernel>(), "no commit cures it");
+    fs::write(&config, before).unwrap();
+    machine.resolve("debian:full", true).unwrap();
+    // What is removed is fetched anew.
+    fs::remove_dir_all(&root).unwrap();
+    machine.resolve("debian:full", true).unwrap();
+    assert_eq!(machine.downloads(), 2);
+}
+
+#[test]
+fn a_kernel_that_is_missing_is_told_from_what_no_kernel_cures() {
+    let machine = Machine::new();
+    machine.resolve("debian:full", true).unwrap();
+    let of_kernel = |spec: &str| machine.resolve(spec, false).unwrap_err().is::<OfKernel>();
+    machine.folder.write("text", b"no kernel");
+    machine.folder.write("tree/.config", b"CONFIG_X86_64=y\n");
+    for name in ["gone", "text", "tree"] {
+        assert!(of_kernel(machine.folder.0.join(name).to_str().unwrap()), "{name}");
+    }
+    assert!(of_kernel("debian:6.1.0-20"), "not on this machine");
+    assert!(of_kernel("debian:6.1.0-56-lazy"), "it has no such model");
+    assert!(!of_kernel("debian:fast"));
+    // Without apt no kernel is found.
+    fs::remove_file(machine.folder.0.join("tools/apt-get")).unwrap();
+    machine.forget();
+    let error = machine.resolve("debian:sid", true).unwrap_err();
+    assert!(!error.is::<OfKernel>(), "{error:#}");
+}
+
+#[test]
+fn a_cache_that_others_can_replace_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let machine = Machine::new();
+    assert_eq!(machine.kernels.warning(), None, "there is none yet");
+    machine.resolve("debian:full", true).unwrap();
+    assert_eq!(machine.kernels.warning(), None);
+    let above = machine.kernels.cache_folder().parent().unwrap();
+    fs::set_permissions(above, fs::Permissions::from_mode(0o777)).unwrap();
+    let text = machine.kernels.warning().unwrap();
+    assert!(text.contains("every user") && text.contains("PUNCTUAL_CACHE"), "{text}");
+}
+
+#[test]
 fn a_kernel_in_parts_is_put_together() {
     let machine = Machine::new();
     machine.archive("sid", &split("7.3.4+deb14", &["binary", "modules", "base"]));

@@ -49,6 +49,7 @@ use crate::arch::Arch;
 use crate::board::BoardSpec;
 use crate::emulator::{Emulator, Version};
 use crate::experiment::{Experiment, Follow, Place, Ready};
+use crate::kernel::of_kernel;
 use crate::observer::Observer;
 use crate::qemu::End;
 use functions::Functions;
@@ -129,8 +130,9 @@ impl Watch {
             .with_context(|| format!("cannot read {}", kernel.image.display()))?;
         let arch = experiment.board.arch;
         let symbols = Symbols::of_image(&image, arch)
-            .with_context(|| format!("the functions of {}", kernel.name))?;
-        let image = Image::read(&image, arch)?;
+            .with_context(|| format!("the functions of {}", kernel.name))
+            .map_err(of_kernel)?;
+        let image = Image::read(&image, arch).map_err(of_kernel)?;
         let mut arguments = match arch {
             Arch::X86_64 => entries(&symbols),
             Arch::Aarch64 => {
@@ -148,7 +150,7 @@ impl Watch {
             );
         }
         let more = more(&image, &functions);
-        arguments.extend(more.with_context(|| kernel.name.clone())?);
+        arguments.extend(more.with_context(|| kernel.name.clone()).map_err(of_kernel)?);
         Ok(Self {
             observer: Observer::of(&experiment.emulator, arguments)?,
             functions,
