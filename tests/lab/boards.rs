@@ -1,5 +1,7 @@
 //! What the tests of the lab need and share.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::thread;
@@ -63,6 +65,16 @@ pub fn start(place: &Place, line: &str) -> Child {
 /// The emulators that a test has started and that live.
 pub fn emulators(place: &Place) -> Vec<String> {
     place.living().into_iter().filter(|line| line.contains("qemu-system-")).collect()
+}
+
+/// What guests need only while they run, in the folder of an experiment.
+pub fn working(out: &Path) -> Option<PathBuf> {
+    let names = fs::read_dir(out).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_working = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with("punctual-load-")
+    };
+    names.into_iter().find(is_working)
 }
 
 /// Keeps a CPU of this host busy until it is dropped.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::boards::{aarch64, start, x86_64};
+use crate::boards::{aarch64, start, working, x86_64};
 use punctual_harness::processes::{signal, wait_at_most};
 use punctual_harness::{Place, need, until};
 
@@ -22,7 +22,9 @@ fn first_cell(place: &Place, board: &str) -> (Duration, u64) {
     let mut initramfs = 0;
     let measures = until(Duration::from_secs(60), || {
         // It goes when the guest has taken it.
-        initramfs = fs::metadata(run.join(".initramfs")).map_or(initramfs, |file| file.len());
+        let file = working(&place.path.join("r")).map(|at| at.join("debian-rt-0/initramfs"));
+        let file = file.and_then(|file| fs::metadata(file).ok());
+        initramfs = file.map_or(initramfs, |file| file.len());
         // It is sent when the first cell begins.
         run.join("run.json").exists()
     });

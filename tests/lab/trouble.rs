@@ -3,12 +3,13 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use punctual_lab::arch::Arch;
 use punctual_lab::kernel::Kernels;
 
-use crate::boards::{aarch64, emulators, prepared, start, x86_64};
+use crate::boards::{aarch64, emulators, prepared, start, working, x86_64};
 use punctual_harness::processes::{signal, wait_at_most};
 use punctual_harness::{Ended, Place, end_of, need, run_json, until};
 
@@ -149,8 +150,8 @@ fn no_guest_outlives_an_interrupt() {
     assert!(until(limit, || place.living().is_empty()), "{:?}", place.living());
     for run in ["debian-rt-0", "debian-rt-1"] {
         assert!(place.path.join("r").join(run).join("console.log").exists());
-        assert!(!place.path.join("r").join(run).join(".initramfs").exists());
     }
+    assert_eq!(working(&place.path.join("r")), None);
 }
 
 #[test]
@@ -162,4 +163,32 @@ fn no_guest_outlives_a_killed_lab() {
     child.wait().unwrap();
     assert!(until(Duration::from_secs(2), || place.living().is_empty()), "{:?}", place.living());
     assert!(Path::new(&place.at("r/debian-rt-0")).is_dir());
+    // Nobody was left to remove it.
+    let left = working(&place.path.join("r")).unwrap();
+    place.run("restore").with(0).says(&[left.to_str().unwrap()]);
+    assert_eq!(working(&place.path.join("r")), None);
+    assert!(Path::new(&place.at("r/debian-rt-0/console.log")).exists(), "what was measured stays");
+}
+
+/// What it boots again goes to a folder that nobody keeps.
+#[test]
+fn a_killed_explanation_leaves_nothing_after_a_restore() {
+    need!(x86_64());
+    let place = Place::of_build();
+    place.run("lab run --offline -q --no-report --kernel debian:rt wakeup -D 2s --out r").with(0);
+    let temporary = place.path.join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = prepared(&place, "lab explain --offline -q r/debian-rt-0");
+    let command = command.env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let watches = || emulators(&place).iter().any(|line| line.contains("-plugin"));
+    assert!(until(Duration::from_secs(60), watches), "{:?}", place.living());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(until(Duration::from_secs(2), || place.living().is_empty()), "{:?}", place.living());
+    let left = || fs::read_dir(&temporary).unwrap().count();
+    assert_eq!(left(), 1);
+    // It is known by its journal, wherever TMPDIR leads by now.
+    place.run("restore").with(0).says(&[temporary.to_str().unwrap()]);
+    assert_eq!(left(), 0);
 }

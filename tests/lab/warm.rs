@@ -130,7 +130,7 @@ fn three_at_once_keep_one_board_and_an_interrupt_leaves_nothing() {
     let mut first = lab(&place, &line("i"));
     let mut child = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // The file of the initramfs is there when the emulator is started.
-    let boots = || boards(&place).iter().any(|board| board.join("guest/.initramfs").exists());
+    let boots = || boards(&place).iter().any(|board| board.join("working/initramfs").exists());
     let boots = until(Duration::from_secs(20), || boots() && !emulators(&place).is_empty());
     assert!(boots, "{:?}", boards(&place));
     signal(&child, "INT");

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -114,13 +115,39 @@ fn signals_and_patience_are_minded_whatever_arrives() {
     let place = place(&header.repeat(2_000_000), "exec sleep 1000");
     let mut command = lab(&place, "r", &["--patience", "1h"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begun = || place.path.join("r/image-0/.channel").metadata().is_ok_and(|f| f.len() > 0);
+    let begun = || channel(&place).metadata().is_ok_and(|file| file.len() > 0);
     assert!(until(Duration::from_secs(30), begun));
     signal(&child, "INT");
     assert_eq!(wait_at_most(&mut child, Duration::from_secs(20), "SIGINT").code(), Some(130));
     assert!(until(Duration::from_secs(2), || place.living().is_empty()), "{:?}", place.living());
     let impatient = end_of(lab(&place, "s", &["--patience", "1s"]));
     impatient.with(69).says(&["no sign of life for 1 s", "damaged message"]);
+}
+
+/// The channel of a guest that runs; no file without one.
+fn channel(place: &Place) -> PathBuf {
+    let out = place.path.join("r");
+    let names = fs::read_dir(&out).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut working = names.filter(|name| name.to_string_lossy().starts_with("punctual-load-"));
+    out.join(working.next().unwrap_or_default()).join("image-0/channel")
+}
+
+#[test]
+fn what_a_killed_lab_has_left_goes_with_a_restore() {
+    let at_work = Event::Progress { at_ns: 1, measured_ns: 1, max_ns: None };
+    let place = place(&event(at_work), "exec sleep 1000");
+    let mut command = lab(&place, "r", &[]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = || channel(&place).metadata().is_ok_and(|file| file.len() > 0);
+    assert!(until(Duration::from_secs(30), begun));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(until(Duration::from_secs(2), || place.living().is_empty()), "{:?}", place.living());
+    let left = channel(&place);
+    let working = left.ancestors().nth(2).unwrap().to_str().unwrap();
+    place.run("restore").with(0).says(&[working]);
+    assert!(!left.exists() && !Path::new(working).exists());
+    assert!(place.path.join("r/image-0/console.log").exists(), "what has arrived stays");
 }
 
 #[test]

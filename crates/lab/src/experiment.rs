@@ -13,7 +13,8 @@ mod provisions;
 mod record;
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -131,9 +132,23 @@ pub struct Ready {
     cpus: Vec<u32>,
     /// What the guests of each kernel are given.
     provisions: Vec<Provisions>,
+    /// The folder of what they need only while they run.
+    working: Mutex<Option<PathBuf>>,
 }
 
 impl Ready {
+    /// Guests that are booted from now on keep in this folder what they need only while they run.
+    /// It is the caller's to remove, whatever becomes of the guests.
+    pub fn work_in(&self, folder: &Path) {
+        *self.working.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.to_owned());
+    }
+
+    fn working(&self, place: &Place) -> Result<PathBuf> {
+        let folder = self.working.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = folder.as_deref().context("no folder for what guests need while they run")?;
+        Ok(folder.join(&place.name))
+    }
+
     /// The same for guests of one of several threads, each of which has a CPU of this host as far
     /// as they reach.
     #[must_use]
@@ -160,6 +175,7 @@ impl Experiment {
             program_sha256: sha256(&self.program),
             cpus: affinity::get().context("the CPUs of this host")?.iter().collect(),
             provisions: self.kernels.iter().map(of).collect::<Result<_>>()?,
+            working: Mutex::default(),
         })
     }
 
@@ -278,6 +294,7 @@ impl Experiment {
                 parameters: &parameters,
                 start: Start::Cold(&initramfs),
                 dir: out,
+                working: out,
                 cpu: None,
                 patience: self.patience,
                 bounds: &Bounds::of(&order, self.patience),
@@ -373,6 +390,7 @@ impl Experiment {
                 None => Start::Cold(&initramfs),
             },
             dir: &out.join(&place.name),
+            working: &host.working(place)?,
             cpu: free.filter(|_| self.board.is_pinned()),
             patience: self.patience,
             bounds: &Bounds::of(&order, self.patience),
@@ -486,6 +504,7 @@ mod tests {
             program_sha256: sha256(b"punctual"),
             cpus: vec![0],
             provisions: kernels.iter().map(|_| Provisions::default()).collect(),
+            working: Mutex::default(),
         };
         let Experiment { board, plan, program, .. } = &experiment;
         let order = contents::order(board, plan, &place);

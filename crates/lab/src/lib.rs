@@ -15,7 +15,7 @@ pub mod qemu;
 pub mod warm;
 
 mod bounds;
-mod console;
+pub mod console;
 mod decompress;
 mod elf;
 pub mod extra;
@@ -28,4 +28,4 @@ mod receiver;
 mod run_dir;
 #[cfg(test)]
 mod testing;
-mod user_cache;
+pub mod user_cache;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use punctual_core::channel::{Event, ORDER_FILE};
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::file;
+use punctual_sys::folder::Folder;
 use punctual_sys::limits::cpu_time_of;
 use punctual_sys::process::bind_to_this;
 use punctual_sys::shared::memory_file;
@@ -24,17 +25,17 @@ use crate::qmp::{self, Control};
 use crate::receiver::Receiver;
 use crate::run_dir::{Complete, RunDir};
 
-/// The plugin that watches the guest; removed at the end.
-const OBSERVER: &str = ".observer.so";
+/// The plugin that watches the guest.
+const OBSERVER: &str = "observer.so";
 
-/// The guest's messages as they arrived; removed at the end.
-pub const CHANNEL: &str = ".channel";
+/// The guest's messages as they arrived.
+const CHANNEL: &str = "channel";
 
-/// The guest's initramfs; removed at the end.
-const INITRAMFS: &str = ".initramfs";
+/// The guest's initramfs.
+const INITRAMFS: &str = "initramfs";
 
-/// The order of a guest that goes on from a kept state; removed at the end.
-const ORDER: &str = ".order";
+/// The order of a guest that goes on from a kept state.
+const ORDER: &str = "order";
 
 /// Error messages of QEMU itself; removed if there are none.
 const COMPLAINTS: &str = "qemu.log";
@@ -61,6 +62,9 @@ pub struct Boot<'a> {
     pub start: Start<'a>,
     /// The run directory, which must not exist yet.
     pub dir: &'a Path,
+    /// The folder of what is needed only while the guest runs. It must not exist yet, and goes when
+    /// the guest ends.
+    pub working: &'a Path,
     /// The host CPU to stay on; `None`: any.
     pub cpu: Option<u32>,
     /// Longest time without a sign of life: CPU time of QEMU, or the host's time while QEMU
@@ -101,6 +105,7 @@ pub struct Guest {
     _memory: Option<File>,
     cpu: Option<u32>,
     dir: PathBuf,
+    working: PathBuf,
     receiver: Receiver,
     console: Console,
     started: Instant,
@@ -127,18 +132,21 @@ impl Guest {
     /// The run directory cannot be created, or QEMU cannot be started.
     pub fn boot(boot: &Boot<'_>, complete: Complete) -> Result<Self> {
         let dir = RunDir::create(boot.dir, complete)?;
-        Self::start(boot, dir).inspect_err(|_| remove_hidden(boot.dir))
+        Self::start(boot, dir).inspect_err(|_| remove(boot.working))
     }
 
     fn start(boot: &Boot<'_>, run_dir: RunDir) -> Result<Self> {
-        let dir = boot.dir;
+        let (dir, working) = (boot.dir, boot.working);
+        let held =
+            make_private(working).with_context(|| format!("cannot make {}", working.display()))?;
         let write = |name: &str, bytes: &[u8]| {
-            let file = run_dir.folder().make_file(name);
+            let file = held.make_file(name);
             file.and_then(|mut file| file.write_all(bytes))
-                .with_context(|| format!("cannot write {}", dir.join(name).display()))
+                .with_context(|| format!("cannot write {}", working.join(name).display()))
         };
         write(CHANNEL, &[])?;
-        write(CONSOLE, &[])?;
+        let made = run_dir.folder().make_file(CONSOLE).map(drop);
+        made.with_context(|| format!("cannot write {}", dir.join(CONSOLE).display()))?;
         let console = Console::of(dir);
         let mut memory = None;
         let mut command = Command::new(boot.program);
@@ -146,7 +154,7 @@ impl Guest {
             .args(boot.options)
             .args(["-serial", &file_option("file:", console.path())])
             .arg("-chardev")
-            .arg(file_option("file,id=channel,path=", &dir.join(CHANNEL)))
+            .arg(file_option("file,id=channel,path=", &working.join(CHANNEL)))
             .arg("-kernel")
             .arg(boot.kernel)
             .args(["-append", boot.parameters])
@@ -155,12 +163,12 @@ impl Guest {
             .stderr(run_dir.folder().make_file(COMPLAINTS).context("the log of QEMU")?);
         if let Start::Cold(initramfs) | Start::ToKeep { initramfs, .. } = boot.start {
             write(INITRAMFS, initramfs)?;
-            command.arg("-initrd").arg(dir.join(INITRAMFS));
+            command.arg("-initrd").arg(working.join(INITRAMFS));
         }
         if let Start::Kept { order, .. } = boot.start {
             write(ORDER, order)?;
             let option = format!("name={ORDER_FILE},file=");
-            command.arg("-fw_cfg").arg(file_option(&option, &dir.join(ORDER)));
+            command.arg("-fw_cfg").arg(file_option(&option, &working.join(ORDER)));
             command.args(["-incoming", "defer"]);
         }
         if let Start::ToKeep { state, .. } | Start::Kept { state, .. } = boot.start {
@@ -169,7 +177,7 @@ impl Guest {
         }
         if let Some(observer) = boot.observer {
             write(OBSERVER, observer.program)?;
-            let mut option = file_option("file=,", &dir.join(OBSERVER)).replacen("=,", "=", 1);
+            let mut option = file_option("file=,", &working.join(OBSERVER)).replacen("=,", "=", 1);
             observer.arguments.iter().for_each(|argument| {
                 option.push(',');
                 option.push_str(argument);
@@ -187,7 +195,7 @@ impl Guest {
             command.arg("-plugin").arg(option).stdout(Stdio::piped());
         }
         bind_to_this(&mut command);
-        let receiver = Receiver::open(&dir.join(CHANNEL), run_dir, boot.bounds.clone())?;
+        let receiver = Receiver::open(&working.join(CHANNEL), run_dir, boot.bounds.clone())?;
         let child = spawn(&mut command, boot.cpu)
             .with_context(|| format!("cannot start {}", boot.program.display()))?;
         let mut guest = Self {
@@ -196,6 +204,7 @@ impl Guest {
             _memory: memory,
             cpu: boot.cpu,
             dir: dir.to_owned(),
+            working: working.to_owned(),
             receiver,
             console,
             started: Instant::now(),
@@ -250,7 +259,7 @@ impl Guest {
             self.patience.sign_of_life(self.passed());
             // Init is running, so the guest has unpacked its initramfs, and QEMU has read the order.
             for name in [INITRAMFS, ORDER] {
-                let _ = fs::remove_file(self.dir.join(name));
+                let _ = fs::remove_file(self.working.join(name));
             }
         }
         if let Some(excess) = self.excess() {
@@ -357,7 +366,7 @@ impl Guest {
     fn end(&mut self, reasons: Vec<String>) -> End {
         // Before what is removed makes room.
         let full = room(&self.dir).is_ok_and(|room| room.free < FULL);
-        remove_hidden(&self.dir);
+        remove(&self.working);
         if self.complaints().trim().is_empty() {
             let _ = fs::remove_file(self.dir.join(COMPLAINTS));
         }
@@ -384,6 +393,7 @@ impl Drop for Guest {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
+        remove(&self.working);
     }
 }
 
@@ -399,11 +409,15 @@ fn spawn(command: &mut Command, cpu: Option<u32>) -> io::Result<Child> {
     child
 }
 
-/// Removes files that only a running guest needs.
-fn remove_hidden(dir: &Path) {
-    for name in [INITRAMFS, ORDER, OBSERVER, CHANNEL] {
-        let _ = fs::remove_file(dir.join(name));
-    }
+/// Makes a folder that only this user may use, and opens it.
+fn make_private(path: &Path) -> io::Result<Folder> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    Folder::open(path.parent().unwrap_or(Path::new("/")))?.make_private_folder(name)
+}
+
+/// Removes what only a running guest needs. What is left goes with the folder that it is in.
+fn remove(working: &Path) {
+    let _ = fs::remove_dir_all(working);
 }
 
 /// An option with a path. QEMU wants commas doubled.

@@ -77,7 +77,7 @@ pub(crate) fn options_to_keep(board: &[String]) -> Vec<String> {
 
 /// The kept state of a board with so much memory, MiB, which is booted if there is none; `None` if
 /// nothing is wanted any more. Only one process boots and keeps at a time; others wait for it.
-/// `boot` has neither the guest's folder nor what it starts from.
+/// `boot` has neither the guest's folders nor what it starts from.
 pub(crate) fn obtain(
     origin: &Origin,
     boot: &Boot<'_>,

@@ -24,6 +24,8 @@ pub enum Ending {
     GuestFailed,
     /// A kernel cannot be judged for a bisection.
     NotJudged,
+    /// No kernel can be judged by this command on this machine.
+    NoCheck,
     /// Ended by a signal.
     Interrupted,
 }
@@ -41,11 +43,11 @@ impl fmt::Display for GuestFailure {
 impl std::error::Error for GuestFailure {}
 
 /// The exit status for a command line that cannot be parsed; `status` is the usual one. `lab
-/// check` differs, because `git bisect run` must not take the kernel for a bad one.
+/// check` differs, because `git bisect run` must neither take the kernel for a bad one nor skip it.
 pub fn of_usage(arguments: &[String], status: u8) -> u8 {
     match arguments {
         [_, lab, check, ..] if status != 0 && lab == "lab" && check == "check" => {
-            Ending::NotJudged.status()
+            Ending::NoCheck.status()
         }
         _ => status,
     }
@@ -63,6 +65,8 @@ impl Ending {
             Self::Judged(Outcome::Break) => 5,
             Self::GuestFailed => 69,
             Self::NotJudged => 125,
+            // `git bisect run` stops at 128 or more.
+            Self::NoCheck => 129,
             Self::Interrupted => 130,
         }
     }
@@ -97,7 +101,7 @@ mod tests {
         let status = |line: &str, status| {
             of_usage(&line.split(' ').map(str::to_owned).collect::<Vec<_>>(), status)
         };
-        assert_eq!(status("punctual lab check --mux 1us", ERROR), 125);
+        assert_eq!(status("punctual lab check --mux 1us", ERROR), 129);
         assert_eq!(status("punctual lab check --help", 0), 0);
         assert_eq!(status("punctual lab run check", ERROR), ERROR);
         assert_eq!(status("punctual", ERROR), ERROR);
@@ -126,6 +130,7 @@ mod tests {
         (Ending::Refused, "refused"),
         (Ending::GuestFailed, "guest failed"),
         (Ending::NotJudged, "cannot be judged"),
+        (Ending::NoCheck, "no kernel can be judged"),
         (Ending::Interrupted, "interrupted"),
     ];
 

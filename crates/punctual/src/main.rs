@@ -16,6 +16,7 @@ mod output;
 mod plans;
 mod request;
 mod store;
+mod temporary;
 
 /// A panic unwinds, so that the journal and the loads clean up when they are dropped.
 fn main() -> ExitCode {

@@ -52,8 +52,9 @@ pub(super) fn save(
     // QEMU is given this path whatever its working directory.
     let folder = partial.0.canonicalize().context("the folder of the board")?;
     let (state, dir) = (folder.join(STATE), folder.join("guest"));
+    let working = folder.join("working");
     let start = Start::ToKeep { initramfs, state: &state };
-    let boot = Boot { start, dir: &dir, ..*boot };
+    let boot = Boot { start, dir: &dir, working: &working, ..*boot };
     let guest = Guest::boot(&boot, Box::new(|_| Ok(())))?;
     let mut save = Save { guest, announced: false, writes: false, written: None, useless: 0 };
     loop {

@@ -66,9 +66,11 @@ const CHECK_EXAMPLES: &str = r#"Examples:
 Exit status, as `git bisect run` expects it:
     0  good: every sample of every boot was at most --max, and every aimed release
     1  bad: at least one was above it
-  125  skip: no judgement, because the kernel was not found or does not boot, a
-       guest failed, a cell was SKIPPED, the command line is wrong, or samples were
-       above --max, but perhaps only because several CPUs take turns (docs/lab.md)
+  125  skip: no judgement, because the kernel was not built or does not boot, a
+       guest failed, a cell was SKIPPED, or samples were above --max, but perhaps
+       only because several CPUs take turns (docs/lab.md)
+  129  ends the bisection, since no commit can cure it: a wrong option, no QEMU, a
+       file besides the kernel that cannot be read or written
   130  interrupted, which ends the bisection"#;
 
 const EXPLAIN_EXAMPLES: &str = r"Examples:

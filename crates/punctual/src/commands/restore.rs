@@ -1,6 +1,7 @@
 //! `punctual restore`.
 
 use clap::ArgMatches;
+use punctual_lab::user_cache::remove_leftovers;
 use punctual_report::text::push_wrapped;
 use punctual_suite::knobs;
 
@@ -9,7 +10,11 @@ use crate::output;
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let dry_run = matches.get_flag("dry-run");
-    let report = knobs::restore(dry_run);
+    let mut report = knobs::restore(dry_run);
+    let of_cache = remove_leftovers(dry_run);
+    report.done.extend(of_cache.done);
+    report.failed.extend(of_cache.failed);
+    report.kept.extend(of_cache.kept);
     if matches.get_flag("json") {
         output::print_json(&serde_json::json!({
             "dry_run": dry_run,

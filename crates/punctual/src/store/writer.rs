@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use punctual_core::schema::{Run, RunState};
-use punctual_lab::qemu::CHANNEL;
+use punctual_lab::console::CONSOLE;
 use punctual_sys::written;
 
 use super::run_json::read_with_bytes;
@@ -38,7 +38,7 @@ pub fn check_ended(dir: &Path) -> anyhow::Result<()> {
     if !written::is_written(dir) {
         return Ok(());
     }
-    let of_guest = dir.join(CHANNEL).exists();
+    let of_guest = dir.join(CONSOLE).exists();
     let pid = written::writer_of(dir);
     let dir = dir.display();
     match pid {

@@ -1,6 +1,6 @@
 //! `punctual lab check`: one kernel, one limit, and an exit status for `git bisect run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use punctual_core::aimed::{AimedCell, AimedRun, Shot};
@@ -9,17 +9,18 @@ use punctual_core::schema::{CellState, Outcome};
 use punctual_core::sections::Section;
 use punctual_core::units::{grouped, human_ns};
 use punctual_lab::experiment::{Boots, Experiment, make_folder};
+use punctual_lab::kernel::{OfKernel, of_kernel};
 use punctual_report::text::push_wrapped;
 use punctual_report::{aimed, words};
 use serde::Serialize;
 use serde_json::json;
 
-use super::folder::{Folder, temporary_folder};
 use super::run::{boot, load};
 use super::sections::Watching;
 use super::{aim, asked};
-use crate::ending::Ending;
+use crate::ending::{Ending, GuestFailure};
 use crate::output;
+use crate::temporary::Temporary;
 
 /// The result of a check.
 struct Judgement {
@@ -80,36 +81,41 @@ struct Measured {
 /// Boots a kernel, and aims releases if that is wanted. `None` if it was interrupted.
 fn measure(
     experiment: Experiment,
-    folder: &mut Folder,
+    out: &Path,
     aim: Option<usize>,
     quiet: bool,
 ) -> anyhow::Result<Option<Measured>> {
     let noun = if experiment.warm { STARTS } else { BOOTS };
     if let Some(count) = aim {
-        let watching = Watching::new(experiment, folder.path.clone(), aim::LONGEST, quiet)?;
-        folder.path.clone_from(&watching.folder);
-        let Some(found) = aim::shoot(&watching, aim::Wish { count, alone: false })? else {
-            return Ok(None);
-        };
+        let watching = Watching::new(experiment, out.to_owned(), aim::LONGEST, quiet)?;
+        let shot = aim::shoot(&watching, aim::Wish { count, alone: false });
+        // A guest was booted, so QEMU and the machine are in order.
+        let Some(found) = shot.map_err(of_kernel)? else { return Ok(None) };
         let (boots, runs, aimed) = (found.boots, found.sampled, found.runs);
         return Ok(Some(Measured { boots, runs, aimed, noun }));
     }
-    let ready = experiment.prepare()?;
-    folder.path = make_folder(&folder.path)?;
-    let boots = boot(&experiment, &ready, &folder.path, quiet)?;
-    let runs = load(&boots.done, &folder.path);
+    let ready = experiment.prepare().map_err(of_kernel)?;
+    let folder = make_folder(out)?;
+    let boots = boot(&experiment, &ready, &folder, quiet)?;
+    let runs = load(&boots.done, &folder);
     Ok((!boots.interrupted).then_some(Measured { boots, runs, aimed: Vec::new(), noun }))
 }
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    // A kernel that is missing or unreadable cannot be judged, but the next one may be.
     match check(matches) {
         Ok(ending) => Ok(ending),
         Err(error) => {
             output::complain(&format!("{error:#}"));
-            Ok(Ending::NotJudged)
+            Ok(ending_of(&error))
         }
     }
+}
+
+/// A kernel that was not built or does not boot cannot be judged, but the next one may be. What is
+/// wrong whatever the kernel ends the bisection: it would skip one commit after the other.
+fn ending_of(error: &anyhow::Error) -> Ending {
+    let is_of_kernel = error.is::<OfKernel>() || error.is::<GuestFailure>();
+    if is_of_kernel { Ending::NotJudged } else { Ending::NoCheck }
 }
 
 fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -124,12 +130,15 @@ fn check(matches: &ArgMatches) -> anyhow::Result<Ending> {
     (experiment.plan.tolerate, experiment.plan.tolerate_episodes) = (None, None);
     experiment.plan.check()?;
     let kept = matches.get_one::<PathBuf>("out");
-    let path = kept.cloned().unwrap_or_else(|| temporary_folder("check"));
+    let temporary = if kept.is_some() { None } else { Some(Temporary::make()?) };
+    let out = match &temporary {
+        Some(temporary) => temporary.path().join("check"),
+        None => kept.cloned().unwrap_or_default(),
+    };
     let json = matches.get_flag("json");
     let quiet = matches.get_flag("quiet") || json;
     let (kernel, warm) = (experiment.kernels[0].name.clone(), experiment.warm);
-    let mut folder = Folder { path, kept: kept.is_some() };
-    let Some(measured) = measure(experiment, &mut folder, aim::asked(matches), quiet)? else {
+    let Some(measured) = measure(experiment, &out, aim::asked(matches), quiet)? else {
         return Ok(Ending::Interrupted);
     };
     let judgement = judge(&measured, max_ns);
@@ -321,6 +330,15 @@ impl WorstAimed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_of_a_kernel_is_skipped() {
+        let plain = anyhow::anyhow!("there is no qemu-system-x86_64 on this machine");
+        assert_eq!(ending_of(&plain), Ending::NoCheck);
+        assert_eq!(ending_of(&of_kernel(plain)), Ending::NotJudged);
+        let failed = anyhow::anyhow!(GuestFailure("a panic".to_owned())).context("debian-rt-0");
+        assert_eq!(ending_of(&failed), Ending::NotJudged);
+    }
 
     fn worst(number: u32, max_ns: Option<i64>) -> WorstCell {
         WorstCell {

@@ -7,17 +7,17 @@ use clap::ArgMatches;
 use punctual_core::explanation::{Explained, ExplainedCell, Explanation};
 use punctual_core::release::version_key;
 use punctual_core::run::LoadedRun;
-use punctual_lab::experiment::make_folder;
 use punctual_lab::microscope::{self, Repeat, Selection, Wanted};
 use punctual_report::{explanation, words};
 use punctual_sys::signal::Signals;
 
 use super::again::{Again, again, identical};
-use super::folder::{Folder, temporary_folder};
+use super::folder::working;
 use super::progress::GuestsFollower;
 use crate::commands::address::address;
 use crate::commands::report::write_figures;
 use crate::ending::{Ending, GuestFailure};
+use crate::temporary::Temporary;
 use crate::{files, output, store};
 
 pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
@@ -85,14 +85,15 @@ impl Subject {
 fn explain(subject: &Subject, matches: &ArgMatches) -> anyhow::Result<Option<Explanation>> {
     let Subject { dir, run, wanted, again } = subject;
     let quiet = matches.get_flag("quiet") || matches.get_flag("json");
-    let folder = Folder { path: make_folder(&temporary_folder("explain"))?, kept: false };
+    let folder = Temporary::make()?;
+    let _working = working(&again.ready, folder.path())?;
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, 1, quiet);
     let repeat = microscope::explain(
         &again.experiment,
         &again.ready,
         &again.place,
-        &folder.path,
+        folder.path(),
         &run.run.board,
         wanted,
         &mut follower,
@@ -101,7 +102,7 @@ fn explain(subject: &Subject, matches: &ArgMatches) -> anyhow::Result<Option<Exp
     if let Some(trouble) = end.troubles.first() {
         bail!(GuestFailure(format!("the repeat failed: {trouble}")));
     }
-    identical(dir, &folder.path.join(&again.place.name))?;
+    identical(dir, &folder.path().join(&again.place.name))?;
     explanation_of(subject, found).map(Some)
 }
 

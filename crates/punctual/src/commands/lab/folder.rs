@@ -1,31 +1,24 @@
-//! Folders of experiments that have no name, and of runs that nobody keeps.
+//! Folders of experiments that have no name, and of what guests need only while they run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use punctual_core::layout;
 use punctual_core::units::utc;
+use punctual_lab::experiment::Ready;
 
-/// A folder of runs, removed at the end unless it is kept.
-pub struct Folder {
-    pub path: PathBuf,
-    pub kept: bool,
-}
+use crate::temporary::Temporary;
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
-}
-
-/// A name that no other folder has, for a command.
-pub fn temporary_folder(command: &str) -> PathBuf {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let name = format!("punctual-{command}-{}-{}", std::process::id(), now.as_nanos());
-    std::env::temp_dir().join(name)
+/// Has the guests that are booted from now on keep what they need only while they run in a folder
+/// that goes with the result. It is beside their runs, which may be large, unless that folder cannot
+/// have one: a file system without owners.
+///
+/// # Errors
+/// There is no place for it.
+pub fn working(ready: &Ready, runs: &Path) -> anyhow::Result<Temporary> {
+    let working = Temporary::make_in(runs).or_else(|_| Temporary::make())?;
+    ready.work_in(working.path());
+    Ok(working)
 }
 
 /// Where an experiment goes unless a folder is named.

@@ -11,6 +11,7 @@ use punctual_report::history;
 use punctual_sys::signal::Signals;
 
 use super::asked;
+use super::folder::working;
 use super::progress::{GuestsFollower, interrupted};
 use super::run::load;
 use crate::commands::address::address;
@@ -76,6 +77,7 @@ fn boot(
     }
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, missing, quiet);
+    let _working = working(ready, folder)?;
     let boots = experiment.run_missing(sorted, ready, folder, &mut follower)?;
     interrupted(&boots, all);
     Ok(boots)

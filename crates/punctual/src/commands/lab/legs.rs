@@ -6,15 +6,16 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use punctual_core::layout;
 use punctual_core::legs::Legs;
-use punctual_lab::experiment::{Done, Experiment, Place, Ready, make_folder};
+use punctual_lab::experiment::{Done, Experiment, Place, Ready};
 use punctual_lab::microscope::{self, LegWatches, RepeatLegs};
 use punctual_sys::signal::Signals;
 
 use super::again::identical;
-use super::folder::{Folder, temporary_folder};
+use super::folder::working;
 use super::progress::GuestsFollower;
 use super::watchable::check;
 use crate::commands::report::cannot_write;
+use crate::temporary::Temporary;
 use crate::{files, output, store};
 
 /// How the guests of an experiment are watched when they are repeated.
@@ -81,15 +82,16 @@ impl Repeats {
         follower: &mut GuestsFollower<'_>,
     ) -> anyhow::Result<Option<Legs>> {
         let run = store::load(dir)?;
-        let folder = Folder { path: make_folder(&temporary_folder("legs"))?, kept: false };
+        let folder = Temporary::make()?;
+        let _working = working(ready, folder.path())?;
         let watches = &self.watches;
-        let out = &folder.path;
+        let out = folder.path();
         let repeat = microscope::legs(experiment, ready, place, out, watches, &run, follower)?;
         let Some(RepeatLegs { end, found }) = repeat else { return Ok(None) };
         if let Some(trouble) = end.troubles.first() {
             bail!("the repeat failed: {trouble}");
         }
-        identical(dir, &folder.path.join(&place.name))?;
+        identical(dir, &folder.path().join(&place.name))?;
         found.map(Some)
     }
 }

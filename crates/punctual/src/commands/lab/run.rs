@@ -14,7 +14,7 @@ use punctual_report::text;
 use punctual_sys::signal::Signals;
 use serde_json::{Value, json};
 
-use super::folder::default_folder;
+use super::folder::{default_folder, working};
 use super::legs::Repeats;
 use super::progress::{GuestsFollower, interrupted};
 use super::sections::Watching;
@@ -110,7 +110,10 @@ pub fn boot(
 ) -> anyhow::Result<Boots> {
     let signals = Signals::block().context("signals")?;
     let mut follower = GuestsFollower::new(&signals, experiment.places().len(), quiet);
-    let boots = experiment.run(ready, folder, &mut follower).inspect_err(|_| {
+    let working = working(ready, folder)?;
+    let boots = experiment.run(ready, folder, &mut follower);
+    drop(working);
+    let boots = boots.inspect_err(|_| {
         // Nothing was booted, so let the same command be repeated. Fails if the folder is not
         // empty.
         let _ = fs::remove_dir(folder);

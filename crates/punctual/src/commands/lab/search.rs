@@ -63,7 +63,7 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let mut bench = Bench::new(experiment.clone())?;
     let out = matches.get_one("out").cloned().unwrap_or_else(default_folder);
     let folder = SearchFolder::open(&out, &origin)?;
-    bench.keep_in(folder.runs());
+    bench.keep_in(folder.runs())?;
     let signals = Signals::block().context("signals")?;
     let progress = Progress::new(tries / each * each, quiet);
     if folder.len() > 0 && !quiet {

@@ -8,17 +8,19 @@ use punctual_core::layout;
 use punctual_core::run::LoadedRun;
 use punctual_core::sections::Sections;
 use punctual_lab::experiment::{Experiment, Place, Ready, make_folder, warning};
+use punctual_lab::kernel::of_kernel;
 use punctual_lab::microscope::{self, WatchedGuest, Watches};
 use punctual_report::sections;
 use punctual_sys::signal::Signals;
 
 use super::asked;
-use super::folder::default_folder;
+use super::folder::{default_folder, working};
 use super::progress::GuestsFollower;
 use super::watchable::{check, marks};
 use crate::commands::address::address;
 use crate::commands::report::write_figures;
 use crate::ending::{Ending, GuestFailure};
+use crate::temporary::Temporary;
 use crate::{files, output, store};
 
 /// Page of an experiment's sections, in its folder.
@@ -51,6 +53,8 @@ pub struct Watching {
     /// The same, made.
     pub folder: PathBuf,
     pub quiet: bool,
+    /// What guests need only while they run.
+    _working: Temporary,
 }
 
 impl Watching {
@@ -82,10 +86,11 @@ impl Watching {
         microscope::has_sections(&experiment.board, &experiment.emulator)?;
         check(&experiment)?;
         let watches = Watches::of(&experiment, marks(&experiment)?, longest)?;
-        let ready = experiment.prepare()?;
+        let ready = experiment.prepare().map_err(of_kernel)?;
         let folder = make_folder(&out)?;
         experiment.list(&folder)?;
-        Ok(Self { experiment, ready, watches, out, folder, quiet })
+        let kept = working(&ready, &folder)?;
+        Ok(Self { experiment, ready, watches, out, folder, quiet, _working: kept })
     }
 
     /// Boots a guest; its sections become a file of its run. `None` if that was interrupted.

@@ -18,9 +18,11 @@ use punctual_sys::signal::Signals;
 
 use super::lane::{Lane, PAUSE, Word};
 use super::tried::{of_sections, why_not};
+use crate::commands::lab::folder::working;
 use crate::commands::lab::sections::keep;
 use crate::commands::lab::watchable::marks;
 use crate::store;
+use crate::temporary::Temporary;
 
 /// Longest sections that are kept with what ran in them.
 const LONGEST: usize = 1;
@@ -41,6 +43,8 @@ pub struct Bench {
     /// By thread.
     readies: Vec<Ready>,
     runs: PathBuf,
+    /// What guests need only while they run.
+    working: Option<Temporary>,
 }
 
 impl Bench {
@@ -53,12 +57,20 @@ impl Bench {
         let threads = 0..experiment.jobs.max(1);
         let ready = |thread| Ok(experiment.prepare()?.of_thread(thread));
         let readies = threads.map(ready).collect::<anyhow::Result<_>>()?;
-        Ok(Self { experiment, watches, readies, runs: PathBuf::new() })
+        Ok(Self { experiment, watches, readies, runs: PathBuf::new(), working: None })
     }
 
     /// The folder of their runs.
-    pub fn keep_in(&mut self, runs: PathBuf) {
-        self.runs = runs;
+    ///
+    /// # Errors
+    /// There is no place for what guests need only while they run.
+    pub fn keep_in(&mut self, runs: PathBuf) -> anyhow::Result<()> {
+        // All threads have the same, in which each guest has its own.
+        let first = self.readies.first().context("nothing boots")?;
+        let working = working(first, &runs)?;
+        self.readies.iter().for_each(|ready| ready.work_in(working.path()));
+        (self.runs, self.working) = (runs, Some(working));
+        Ok(())
     }
 
     /// The guests of a mix, kernel by kernel.
