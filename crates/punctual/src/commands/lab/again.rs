@@ -12,7 +12,7 @@ use punctual_lab::board::BoardSpec;
 use punctual_lab::device;
 use punctual_lab::emulator::{Emulator, number};
 use punctual_lab::experiment::{Experiment, Place, Ready};
-use punctual_lab::kernel::{Kernel, Kernels};
+use punctual_lab::kernel::Kernel;
 use punctual_report::words;
 
 use super::asked;
@@ -158,7 +158,7 @@ fn kernel(
 ) -> anyhow::Result<Kernel> {
     let named = matches.get_one::<String>("kernel").cloned();
     let name = named.unwrap_or_else(|| name_of(run, lab));
-    let kernels = Kernels::of_user()?;
+    let kernels = asked::of_user()?;
     let mut say = |text: &str| output::complain(text);
     let fetch = !matches.get_flag("offline");
     let found = kernels.resolve(&[&name], arch, modules, fetch, &mut say)?;

@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::ArgMatches;
 use punctual_core::compare::{CONFIDENCE, FEWEST_REPLICATES, Measure};
-use punctual_core::plan::{Plan, Subject};
+use punctual_core::params::COMMAND;
+use punctual_core::plan::{CellPlan, Plan, Subject};
 use punctual_core::preemption::Model;
 use punctual_core::stats::replicates_needed;
 use punctual_core::units::SECOND_NS;
@@ -19,6 +20,7 @@ use punctual_lab::extra::{self, ExtraFile};
 use punctual_lab::kernel::{Kernel, Kernels};
 use punctual_lab::modules::is_path;
 use punctual_lab::{program, warm};
+use punctual_suite::harness::phased::PhasedSpec;
 use punctual_suite::probes;
 
 use crate::{output, request};
@@ -79,6 +81,8 @@ fn of_plan(
     let emulator = Emulator::find(board.arch, path(matches, "qemu"), qemu)?;
     board.check_on(&emulator).map_err(|error| anyhow!(error))?;
     let program = program(matches, board.arch)?;
+    let files = files(matches)?;
+    check_shell(&plan, &files)?;
     let kernels = kernels(matches, &plan, board.arch)?;
     let jobs = number(matches, "jobs").map_or_else(cpus, |n| usize::try_from(n).unwrap_or(1));
     let replicates = match number(matches, "replicates") {
@@ -95,7 +99,7 @@ fn of_plan(
         first_replicate: 0,
         program,
         modules: modules(matches),
-        files: files(matches)?,
+        files,
         parameters: split(matches, "append"),
         // `lab history` has no --warm.
         warm,
@@ -211,13 +215,25 @@ pub fn measured(plan: &Plan, board: &BoardSpec) -> Vec<&'static Device> {
     devices
 }
 
+/// The kernels of this user. Says so if others can replace them.
+///
+/// # Errors
+/// There is no folder for their cache.
+pub fn of_user() -> anyhow::Result<Kernels> {
+    let kernels = Kernels::of_user()?;
+    if let Some(text) = kernels.warning() {
+        output::complain(&text);
+    }
+    Ok(kernels)
+}
+
 fn kernels(matches: &ArgMatches, plan: &Plan, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
     let given: Vec<String> =
         matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
     let modules = path(matches, "modules");
     let fetch = !matches.get_flag("offline");
     let mut say = |text: &str| output::complain(text);
-    let kernels = Kernels::of_user()?;
+    let kernels = of_user()?;
     let of = |models: &[Model]| models.iter().map(|model| format!("debian:{model}")).collect();
     let names: Vec<String> = match (&given[..], &plan.kernels[..]) {
         ([], []) => of(kernels.own_models(arch, fetch, &mut say)),
@@ -238,7 +254,7 @@ const RELEASES: [&str; 5] =
 fn releases(matches: &ArgMatches, arch: Arch) -> anyhow::Result<Vec<Kernel>> {
     let fetch = !matches.get_flag("offline");
     let mut say = |text: &str| output::complain(text);
-    let kernels = Kernels::of_user()?;
+    let kernels = of_user()?;
     let given: Vec<String> =
         matches.get_many::<String>("kernel").into_iter().flatten().cloned().collect();
     let mut all: Vec<Kernel> = Vec::new();
@@ -304,6 +320,33 @@ pub fn files_of(folder: &Path) -> anyhow::Result<Vec<ExtraFile>> {
     extra::read(folder).context("--files")
 }
 
+/// What `cmd:` executes its command with, among the files of a guest.
+const SHELL: &str = "bin/sh";
+
+/// Checks that guests have a shell if a load needs one.
+///
+/// # Errors
+/// They have none, and what to do.
+fn check_shell(plan: &Plan, files: &[ExtraFile]) -> anyhow::Result<()> {
+    let has_command = |cell: &CellPlan| {
+        PhasedSpec::parse(&cell.load).is_ok_and(|load| {
+            let parts = load.phases().iter().flat_map(|phase| phase.load.parts());
+            parts.into_iter().any(|part| part.entry.name == COMMAND)
+        })
+    };
+    // Of what is measured only if it can be, nothing need be there.
+    let cell = plan.cells.iter().find(|cell| !cell.available && has_command(cell));
+    if let Some(cell) = cell
+        && !files.iter().any(|file| file.path == SHELL)
+    {
+        bail!(
+            "--load {}: guests have no shell to execute it; give them /{SHELL}, the programs and              their libraries with --files DIR (docs/lab.md, \"Which load to measure under\")",
+            cell.load
+        );
+    }
+    Ok(())
+}
+
 /// An option's texts, split into words.
 fn split(matches: &ArgMatches, id: &str) -> Vec<String> {
     let texts = matches.get_many::<String>(id).into_iter().flatten();
@@ -366,6 +409,23 @@ mod tests {
         assert_eq!(of("run wakeup"), 0);
         assert_eq!(of("run wakeup --seed 7"), 6);
         assert_eq!(of("check wakeup --max 1ms --kernel vmlinux"), 0);
+    }
+
+    #[test]
+    fn a_command_needs_a_shell_among_the_files() {
+        let plan = |load: &str| {
+            let line = ["punctual", "lab", "run", "wakeup", "--load", load];
+            let matches = crate::cli::command().try_get_matches_from(line).unwrap();
+            let (_, lab) = matches.subcommand().unwrap();
+            request::plan(lab.subcommand().unwrap().1, &request::LAB).unwrap()
+        };
+        let file = |path: &str| ExtraFile { path: path.to_owned(), mode: 0o755, content: vec![] };
+        for load in ["cmd:true", "hackbench+cmd:true", "none for 1s then cmd:true for 1s"] {
+            let text = check_shell(&plan(load), &[file("bin/true")]).unwrap_err().to_string();
+            assert!(text.contains("--files") && text.contains("cmd:true"), "{text}");
+            check_shell(&plan(load), &[file("bin/sh")]).unwrap();
+        }
+        check_shell(&plan("hackbench"), &[]).unwrap();
     }
 
     #[test]

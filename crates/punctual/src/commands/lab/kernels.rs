@@ -3,17 +3,17 @@
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual_core::units::grouped;
-use punctual_lab::kernel::{Available, FetchProgress, Kernels, State};
+use punctual_lab::kernel::{Available, FetchProgress, State};
 use punctual_report::text::{Align, Paint, Style, Table, push_wrapped};
 use serde_json::json;
 
-use super::asked::arch;
+use super::asked::{arch, of_user};
 use crate::ending::Ending;
 use crate::output;
 
 /// Lists the kernels that can be selected by name.
 pub fn list(matches: &ArgMatches) -> anyhow::Result<Ending> {
-    let kernels = Kernels::of_user()?;
+    let kernels = of_user()?;
     let available = kernels.list(arch(matches), &mut |text| output::complain(text))?;
     if matches.get_flag("json") {
         print_json(&available)?;
@@ -79,7 +79,7 @@ pub fn fetch(matches: &ArgMatches) -> anyhow::Result<Ending> {
     let (arch, json) = (arch(matches), matches.get_flag("json"));
     let quiet = matches.get_flag("quiet") || json;
     let mut all = Vec::new();
-    let kernels = Kernels::of_user()?;
+    let kernels = of_user()?;
     for name in matches.get_many::<String>("kernels").into_iter().flatten() {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent} %  {wide_msg}") {
