@@ -89,9 +89,13 @@ fn default_folder(options: &Options, count: u32) -> PathBuf {
     let (host, kernel) = uname().map(|names| (names.node, names.release)).unwrap_or_default();
     let board = options.board_name.clone().unwrap_or(host);
     let name = format!("{}-{board}-{kernel}-x{count}", utc(now_ns));
-    // The name of the board is free text.
-    let name = name.replace(|c: char| c == '/' || c.is_control(), "-");
-    layout::unused(Path::new(layout::RUNS), &name, Path::exists)
+    layout::unused(Path::new(layout::RUNS), &safe(&name), Path::exists)
+}
+
+/// A name that a shell and a page take as it is: that of a board is free text, and so is a host's.
+fn safe(name: &str) -> String {
+    let is_safe = |c: char| c.is_alphanumeric() || "-_.+:~@=,".contains(c);
+    name.replace(|c: char| !is_safe(c), "-")
 }
 
 impl Series<'_> {
