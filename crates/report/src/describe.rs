@@ -94,7 +94,7 @@ fn sides(what: &What) -> Vec<String> {
 #[must_use]
 pub fn made(runs: &[LoadedRun]) -> Vec<String> {
     let mut parts = Vec::new();
-    let started = || runs.iter().map(|run| run.run.started.realtime_ns).filter(|ns| *ns > 0);
+    let started = || runs.iter().map(|run| words::started_ns(&run.run)).filter(|ns| *ns > 0);
     let minute = |ns: u64| words::utc(ns).map(|text| format!("{} UTC", &text[..16]));
     if let Some(first) = started().min().and_then(minute) {
         let last = started().max().and_then(minute).filter(|last| *last != first);
@@ -199,9 +199,15 @@ pub fn worst_samples(cell: &Cell, data: &CellData, most: usize) -> Vec<(i64, u64
 pub fn basics(run: &LoadedRun) -> Vec<(String, String)> {
     let r = &run.run;
     let mut list = vec![("run", r.run_id.clone())];
-    list.extend(words::utc(r.started.realtime_ns).map(|text| ("started", text)));
+    list.extend(words::utc(words::started_ns(r)).map(|text| ("started", text)));
     let ended = r.ended.as_ref().and_then(|e| words::utc(e.realtime_ns));
-    list.push(("ended", ended.unwrap_or_else(|| "not recorded".to_owned())));
+    let ended = ended.unwrap_or_else(|| "not recorded".to_owned());
+    match (&r.board.lab, words::utc(r.started.realtime_ns)) {
+        (Some(_), Some(started)) => {
+            list.push(("clock of the board", format!("{started} to {ended}")))
+        }
+        _ => list.push(("ended", ended)),
+    }
     list.extend([
         ("tool", format!("{} {} ({})", r.tool.name, r.tool.version, r.tool.target)),
         ("command line", r.tool.command.join(" ")),

@@ -37,7 +37,8 @@ pub use notes::{
     parts, run_notes, spread_note, work,
 };
 pub use numbers::{
-    Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, utc, value,
+    Ends, duration, ends, instant, mean, mean_ends, mean_ns, rate, ratio, span, started_ns, utc,
+    value,
 };
 pub use outcomes::{
     SIMULATED, SIMULATED_IN_PART, VIRTUAL_MACHINE, cell_outcome, compared_labels, compared_outcome,

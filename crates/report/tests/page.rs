@@ -16,6 +16,11 @@ fn two() -> [LoadedRun; 2] {
 }
 
 fn check_page(page: &str) {
+    let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+                  style-src 'unsafe-inline'; img-src data:\">";
+    let policy = policy.replace('\'', "&#39;");
+    let at = page.replace('\'', "&#39;").find(&policy).unwrap_or_else(|| panic!("no {policy}"));
+    assert!(at < page.find("<style").unwrap(), "it holds for what comes after it");
     for forbidden in ["<script", "<link", "@import", "url(", "src=", "srcset", "<iframe"] {
         assert!(!page.contains(forbidden), "{forbidden}");
     }
@@ -319,6 +324,22 @@ fn a_report_of_kernels_opens_with_one_table_and_their_spread() {
         page.split(">Boards and kernels: the first run of each kernel</h2>").nth(1).unwrap();
     let facts = facts.split("<h2").next().unwrap();
     assert_eq!(facts.matches("<details>").count(), 4);
+}
+
+#[test]
+fn a_virtual_board_was_measured_when_its_host_says() {
+    let mut run = common::standard("6.1.0", "rt", 1.0);
+    run.run.started.realtime_ns = 1_577_836_801_000_000_000;
+    let made = |run: &LoadedRun| {
+        let page = html(std::slice::from_ref(run), &Options::default());
+        let made = page.split("<p class=\"made\">").nth(1).unwrap();
+        (made.split("</p>").next().unwrap().to_owned(), page)
+    };
+    assert!(made(&run).0.starts_with("2020-01-01 00:00 UTC"));
+    run.run.board.lab = Some(punctual_core::schema::Lab::default());
+    let (made, page) = made(&run);
+    assert!(made.starts_with("2026-11-20 17:00 UTC"), "{made}");
+    assert!(page.contains("clock of the board") && page.contains("2020-01-01 00:00:01 UTC to "));
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl By {
             Self::Kernel => format!("{} {}", run.kernel.preemption, run.kernel.release),
             Self::Board => run.board.name.clone(),
             Self::Group => run.group.clone().unwrap_or_else(|| "no group".to_owned()),
-            Self::Date => words::utc(run.started.realtime_ns)
+            Self::Date => words::utc(words::started_ns(run))
                 .map_or_else(|| "no date".to_owned(), |text| text.chars().take(10).collect()),
             Self::Setting(setting) => {
                 let value = setting.of(run).unwrap_or_else(|| "unknown".to_owned());

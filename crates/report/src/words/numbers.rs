@@ -1,7 +1,7 @@
 //! How numbers are written in every output.
 
 use punctual_core::compare::Span;
-use punctual_core::schema::Unit;
+use punctual_core::schema::{Run, Unit};
 use punctual_core::units::{Civil, SECOND_NS, civil, exact_duration, grouped, human_ns};
 
 use super::clean;
@@ -118,6 +118,37 @@ pub fn ratio(ratio: Option<f64>) -> String {
     )
 }
 
+/// When a run was started, ns since 1970 by the clock of the machine that started it; 0 if that was
+/// not recorded. The clock of a virtual board starts on the same day in every boot, so of its runs it
+/// is in the run's ID, to the second.
+#[must_use]
+pub fn started_ns(run: &Run) -> u64 {
+    match run.board.lab {
+        Some(_) => since_1970_s(&run.run_id).map_or(0, |s| s.saturating_mul(SECOND_NS)),
+        None => run.started.realtime_ns,
+    }
+}
+
+/// The time at the start of a run's ID, such as `20261120T170000Z`, in seconds since 1970.
+fn since_1970_s(run_id: &str) -> Option<u64> {
+    let text = run_id.get(..16)?;
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let number = |text: &str| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse::<u64>().ok())?
+    };
+    let part = |text: &str, from: usize, to: usize| text.get(from..to).and_then(number);
+    let (year, month, day) = (part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, 8)?);
+    let (hour, minute, second) = (part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?);
+    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years from March on end with their leap day. Before 1970-01-01 there were 719,468 days.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    Some((days - 719_468) * 86_400 + hour * 3_600 + minute * 60 + second)
+}
+
 /// A time since 1970 as `2026-11-20 17:00:03 UTC`; none if it was not recorded.
 #[must_use]
 pub fn utc(realtime_ns: u64) -> Option<String> {
@@ -180,6 +211,19 @@ mod tests {
             assert_eq!(utc(seconds * SECOND_NS).as_deref(), Some(text));
         }
         assert_eq!(utc(0), None);
+    }
+
+    #[test]
+    fn the_time_in_a_run_s_id_is_read() {
+        for seconds in [0, 1, 951_782_400, 1_795_194_003, 4_107_542_399, 4_107_542_400] {
+            let name =
+                format!("{}-debian-rt-0-f00", punctual_core::units::utc(seconds * SECOND_NS));
+            assert_eq!(since_1970_s(&name), Some(seconds), "{name}");
+        }
+        let none = ["", "r1", "20261120T170003", "2026112\u{e9}T170003Z", "20261320T170003Z-x"];
+        for name in none.into_iter().chain(["+2026112T170003Z-x", "19691231T235959Z-x"]) {
+            assert_eq!(since_1970_s(name), None, "{name}");
+        }
     }
 
     #[test]

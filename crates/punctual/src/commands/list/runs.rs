@@ -84,7 +84,7 @@ fn judged(path: &Path) -> anyhow::Result<Run> {
 
 fn facts(run: &Run) -> Facts {
     Facts {
-        started_s: run.started.realtime_ns / 1_000_000_000,
+        started_s: words::started_ns(run) / 1_000_000_000,
         duration_ns: describe::total_ns(&run.cells),
         measured_ns: measured_ns(run),
         max_ns: run.cells.iter().filter_map(Cell::max_ns).max(),
