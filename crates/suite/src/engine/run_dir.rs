@@ -216,7 +216,7 @@ impl RunDir {
                     Some(file) => file,
                     None => dir.folder.append(layout::CELLS_JSONL)?,
                 };
-                let mut file = dir.cells_jsonl.insert(file);
+                let file = dir.cells_jsonl.insert(file);
                 file.write_all(&line)?;
                 file.sync_data()
             };

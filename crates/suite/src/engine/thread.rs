@@ -231,7 +231,7 @@ impl Duty {
     /// Whether it records the primary series, which is its first one then.
     fn has_primary(&self) -> bool {
         let is_primary = |(number, _): &(u32, Limits)| *number == 0;
-        matches!(self, Self::Probe(_, series, _) if series.first().is_some_and(is_primary))
+        matches!(self, Self::Probe(_, of) if of.series.first().is_some_and(is_primary))
     }
 
     fn notes(&self) -> Vec<Condition> {
