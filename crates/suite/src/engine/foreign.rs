@@ -74,9 +74,9 @@ fn steal(stolen: Stolen) -> Option<Condition> {
     (stolen.of_a_cpu > STOLEN_LIMIT).then(|| Condition {
         id: "steal".to_owned(),
         text: format!(
-            "the hypervisor ran others for {time} while a virtual CPU had work ({share} % of a CPU's \
-             time, steal in /proc/stat): late samples may be its doing; give each virtual CPU a CPU \
-             of its own"
+            "the hypervisor ran others for {time} while a virtual CPU had work ({share} % of a \
+             CPU's time, steal in /proc/stat): late samples may be its doing; give each virtual \
+             CPU a CPU of its own"
         ),
     })
 }

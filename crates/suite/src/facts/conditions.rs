@@ -197,8 +197,8 @@ fn sched_ext(facts: &Facts, _: &Measurement) -> Option<String> {
     let found = facts.scheduler.sched_ext.as_ref().filter(|found| found.state != "disabled")?;
     let name = found.ops.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
     Some(format!(
-        "the sched_ext scheduler{name} is loaded: it decides when SCHED_OTHER tasks run, loads among \
-         them, and not the kernel's own (end its program to unload it)"
+        "the sched_ext scheduler{name} is loaded: it decides when SCHED_OTHER tasks run, loads \
+         among them, and not the kernel's own (end its program to unload it)"
     ))
 }
 

@@ -205,8 +205,8 @@ mod tests {
     fn line(name: &str, flags: u64, priority: u32, policy: u32) -> String {
         format!(
             "412 ({name}) S 40 412 412 0 -1 {flags} 1 2 3 4 30 1 7 7 -100 0 5 0 9 1000 20 \
-             18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 {priority} {policy} 0 0 0 0 0 0 0 0 0 \
-             0 0\n"
+             18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 {priority} {policy} 0 0 0 0 0 0 0 0 \
+             0 0 0\n"
         )
     }
 
