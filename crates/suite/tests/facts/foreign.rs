@@ -295,8 +295,8 @@ fn what_limits_of_version_1_took_is_told() {
     board.write("cg/memory/memory.failcnt", "9\n");
     limits.end();
     let told = limits.told("the load").unwrap().text;
-    let expected = "cpu.cfs_quota_us of /q allows 250 % of a CPU: the load was throttled 4 times in \
-                    this cell, for 2.000 ms";
+    let expected = "cpu.cfs_quota_us of /q allows 250 % of a CPU: the load was throttled 4 times \
+                    in this cell, for 2.000 ms";
     assert!(told.starts_with(expected), "{told}");
     assert!(!told.contains("memory"), "there is no limit: {told}");
     board.write("cg/memory/memory.limit_in_bytes", "104857600\n");
