@@ -134,3 +134,49 @@ fn a_storm_of_interrupts_is_what_a_release_waited_for() {
         assert!(sentence.contains(says), "{sentence}");
     }
 }
+
+/// What a sentence says before these words, as a time, ns.
+fn said_ns(sentence: &str, words: &str) -> u64 {
+    let before = sentence.split_once(words).unwrap_or_else(|| panic!("{words}: {sentence}")).0;
+    let mut last = before.rsplit(' ');
+    let (unit, number) = (last.next().unwrap(), last.next().unwrap());
+    let ns = match unit {
+        "us" => 1e3,
+        "ms" => 1e6,
+        _ => panic!("{words}: {sentence}"),
+    };
+    (number.parse::<f64>().unwrap() * ns) as u64
+}
+
+/// Two culprits, one after the other: each is told with its own length, and none with the leg's.
+#[test]
+fn each_of_two_culprits_is_told_with_its_own_length() {
+    need!(x86_64());
+    let place = Place::of_build();
+    let module = need!(module(&place, "compound"));
+    let around = |us: u64, least: u64| (1_000 * us - least)..=(1_000 * us + 20_000);
+    // The release comes up to 100 us after the first begins, and on the way there is a tick.
+    let loaded = "compound kind=softirq first_us=1500 second_us=900";
+    let (sample, sentence) = worst(&place, (&module, loaded), "full", "", "schedule");
+    assert!(leg_ns(&sample, "schedule") > 2_200_000, "{sample}");
+    let first = said_ns(&sentence, " in compound_flood [compound] of a softirq before it came ");
+    assert!(around(1_500, 220_000).contains(&first), "{sentence}");
+    let second = said_ns(&sentence, " in compound_spin [compound] ");
+    assert!(around(900, 5_000).contains(&second), "{sentence}");
+    assert!(sentence.contains(" while the scheduler preferred fifo98 (pid "), "{sentence}");
+    assert!(sentence.contains(", real-time 98)"), "{sentence}");
+
+    let loaded = "compound kind=preempt first_us=700 second_us=400";
+    let (_, sentence) = worst(&place, (&module, loaded), "full", "", "schedule");
+    let first = said_ns(&sentence, " in compound_preempt_off [compound] ");
+    assert!(around(700, 220_000).contains(&first), "{sentence}");
+    let off = " with interrupts off from compound_irqs_off [compound] to compound_irqs_off ";
+    assert!(around(400, 5_000).contains(&said_ns(&sentence, off)), "{sentence}");
+
+    let loaded = "compound kind=timers first_us=300 second_us=200";
+    let (_, sentence) = worst(&place, (&module, loaded), "full", "", "wakeup");
+    let first = said_ns(&sentence, " in compound_first [compound], which another timer calls");
+    assert!(around(300, 220_000).contains(&first), "{sentence}");
+    let second = said_ns(&sentence, " in compound_second [compound], which another timer calls");
+    assert!(around(200, 5_000).contains(&second), "{sentence}");
+}

@@ -33,21 +33,23 @@ pub struct ExplainedCell {
     pub load: String,
     /// The typical sample first, if there is one, then the worst ones, the latest first.
     pub samples: Vec<Explained>,
-    /// Those that could not be explained, in the same order.
+    /// Those that were asked for too and could not be explained, in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unexplained: Vec<Unexplained>,
 }
 
-/// A sample that could not be explained, though others were.
+/// A sample that could not be explained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unexplained {
     /// Why it was chosen.
     pub chosen: Chosen,
+    /// How many of `samples` come before it.
+    pub after: usize,
     /// When its clock was read, ns since the start of the cell.
     pub at_ns: u64,
     /// Its latency, ns.
     pub latency_ns: u64,
-    /// Why it could not.
+    /// What kept it from being explained.
     pub why: String,
 }
 

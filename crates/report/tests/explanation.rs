@@ -9,7 +9,7 @@ use punctual_core::explanation::{
     StackSpan, Turn, Unexplained,
 };
 use punctual_core::preemption::Model;
-use punctual_report::explanation::{cause, figures, page, perfetto, text, text_against};
+use punctual_report::explanation::{Remedy, cause, figures, page, perfetto, text, text_against};
 use punctual_report::words::LEGS;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -135,7 +135,10 @@ fn said_of(sample: &Explained) -> String {
 
 #[test]
 fn a_remedy_is_one_that_helps() {
-    let remedy = |sample: &Explained, model: Model| cause(sample, model).remedy.unwrap_or("");
+    let remedy = |sample: &Explained, model: Model| {
+        let all = cause(sample, model).remedies;
+        all.iter().map(Remedy::words).collect::<Vec<_>>().join("; ")
+    };
     let fork = explained::fork(Chosen::Worst, 176);
     assert!(remedy(&fork, Model::None).starts_with("preempt=full would have switched here"));
     assert!(!remedy(&fork, Model::Full).contains("preempt=full"));
@@ -154,7 +157,12 @@ fn a_remedy_is_one_that_helps() {
     assert_eq!(remedy(&explained::idle(Chosen::Worst, 700), Model::Full), "");
     assert_eq!(remedy(&explained::fork(Chosen::Typical, 176), Model::None), "");
     let short = said_of(&explained::fork(Chosen::Worst, 0));
-    assert!(short.contains(": no leg is most of it, the longest 3.8 us in "), "{short}");
+    assert!(
+        short.contains(
+            ": no leg is most of it, the longest has 1.4 us of the path itself, then 2.4 us in "
+        ),
+        "{short}"
+    );
     assert!(
         remedy(&explained::idle(Chosen::Worst, 9_500), Model::Full).contains("cpu_dma_latency")
     );

@@ -121,6 +121,10 @@ const ROLES: [(&str, Role); 33] = [
 /// Where system calls arrive. The labels that follow it begin with its name.
 const SYSCALL: &str = "entry_SYSCALL_64";
 
+/// What turns interrupts on by `popf`, which is not seen, in kernels of x86 before 5.12
+/// (arch/x86/kernel/irqflags.S).
+const RESTORES_BY_POPF: &str = "native_restore_fl";
+
 /// The functions of one kernel.
 #[derive(Clone)]
 pub(super) struct Functions {
@@ -141,6 +145,8 @@ pub(super) struct Functions {
     of_symbol: Vec<Function>,
     names: Vec<String>,
     roles: Vec<Role>,
+    /// Whether every instruction that turns interrupts on is seen.
+    sees_interrupts_on: bool,
 }
 
 /// Code of processes.
@@ -175,6 +181,7 @@ impl Functions {
         let arrivals = SLOTS.map(|name| known.get(name).copied().unwrap_or(UNNAMED));
         let text = between(&symbols, TEXT).unwrap_or(0..u64::MAX);
         let (of_modules, switches) = (Vec::new(), Switches::default());
+        let sees_interrupts_on = !is_arm64 && symbols.address(RESTORES_BY_POPF).is_none();
         Self {
             symbols,
             text,
@@ -186,6 +193,7 @@ impl Functions {
             of_symbol,
             names,
             roles,
+            sees_interrupts_on,
         }
     }
 
@@ -202,6 +210,12 @@ impl Functions {
     /// What [`Functions::find_switches`] has found; `None` of other kernels.
     pub(super) fn switches(&self) -> Option<&Switches> {
         self.vectors.as_ref().map(|_| &self.switches)
+    }
+
+    /// Whether the observer sees every instruction that turns interrupts on; on arm64 half of them
+    /// are not told apart from those that leave them off.
+    pub(super) fn sees_interrupts_on(&self) -> bool {
+        self.sees_interrupts_on
     }
 
     /// Adds functions of modules: address, size in bytes, and name. Of several at one address the

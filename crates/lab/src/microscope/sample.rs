@@ -17,6 +17,10 @@ use super::masked;
 use super::stacks::{Stacks, Stretch};
 use super::tasks;
 
+/// Stretches without interrupts after the wake-up are told from this part of the latency on: one in
+/// so many. Shorter ones are in every system call.
+const LONG: u64 = 10;
+
 /// What the record says of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Recorded {
@@ -107,6 +111,7 @@ impl<'a> Executed<'a> {
             let called = preferred.unwrap_or(schedule);
             if called > wakeup && !self.course.release.is_idle {
                 held.extend(self.not_scheduled(Hold::Scheduler, wakeup, called));
+                held.extend(self.interrupts_off_between(wakeup, called));
             }
             if let Some(preferred) = preferred {
                 held.extend(self.not_scheduled(Hold::Preferred, preferred, schedule));
@@ -146,6 +151,58 @@ impl<'a> Executed<'a> {
             began_in: name(off),
             ended_in: name(on),
         })
+    }
+
+    /// The long stretches without interrupts in which code that is no handler waits itself, or lets
+    /// the scheduler wait, between two times, ns since the release. None if not all that turns
+    /// interrupts on is seen.
+    fn interrupts_off_between(&self, from: u64, to: u64) -> Vec<Held> {
+        let mut all = Vec::new();
+        if !self.course.functions.sees_interrupts_on() {
+            return all;
+        }
+        let (time, functions) = (self.course.time, self.course.functions);
+        let mut since: Option<Event> = None;
+        for event in self.course.events {
+            let at = time.of(event.at);
+            if at < i64::try_from(from).unwrap_or(i64::MAX) {
+                continue;
+            }
+            if at > i64::try_from(to).unwrap_or(i64::MAX) {
+                break;
+            }
+            let function = || functions.at(event.address()).0;
+            match event.kind() {
+                // A handler that turns them off has not turned them on before.
+                Some(Kind::InterruptsOff) if since.is_none() && !self.is_handler(event.at) => {
+                    since = Some(*event);
+                }
+                Some(Kind::InterruptsOn) => {
+                    let Some(off) = since.take() else { continue };
+                    let ns = at.saturating_sub(time.of(off.at)).unsigned_abs();
+                    if ns.saturating_mul(LONG) >= self.recorded.latency_ns {
+                        all.push(Held {
+                            how: Hold::Interrupts,
+                            from_ns: Some(time.of(off.at)),
+                            to_ns: at,
+                            began_in: self.name_of(functions.at(off.address()).0),
+                            ended_in: self.name_of(function()),
+                        });
+                    }
+                }
+                // They were on: the way back to a process turns them on too.
+                Some(Kind::Interrupt) => since = None,
+                Some(Kind::Block) if functions.role(function()) == Role::User => since = None,
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Whether a handler of interrupts runs, or a softirq on top of one.
+    fn is_handler(&self, at: u64) -> bool {
+        let role = |f: &Function| self.course.functions.role(*f);
+        self.stack_at(at).iter().any(|f| matches!(role(f), Role::Entry | Role::TimerEntry))
     }
 
     /// A stretch between the wake-up and the scheduler that chooses the thread: in whose code the
@@ -433,6 +490,33 @@ pub(super) mod tests {
         course.insert(12, (1_390, "on _raw_spin_unlock_irqrestore+4"));
         let found = explain(&events(&functions, &course), recorded(4_000), NS, &functions).unwrap();
         assert!(found.held.iter().all(|held| held.how == Hold::Scheduler), "{:?}", found.held);
+    }
+
+    #[test]
+    fn interrupts_that_are_off_for_long_after_the_wake_up_are_told_too() {
+        let functions = functions();
+        let held = |more: &[(u64, &'static str)], functions: &Functions| {
+            let mut course = BUSY.to_vec();
+            course.splice(13..13, more.iter().copied());
+            let found = explain(&events(functions, &course), recorded(4_000), NS, functions);
+            let held = found.unwrap().held;
+            let off = held.into_iter().filter(|held| held.how == Hold::Interrupts).skip(1);
+            off.map(|held| (held.from_ns, held.to_ns, held.ended_in)).collect::<Vec<_>>()
+        };
+        // 200 instructions of the wait, in the system call.
+        let off = (1_450, "off _raw_spin_lock_irqsave+4");
+        let on = (1_650, "on _raw_spin_unlock_irqrestore+4");
+        let expected = [(Some(1_400), 2_200, "_raw_spin_unlock_irqrestore".to_owned())];
+        assert_eq!(held(&[off, on], &functions), expected);
+        // Off twice is off once.
+        let again = (1_500, "off _raw_spin_lock_irqsave+4");
+        assert_eq!(held(&[off, again, on], &functions), expected);
+        // Every system call turns them off for a moment.
+        assert_eq!(held(&[(1_640, off.1), on], &functions), []);
+        // An interrupt or a process shows that they were on meanwhile.
+        let handler = (1_500, "irq asm_sysvec_apic_timer_interrupt+0");
+        assert_eq!(held(&[off, handler, on], &functions), []);
+        assert_eq!(held(&[off, (1_500, "user"), (1_510, "entry+0"), on], &functions), []);
     }
 
     #[test]

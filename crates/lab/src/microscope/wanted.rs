@@ -43,11 +43,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The same as a sample that could not be explained.
+    /// The sample, if it could not be explained, and why; as the first of its cell.
     #[must_use]
-    pub const fn unexplained(&self, why: String) -> Unexplained {
+    pub fn unexplained(&self, why: &anyhow::Error) -> Unexplained {
         let Recorded { chosen, at_ns, latency_ns, .. } = self.recorded;
-        Unexplained { chosen, at_ns, latency_ns, why }
+        Unexplained { chosen, after: 0, at_ns, latency_ns, why: format!("{why:#}") }
     }
 }
 

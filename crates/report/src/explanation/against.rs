@@ -7,7 +7,8 @@ use punctual_core::preemption::Model;
 use punctual_core::units::human_ns;
 
 use super::sentence::cause;
-use super::times::{leg_ns, length, own_all, rank_name, rest_ns};
+use super::text::unexplained;
+use super::times::{Asked, asked, leg_ns, length, own_all, rank_name, rest_ns};
 use crate::text::{Align, Paint, Style, Table, push_styled, push_wrapped};
 use crate::words;
 
@@ -49,10 +50,17 @@ pub fn text_against(a: &Explanation, b: &Explanation, width: usize, colour: bool
     out
 }
 
-/// The cells that only one of the two has.
+/// The cells that only one of the two has, and the samples that could not be explained.
 fn unmatched(out: &mut String, a: &Explanation, b: &Explanation, width: usize) {
     for (letter, one, other) in [("A", a, b), ("B", b, a)] {
         for cell in &one.cells {
+            for asked in asked(cell) {
+                if let Asked::Unexplained(name, sample) = asked {
+                    let (key, why) = (words::key_name(&cell.key), unexplained(sample));
+                    let text = format!("{letter}, {key} · {name}: {why}");
+                    push_wrapped(out, &text, "  ", 4, width);
+                }
+            }
             if !other.cells.iter().any(|two| two.key == cell.key) {
                 let text = format!("only in {letter}: {}", words::key_name(&cell.key));
                 push_wrapped(out, &text, "  ", 4, width);

@@ -1,8 +1,10 @@
 //! Why samples of a run were late, as text, page, figures and trace.
 
 mod against;
+mod holds;
 mod page;
 mod perfetto;
+mod remedy;
 mod sentence;
 mod site;
 mod text;
@@ -12,6 +14,7 @@ pub(crate) mod times;
 pub use against::text_against;
 pub use page::page;
 pub use perfetto::perfetto;
+pub use remedy::Remedy;
 pub use sentence::{Cause, cause};
 pub use text::text;
 

@@ -6,8 +6,8 @@ use punctual_core::preemption::Model;
 use punctual_core::units::grouped;
 
 use super::sentence::cause;
-use super::text::{FUNCTIONS, facts, function_rows, shown, title};
-use super::times::{leg_ns, length, longest, rank_name, rest_ns, unexplained};
+use super::text::{FUNCTIONS, facts, function_rows, shown, title, unexplained};
+use super::times::{Asked, asked, leg_ns, length, longest, rank_name, rest_ns};
 use crate::figure::flame;
 use crate::html::{document, heads, number};
 use crate::words;
@@ -29,9 +29,10 @@ pub fn page(explanation: &Explanation) -> String {
         @for (at, cell) in explanation.cells.iter().enumerate() {
             section {
                 h2 { (words::key_name(&cell.key)) }
-                @for said in unexplained(cell) { p { (said) } }
-                @if cell.samples.is_empty() { @if cell.unexplained.is_empty() { p { "no samples" } } } @else {
-                    @for rank in 0..cell.samples.len() { (said(cell, rank, explanation.model)) }
+                @for one in asked(cell) { (said(cell, &one, explanation.model)) }
+                @if cell.samples.is_empty() {
+                    @if cell.unexplained.is_empty() { p { "no samples" } }
+                } @else {
                     (legs(cell))
                     p class="about" { (READ) }
                     @for rank in 0..cell.samples.len() { (sample(cell, (at, rank))) }
@@ -51,14 +52,21 @@ pub fn page(explanation: &Explanation) -> String {
 }
 
 /// Why a sample was late, those of the worst ones in a box.
-fn said(cell: &ExplainedCell, rank: usize, model: Model) -> Markup {
-    let Some(sample) = cell.samples.get(rank) else { return Markup::default() };
-    let cause = cause(sample, model);
-    let sentence = html! {
-        p { b { (rank_name(cell, rank)) } ": " (cause.sentence) "." }
-        @if let Some(remedy) = cause.remedy { p { (remedy) } }
+fn said(cell: &ExplainedCell, one: &Asked<'_>, model: Model) -> Markup {
+    let (chosen, sentence) = match one {
+        Asked::Explained(number, sample) => {
+            let cause = cause(sample, model);
+            let sentence = html! {
+                p { b { (rank_name(cell, *number)) } ": " (cause.sentence) "." }
+                @for remedy in &cause.remedies { p { (remedy.words()) } }
+            };
+            (sample.chosen, sentence)
+        }
+        Asked::Unexplained(name, sample) => {
+            (sample.chosen, html! { p { b { (name) } ": " (unexplained(sample)) "." } })
+        }
     };
-    match sample.chosen {
+    match chosen {
         Chosen::Typical => sentence,
         Chosen::Worst | Chosen::At => html! { div class="verdict" { (sentence) } },
     }

@@ -2,7 +2,7 @@
 
 use punctual_core::explanation::Explained;
 
-use super::times::{Names, Section, Stretch, stretches};
+use super::times::{Names, Stretch};
 
 /// What the kernel was doing, as far as it decides what can be preempted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +101,9 @@ const DEVICES: [&str; 5] =
 /// Where arm64 serves interrupts of devices and of timers.
 const ANY: [&str; 3] = ["el1_interrupt", "el0_interrupt", "gic_handle_irq"];
 
+const TIMERS_INTERRUPT: &str = "the timer's interrupt";
+const ANY_INTERRUPT: &str = "an interrupt";
+
 const TIMERS: [&str; 6] = [
     "hrtimer_interrupt",
     "smp_apic_timer_interrupt",
@@ -158,15 +161,15 @@ fn place(caller: &str, name: &str) -> Option<(Kind, String)> {
         return Some((Kind::Fault, "a page fault".to_owned()));
     }
     if TIMERS.contains(&name) {
-        return Some((Kind::Interrupt, "the timer's interrupt".to_owned()));
+        return Some((Kind::Interrupt, TIMERS_INTERRUPT.to_owned()));
     }
     match vector(name) {
-        Some("apic_timer_interrupt") => Some((Kind::Interrupt, "the timer's interrupt".to_owned())),
+        Some("apic_timer_interrupt") => Some((Kind::Interrupt, TIMERS_INTERRUPT.to_owned())),
         Some(vector) => Some((Kind::Interrupt, format!("interrupt {vector}"))),
         None if DEVICES.contains(&name) => {
             Some((Kind::Interrupt, "a device's interrupt".to_owned()))
         }
-        None if ANY.contains(&name) => Some((Kind::Interrupt, "an interrupt".to_owned())),
+        None if ANY.contains(&name) => Some((Kind::Interrupt, ANY_INTERRUPT.to_owned())),
         None => None,
     }
 }
@@ -203,14 +206,110 @@ fn unknown(stack: &[&str]) -> Option<Site> {
     Some(Site { kind: Kind::Unknown, place, function })
 }
 
-/// Where most of a leg was spent. If no stack stands for most of it, then where the largest part
-/// of it was, if that is at least half.
-pub(super) fn of_leg(sample: &Explained, leg: &Section) -> Option<Site> {
+/// Where most of a time, ns, was spent that consists of these. If no stack stands for most of it,
+/// then where the largest part of it was, if that is at least half.
+pub(super) fn of(sample: &Explained, all: &[Stretch<'_>], whole: u64) -> Option<Site> {
     let names = Names::of(&sample.functions);
-    let all: Vec<Stretch<'_>> = stretches(sample, leg.from, leg.to).collect();
-    let common = common(&all, leg.ns());
+    let common = common(all, whole);
     let named: Vec<&str> = common.iter().map(|number| names.get(*number)).collect();
-    site(&named).or_else(|| largest(&all, &names, leg.ns()))
+    site(&named).or_else(|| largest(all, &names, whole))
+}
+
+/// What functions say of whether the code below them can be preempted, by their numbers.
+pub(super) struct Contexts {
+    entered: Vec<Option<Entered>>,
+    names: Names,
+}
+
+/// What was entered with a function.
+enum Entered {
+    Softirq,
+    /// It, in words.
+    Interrupt(String),
+    /// What calls the timers that expired.
+    Timers,
+    /// The scheduler.
+    Scheduler,
+}
+
+/// What keeps code from being preempted, by its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Context<'a> {
+    /// A thread.
+    Thread,
+    /// The scheduler, which is between two threads.
+    Scheduler,
+    /// A softirq, on the way out of an interrupt or in a thread.
+    Softirq { in_interrupt: bool },
+    /// An interrupt, in words.
+    Interrupt(&'a str),
+    /// A timer's function, by its name.
+    Timer(&'a str),
+}
+
+impl Context<'_> {
+    /// Whether it is what a timer's interrupt does, as far as its stack tells.
+    pub fn may_be_timers(self) -> bool {
+        match self {
+            Self::Timer(_) => true,
+            Self::Interrupt(words) => [TIMERS_INTERRUPT, ANY_INTERRUPT].contains(&words),
+            _ => false,
+        }
+    }
+}
+
+/// What calls the functions of timers that expired (kernel/time/hrtimer.c).
+const CALLERS: [&str; 2] = ["__hrtimer_run_queues", "__run_hrtimer"];
+
+/// What chooses the next thread (kernel/sched/core.c).
+const SCHEDULER: &str = "__schedule";
+
+impl Contexts {
+    pub fn of(sample: &Explained) -> Self {
+        let names = Names::of(&sample.functions);
+        Self { entered: Self::entered(&names, sample.functions.len()), names }
+    }
+
+    fn entered(names: &Names, count: usize) -> Vec<Option<Entered>> {
+        let entered = |number| {
+            let name = bare(names.get(number));
+            if CALLERS.contains(&name) {
+                return Some(Entered::Timers);
+            }
+            if name == SCHEDULER {
+                return Some(Entered::Scheduler);
+            }
+            match place("", name)? {
+                (Kind::Softirq, _) => Some(Entered::Softirq),
+                (Kind::Interrupt, words) => Some(Entered::Interrupt(words)),
+                _ => None,
+            }
+        };
+        (0..).take(count).map(entered).collect()
+    }
+
+    pub fn of_stack(&self, stack: &[u32]) -> Context<'_> {
+        let mut context = Context::Thread;
+        let mut in_interrupt = false;
+        let mut calls_timers = false;
+        for number in stack {
+            let entered = self.entered.get(*number as usize).and_then(Option::as_ref);
+            match (entered, context) {
+                (Some(Entered::Softirq), _) => context = Context::Softirq { in_interrupt },
+                (Some(Entered::Interrupt(words)), _) => {
+                    context = Context::Interrupt(words);
+                    in_interrupt = true;
+                }
+                (Some(Entered::Scheduler), _) => context = Context::Scheduler,
+                (None, Context::Interrupt(_)) if calls_timers => {
+                    context = Context::Timer(self.names.get(*number));
+                }
+                _ => {}
+            }
+            calls_timers = matches!(entered, Some(Entered::Timers));
+        }
+        context
+    }
 }
 
 /// The stack below which most of the time was spent.
@@ -272,6 +371,36 @@ mod tests {
         let softirq = ["irq_exit_rcu", "handle_softirqs", "net_rx_action"];
         let all = [&within[..], &timer, &softirq].concat();
         assert_eq!(words(&all), "net_rx_action of a softirq");
+    }
+
+    #[test]
+    fn a_stack_says_what_keeps_it_from_being_preempted() {
+        const TIMER: [&str; 2] = ["asm_sysvec_apic_timer_interrupt", "hrtimer_interrupt"];
+        let context = |parts: &[&[&str]]| {
+            let functions: Vec<String> = parts.concat().into_iter().map(str::to_owned).collect();
+            let stack: Vec<u32> = (0..).take(functions.len()).collect();
+            let contexts = Contexts {
+                entered: Contexts::entered(&Names::of(&functions), functions.len()),
+                names: Names::of(&functions),
+            };
+            format!("{:?}", contexts.of_stack(&stack))
+        };
+        let timer = "Interrupt(\"the timer's interrupt\")";
+        assert_eq!(context(&[&["__x64_sys_read", "vfs_read"]]), "Thread");
+        assert_eq!(context(&[&["vfs_read"], &TIMER]), timer);
+        assert_eq!(context(&[&["schedule", "__schedule", "pick_next_task"]]), "Scheduler");
+        let preempted = ["irqentry_exit", "preempt_schedule_irq", "__schedule"];
+        assert_eq!(context(&[&TIMER, &preempted]), "Scheduler");
+        let queues = ["__hrtimer_run_queues"];
+        assert_eq!(context(&[&TIMER, &queues]), timer);
+        let called = context(&[&TIMER, &queues, &["late [late]", "ktime_get"]]);
+        assert_eq!(called, "Timer(\"late [late]\")");
+        let softirq = ["irq_exit_rcu", "handle_softirqs", "net_rx_action"];
+        let on_top = context(&[&TIMER, &softirq]);
+        assert_eq!(on_top, "Softirq { in_interrupt: true }");
+        let of_thread = context(&[&["kthread", "run_ksoftirqd"], &softirq[1..]]);
+        assert_eq!(of_thread, "Softirq { in_interrupt: false }");
+        assert_eq!(context(&[&["main"], &softirq[1..], &TIMER]), timer);
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! An explanation in the terminal: of each cell first the causes, then what shows them.
 
-use punctual_core::explanation::{Chosen, Explained, ExplainedCell, Explanation, Held};
+use punctual_core::explanation::{
+    Chosen, Explained, ExplainedCell, Explanation, Held, Unexplained,
+};
 use punctual_core::preemption::Model;
 use punctual_core::units::{grouped, human_ns};
 
+use super::remedy::Remedy;
 use super::sentence::cause;
 use super::threads;
 use super::times::{
-    first, function_name, leg_ns, length, longest, own_all, percent, rank_name, rest_ns,
-    unexplained,
+    Asked, asked, first, function_name, leg_ns, length, longest, own_all, percent, rank_name,
+    rest_ns,
 };
 use crate::text::{Align, Paint, Style, Table, push_pairs, push_styled, push_wrapped};
 use crate::words;
@@ -34,16 +37,13 @@ pub fn text(explanation: &Explanation, width: usize, colour: bool) -> String {
         out.push('\n');
         let key = words::key_name(&cell.key);
         push_styled(&mut out, &key, Style::Strong, ("", 0, width), paint);
-        for said in unexplained(cell) {
-            push_wrapped(&mut out, &said, "  ! ", 4, width);
-        }
-        if cell.samples.is_empty() {
-            if cell.unexplained.is_empty() {
-                push_wrapped(&mut out, "no samples", "  ", 2, width);
-            }
-            continue;
+        if cell.samples.is_empty() && cell.unexplained.is_empty() {
+            push_wrapped(&mut out, "no samples", "  ", 2, width);
         }
         causes(&mut out, cell, explanation.model, width, paint);
+        if cell.samples.is_empty() {
+            continue;
+        }
         out.push('\n');
         out.push_str(&legs(cell).render_whole(1, width, paint));
         push_wrapped(&mut out, &format!("{MARK} the longest leg"), "  ", 4, width);
@@ -73,23 +73,39 @@ pub(super) fn title(run: &str) -> String {
     format!("Why samples of {run} were late")
 }
 
-/// The sentence of every sample, and a remedy below the first one that it is for.
+/// The sentence of every sample, and remedies below the first one that they are for.
 fn causes(out: &mut String, cell: &ExplainedCell, model: Model, width: usize, paint: Paint) {
-    let mut said = None;
-    for (number, sample) in cell.samples.iter().enumerate() {
-        let cause = cause(sample, model);
-        let name = format!("  {:<11}", rank_name(cell, number));
-        let style = match sample.chosen {
-            Chosen::Typical => Style::Plain,
-            Chosen::Worst | Chosen::At => Style::Strong,
+    let style = |chosen| match chosen {
+        Chosen::Typical => Style::Plain,
+        Chosen::Worst | Chosen::At => Style::Strong,
+    };
+    let mut said = Vec::new();
+    for one in asked(cell) {
+        let (name, chosen, sentence, remedies) = match one {
+            Asked::Explained(number, sample) => {
+                let cause = cause(sample, model);
+                (rank_name(cell, number), sample.chosen, cause.sentence, cause.remedies)
+            }
+            Asked::Unexplained(name, sample) => {
+                (name, sample.chosen, unexplained(sample), Vec::new())
+            }
         };
-        push_styled(out, &cause.sentence, style, (&name, INDENT, width), paint);
-        if let Some(remedy) = cause.remedy.filter(|remedy| said != Some(*remedy)) {
-            let first = " ".repeat(INDENT);
-            push_styled(out, remedy, Style::Plain, (&first, INDENT, width), paint);
-            said = Some(remedy);
+        let name = format!("  {name:<11}");
+        push_styled(out, &sentence, style(chosen), (&name, INDENT, width), paint);
+        for remedy in remedies.iter().map(Remedy::words) {
+            if !said.contains(&remedy) {
+                let first = " ".repeat(INDENT);
+                push_styled(out, &remedy, Style::Plain, (&first, INDENT, width), paint);
+                said.push(remedy);
+            }
         }
     }
+}
+
+/// `41.203 ms late at 1.204 s; not explained: what is known begins after the release`.
+pub(super) fn unexplained(sample: &Unexplained) -> String {
+    let (late, at) = (length(sample.latency_ns), words::instant(sample.at_ns));
+    format!("{late} late at {at}; not explained: {}", words::clean(&sample.why))
 }
 
 /// A column for each sample, and the longest leg of each marked.

@@ -47,6 +47,23 @@ fn of(thread: Option<&GuestThread>) -> String {
     thread.map_or_else(|| "another".to_owned(), described)
 }
 
+/// When which thread got the CPU and lost it; of several with one number always the first, so that
+/// one thread is one.
+pub(super) fn turns(sample: &Explained) -> Vec<(u64, u64, Option<&GuestThread>)> {
+    let mut known: Vec<&GuestThread> = Vec::new();
+    let all = parts(sample, 0, u64::MAX).map(|part| {
+        let thread = part.thread.map(|thread| {
+            let first = known.iter().find(|known| known.pid == thread.pid).copied();
+            if first.is_none() {
+                known.push(thread);
+            }
+            first.unwrap_or(thread)
+        });
+        (part.from, part.to, thread)
+    });
+    all.collect()
+}
+
 /// The thread that was measured: it has the CPU at last.
 pub(super) fn measured(sample: &Explained) -> Option<&GuestThread> {
     sample.turns.last()?.thread.as_ref()

@@ -33,6 +33,47 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
 
 /// What a sample of a cell is called: `typical`, `worst`, `2nd worst`, `chosen`.
 pub(crate) fn rank_name(cell: &ExplainedCell, number: usize) -> &'static str {
+    let chosen = cell.samples.get(number).map_or(Chosen::Worst, |sample| sample.chosen);
+    named(chosen, worst_before(cell, number))
+}
+
+/// How many of the worst samples come before one that was explained.
+fn worst_before(cell: &ExplainedCell, number: usize) -> usize {
+    let explained = cell.samples.iter().take(number).map(|sample| sample.chosen);
+    let others = cell.unexplained.iter().filter(|other| other.after <= number);
+    let all = explained.chain(others.map(|other| other.chosen));
+    all.filter(|chosen| *chosen == Chosen::Worst).count()
+}
+
+/// A sample of a cell, explained or not.
+pub(crate) enum Asked<'a> {
+    /// By its number.
+    Explained(usize, &'a Explained),
+    /// By its name.
+    Unexplained(&'static str, &'a Unexplained),
+}
+
+/// All samples of a cell in the order in which they were asked for.
+pub(crate) fn asked(cell: &ExplainedCell) -> Vec<Asked<'_>> {
+    let mut all: Vec<Asked<'_>> = Vec::new();
+    let mut others = cell.unexplained.iter().peekable();
+    let mut worst = 0;
+    for number in 0..=cell.samples.len() {
+        let is_last = number == cell.samples.len();
+        while let Some(other) = others.next_if(|other| is_last || other.after <= number) {
+            all.push(Asked::Unexplained(named(other.chosen, worst), other));
+            worst += usize::from(other.chosen == Chosen::Worst);
+        }
+        if let Some(sample) = cell.samples.get(number) {
+            all.push(Asked::Explained(number, sample));
+            worst += usize::from(sample.chosen == Chosen::Worst);
+        }
+    }
+    all
+}
+
+/// The name of a sample before which so many of the worst ones come.
+fn named(chosen: Chosen, before: usize) -> &'static str {
     const RANKS: [&str; 9] = [
         "worst",
         "2nd worst",
@@ -44,30 +85,11 @@ pub(crate) fn rank_name(cell: &ExplainedCell, number: usize) -> &'static str {
         "8th worst",
         "9th worst",
     ];
-    match cell.samples.get(number).map(|sample| sample.chosen) {
-        Some(Chosen::Typical) => "typical",
-        Some(Chosen::At) => "chosen",
-        _ => {
-            let worse = cell.samples.iter().take(number);
-            let before = worse.filter(|sample| sample.chosen == Chosen::Worst).count();
-            // Those that could not be explained have their ranks too.
-            let place = cell.samples.get(number).map(|of| (Reverse(of.latency_ns), of.at_ns));
-            let others = cell.unexplained.iter().filter(|other| {
-                let its = (Reverse(other.latency_ns), other.at_ns);
-                other.chosen == Chosen::Worst && Some(its) < place
-            });
-            RANKS.get(before + others.count()).copied().unwrap_or("later")
-        }
+    match chosen {
+        Chosen::Typical => "typical",
+        Chosen::At => "chosen",
+        Chosen::Worst => RANKS.get(before).copied().unwrap_or("later"),
     }
-}
-
-/// What is said of samples that could not be explained, if there are any: when they were, and why.
-pub(crate) fn unexplained(cell: &ExplainedCell) -> Vec<String> {
-    let said = |of: &Unexplained| {
-        let at = human_ns(i64::try_from(of.at_ns).unwrap_or(i64::MAX));
-        format!("not explained: {} at {at}: {}", length(of.latency_ns), clean_start(&of.why, 400))
-    };
-    cell.unexplained.iter().map(said).collect()
 }
 
 /// A leg with both of its ends, ns since the release.
@@ -121,11 +143,10 @@ pub(crate) fn rest_ns(sample: &Explained) -> u64 {
     sample.latency_ns.saturating_sub(end)
 }
 
-/// How long the kernel was held between two times, ns.
-pub(crate) fn held_ns(held: &Held, from: u64, to: u64) -> u64 {
-    let end = u64::try_from(held.to_ns).unwrap_or(0).min(to);
+/// From when to when the kernel was held, ns since the release; what was before it is left out.
+pub(crate) fn held_between(held: &Held) -> (u64, u64) {
     let begin = held.from_ns.map_or(0, |ns| u64::try_from(ns).unwrap_or(0));
-    end.saturating_sub(begin.max(from))
+    (begin, u64::try_from(held.to_ns).unwrap_or(0))
 }
 
 /// A while with one stack, ns since the release.
@@ -184,9 +205,17 @@ pub(crate) fn function_name(name: &str) -> String {
 /// Time by function between two times, ns: what each executed itself, and the idle time. The
 /// longest first.
 pub(crate) fn own(sample: &Explained, from: u64, to: u64) -> Vec<(String, u64)> {
+    own_of(sample, stretches(sample, from, to))
+}
+
+/// The same of a time that consists of these.
+pub(crate) fn own_of<'a>(
+    sample: &Explained,
+    all: impl Iterator<Item = Stretch<'a>>,
+) -> Vec<(String, u64)> {
     let names = Names::of(&sample.functions);
     let mut times: BTreeMap<&str, u64> = BTreeMap::new();
-    for stretch in stretches(sample, from, to) {
+    for stretch in all {
         *times.entry(names.running(stretch.stack)).or_default() += stretch.ns();
     }
     let mut all: Vec<_> = times.into_iter().map(|(name, ns)| (name.to_owned(), ns)).collect();

@@ -17,7 +17,7 @@ const CALL: [&str; 6] = [
 ];
 const COPY: [&str; 4] =
     ["dup_mm.constprop.0", "copy_page_range", "copy_pte_range", "copy_present_page"];
-const TIMER: [&str; 3] =
+pub const TIMER: [&str; 3] =
     ["asm_sysvec_apic_timer_interrupt", "__sysvec_apic_timer_interrupt", "hrtimer_interrupt"];
 const SLEEP: [&str; 6] = [
     "entry_SYSCALL_64_after_hwframe",
@@ -76,7 +76,7 @@ impl Maker {
     }
 
     /// From the interrupt to the thread's wake-up.
-    fn interrupt(&mut self, on: &[&str]) {
+    pub fn interrupt(&mut self, on: &[&str]) {
         self.leg(Milestone::Interrupt);
         self.run(700, &[on, &TIMER[..2]]);
         self.run(650, &[on, &TIMER]);
@@ -95,7 +95,7 @@ impl Maker {
     }
 
     /// From the scheduler to the reading of the clock.
-    fn switch(&mut self, from: &[&str]) {
+    pub fn switch(&mut self, from: &[&str]) {
         self.leg(Milestone::Schedule);
         self.run(620, &[from, &["__schedule"]]);
         self.run(480, &[from, &["__schedule", "pick_next_task_rt"]]);

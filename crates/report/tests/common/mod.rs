@@ -10,6 +10,7 @@
 
 pub mod aims;
 pub mod costed;
+pub mod culprits;
 pub mod evident;
 pub mod explained;
 mod kinds;

@@ -23,8 +23,8 @@ pub mod scheduler;
 pub mod snapshot;
 pub mod state;
 pub mod strain;
-pub mod unread;
 mod tasks;
+pub mod unread;
 pub mod virtualisation;
 
 use std::io::Read as _;

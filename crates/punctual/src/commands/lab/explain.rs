@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::ArgMatches;
-use punctual_core::explanation::{Explained, ExplainedCell, Explanation};
+use punctual_core::explanation::{Explained, ExplainedCell, Explanation, Unexplained};
 use punctual_core::release::version_key;
 use punctual_core::run::LoadedRun;
 use punctual_lab::microscope::{self, Repeat, Selection, Wanted};
@@ -49,9 +49,25 @@ pub fn execute(matches: &ArgMatches) -> anyhow::Result<Ending> {
             None => return Ok(Ending::Interrupted),
         }
     }
+    if let Some(error) = nothing(&explanations) {
+        return Err(error);
+    }
     write(&explanations, against.is_some(), matches)?;
     let cells = || explanations.iter().flat_map(|explanation| &explanation.cells);
     Ok(if cells().all(|cell| cell.unexplained.is_empty()) { Ending::Done } else { Ending::Failed })
+}
+
+/// Why not one sample was explained.
+fn nothing(all: &[Explanation]) -> Option<anyhow::Error> {
+    let cells = || all.iter().flat_map(|one| one.cells.iter().map(move |cell| (one, cell)));
+    if cells().any(|(_, cell)| !cell.samples.is_empty()) {
+        return None;
+    }
+    let first = |(one, cell): (&Explanation, &ExplainedCell)| {
+        let why = &cell.unexplained.first()?.why;
+        Some(anyhow!("{}: {}: {why}", one.run, words::key_name(&cell.key)))
+    };
+    cells().find_map(first)
 }
 
 /// A run, what is wanted of it, and the guest that repeats it.
@@ -103,47 +119,52 @@ fn explain(subject: &Subject, matches: &ArgMatches) -> anyhow::Result<Option<Exp
         bail!(GuestFailure(format!("the repeat failed: {trouble}")));
     }
     identical(dir, &folder.path().join(&again.place.name))?;
-    explanation_of(subject, found).map(Some)
+    Ok(Some(explanation_of(subject, found)))
 }
 
-fn explanation_of(
-    subject: &Subject,
-    found: Vec<anyhow::Result<Explained>>,
-) -> anyhow::Result<Explanation> {
+fn explanation_of(subject: &Subject, found: Vec<anyhow::Result<Explained>>) -> Explanation {
     let run = &subject.run.run;
-    let mut cells: Vec<(usize, ExplainedCell)> = Vec::new();
-    let mut failed = None;
-    for (wanted, explained) in subject.wanted.iter().zip(found) {
-        let cell = &run.cells[wanted.cell];
-        if cells.last().is_none_or(|(number, _)| *number != wanted.cell) {
-            let (key, load) = (cell.key.clone(), cell.load.clone());
-            let none = ExplainedCell { key, load, samples: Vec::new(), unexplained: Vec::new() };
-            cells.push((wanted.cell, none));
-        }
-        let Some((_, of_cell)) = cells.last_mut() else { continue };
-        match explained {
-            Ok(explained) => of_cell.samples.push(explained),
-            Err(error) => {
-                of_cell.unexplained.push(wanted.unexplained(format!("{error:#}")));
-                failed = failed.or(Some(error.context(words::key_name(&cell.key))));
-            }
-        }
-    }
-    if let Some(error) = failed
-        && cells.iter().all(|(_, cell)| cell.samples.is_empty())
-    {
-        return Err(error);
-    }
+    let cell = |number: usize| {
+        let cell = &run.cells[number];
+        let (key, load) = (cell.key.clone(), cell.load.clone());
+        ExplainedCell { key, load, samples: Vec::new(), unexplained: Vec::new() }
+    };
+    let found = subject.wanted.iter().zip(found).map(|(wanted, found)| {
+        let explained = found.map_err(|error| wanted.unexplained(&error));
+        (wanted.cell, explained)
+    });
     let mips = run.board.lab.as_ref().map_or(0, |lab| lab.mips);
-    Ok(Explanation {
+    Explanation {
         run_id: run.run_id.clone(),
         run: subject.dir.display().to_string(),
         release: run.kernel.release.clone(),
         model: run.kernel.preemption,
         instruction_ns: u64::from(1_000_u32.checked_div(mips).unwrap_or(0)),
-        cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+        cells: by_cell(found, cell),
         caveats: caveats(&run.kernel.release, &run.kernel.machine),
-    })
+    }
+}
+
+/// Samples, explained or not, in their cells, by the numbers of these.
+fn by_cell(
+    found: impl Iterator<Item = (usize, Result<Explained, Unexplained>)>,
+    cell: impl Fn(usize) -> ExplainedCell,
+) -> Vec<ExplainedCell> {
+    let mut cells: Vec<(usize, ExplainedCell)> = Vec::new();
+    for (number, one) in found {
+        if cells.last().is_none_or(|(known, _)| *known != number) {
+            cells.push((number, cell(number)));
+        }
+        let Some((_, cell)) = cells.last_mut() else { continue };
+        match one {
+            Ok(explained) => cell.samples.push(explained),
+            Err(mut unexplained) => {
+                unexplained.after = cell.samples.len();
+                cell.unexplained.push(unexplained);
+            }
+        }
+    }
+    cells.into_iter().map(|(_, cell)| cell).collect()
 }
 
 /// What the observer cannot see of a kernel.
@@ -192,7 +213,70 @@ fn replace(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use punctual_core::explanation::Chosen;
+    use punctual_core::preemption::Model;
+
     use super::*;
+
+    fn explained() -> Explained {
+        Explained {
+            chosen: Chosen::Worst,
+            at_ns: 7,
+            latency_ns: 5,
+            missed: 0,
+            idle: false,
+            instructions: 5,
+            legs: Vec::new(),
+            held: Vec::new(),
+            spans: Vec::new(),
+            turns: Vec::new(),
+            functions: Vec::new(),
+        }
+    }
+
+    fn failed() -> Unexplained {
+        let why = "what is known begins after the release".to_owned();
+        Unexplained { chosen: Chosen::Worst, after: 0, at_ns: 9, latency_ns: 60, why }
+    }
+
+    fn explanation(found: Vec<(usize, Result<Explained, Unexplained>)>) -> Explanation {
+        let cell = |number: usize| ExplainedCell {
+            key: format!("wakeup{number} @ none @ 2s"),
+            load: "none".to_owned(),
+            samples: Vec::new(),
+            unexplained: Vec::new(),
+        };
+        Explanation {
+            run_id: "5f3a".to_owned(),
+            run: "a/debian-none-0".to_owned(),
+            release: "6.1.0".to_owned(),
+            model: Model::None,
+            instruction_ns: 4,
+            cells: by_cell(found.into_iter(), cell),
+            caveats: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_sample_that_cannot_be_explained_leaves_the_others() {
+        let all =
+            [(0, Ok(explained())), (0, Err(failed())), (0, Ok(explained())), (2, Err(failed()))];
+        let made = explanation(all.into());
+        let counts: Vec<_> =
+            made.cells.iter().map(|cell| (cell.samples.len(), cell.unexplained.len())).collect();
+        assert_eq!(counts, [(2, 1), (0, 1)]);
+        assert_eq!(made.cells[0].unexplained[0].after, 1);
+        assert!(nothing(&[made]).is_none());
+    }
+
+    #[test]
+    fn it_fails_if_no_sample_of_any_run_was_explained() {
+        let none = || explanation(vec![(1, Err(failed()))]);
+        let error = nothing(&[none(), none()]).unwrap().to_string();
+        let says = "a/debian-none-0: wakeup1 @ idle @ 2s: what is known begins after the release";
+        assert_eq!(error, says);
+        assert!(nothing(&[none(), explanation(vec![(0, Ok(explained()))])]).is_none());
+    }
 
     #[test]
     fn what_is_not_seen_of_old_kernels_is_said() {
