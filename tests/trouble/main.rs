@@ -12,4 +12,5 @@ mod instance;
 mod loads;
 mod requests;
 mod rights;
+mod spaces;
 mod trace;

@@ -24,8 +24,8 @@ mod work;
 
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{
-    Cell, CellState, Counter, DRIFT, EPISODES_JOINED, NOT_AT_REST, NOT_IDLE, TRACER, Tells, UNREAD,
-    What,
+    Cell, CellState, Counter, DRIFT, EPISODES_JOINED, NO_LEGS, NOT_AT_REST, NOT_IDLE, TRACER,
+    Tells, UNREAD, What,
 };
 pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
 pub use episodes::{Batches, Episodes};

@@ -22,6 +22,9 @@ pub const UNREAD: &str = "unread";
 /// ID of the condition that threads of the kernel measured, whose CPU time counts as that of others.
 pub const TRACER: &str = "tracer";
 
+/// ID of the condition that the legs of a thread's samples are not known: the cell is INCONCLUSIVE.
+pub const NO_LEGS: &str = "no-legs";
+
 /// ID of the condition that a cell was not the same from its start to its end.
 pub const DRIFT: &str = "drift";
 

@@ -6,12 +6,15 @@ use super::load::did_not_hold;
 use super::rule::{PLUMBING, Rule};
 use super::sentences;
 use super::thread::judge_thread;
-use crate::schema::{Broke, Cell, CellState, Counter, Latency, Outcome, Tells, Thread, Verdict};
+use crate::schema::{
+    Broke, Cell, CellState, Counter, Latency, NO_LEGS, Outcome, Tells, Thread, Verdict,
+};
 use crate::stats::observed_share;
 use crate::units::{grouped, human_ns};
 
 /// Judges a cell by its threads' verdicts: the outcome and bound of the worst, the
-/// exceedances of all. SKIPPED if a prerequisite was missing; BREAK if a sample was above the
+/// exceedances of all. INCONCLUSIVE at least, with a deadline or without, if the legs of its samples
+/// are not known; SKIPPED if a prerequisite was missing; BREAK if a sample was above the
 /// break value and no deadline was missed; INCONCLUSIVE if there is a deadline and nothing was
 /// measured, or if something is said against the cell and nothing else says worse: a counter,
 /// that its load did not hold, or that it did not reach its end. FAIL if a counter says that what is
@@ -57,14 +60,18 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     } else {
         &thread.verdict
     };
-    let mut against: Vec<String> =
-        silent(cell).chain(went_wrong(cell)).chain(cut_short(cell)).collect();
+    let mut against: Vec<String> = without_legs(cell)
+        .chain(silent(cell))
+        .chain(went_wrong(cell))
+        .chain(cut_short(cell))
+        .collect();
     if worst.outcome != Outcome::None {
         against.extend(did_not_hold(cell));
     }
     let broke = latency.broke.as_ref();
     let outcome = match worst.outcome {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
+        outcome if without_legs(cell).next().is_some() => outcome.max(Outcome::Inconclusive),
         outcome => outcome,
     };
     let outcome = at_least(broke.map_or(outcome, |_| outcome.max(Outcome::Break)), cell);
@@ -139,6 +146,12 @@ pub(super) fn went_wrong(cell: &Cell) -> impl Iterator<Item = String> {
             format!("{} {name} ({meaning}): what was measured is not complete", grouped(*total))
         },
     )
+}
+
+/// That what a probe of legs is for was not found, one sentence each.
+fn without_legs(cell: &Cell) -> impl Iterator<Item = String> {
+    let said = cell.conditions.iter().filter(|condition| condition.id == NO_LEGS);
+    said.map(|condition| condition.text.clone())
 }
 
 /// What was never to happen and did, one sentence each.

@@ -192,7 +192,8 @@ impl NamedOthers {
             let name = piece.actor.map(|actor| actors.name(actor).to_owned());
             pieces.push((piece.from, piece.to, name));
         };
-        match traced.cpus.get_mut(&cpu) {
+        let is_told = traced.followed.unknown().is_none();
+        match traced.cpus.get_mut(&cpu).filter(|_| is_told) {
             Some(past) => past.cut((from, to), *own, &mut each),
             None => each(Stretch { from, to, ..NOBODYS }),
         }
@@ -282,6 +283,12 @@ impl Session for Maps {
             let look = of(|seat| seat.look.load(Ordering::Relaxed));
             text.push_str(&format!(": a look at the clock takes {look} ns (median)"));
         }
-        Closed { counts, notes: vec![Condition { id: "threshold".to_owned(), text }] }
+        let mut notes = vec![Condition { id: "threshold".to_owned(), text }];
+        let unknown = self.traced.as_ref().and_then(|named| named.traced.followed.unknown());
+        notes.extend(unknown.map(|why| {
+            let text = format!("what is called other has no names: {why}");
+            Condition { id: "sources".to_owned(), text }
+        }));
+        Closed { counts, notes }
     }
 }

@@ -239,6 +239,7 @@ impl Session for Noise {
         if let Some(traced) = traced {
             traced.follow(actors, &|number| spinners[number as usize].own)?;
         }
+        let unknown = traced.as_ref().and_then(|traced| traced.followed.unknown()).is_some();
         let mut waiting = Vec::new();
         for (number, gap) in recorded.drain(..) {
             // Those of the warm-up may come after its end.
@@ -259,12 +260,14 @@ impl Session for Noise {
                 }
                 let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
                 let mut pieces = Vec::new();
-                match traced.as_mut().and_then(|traced| traced.cpus.get_mut(&cpu)) {
+                let told = traced.as_mut().filter(|_| !unknown);
+                match told.and_then(|traced| traced.cpus.get_mut(&cpu)) {
                     Some(past) => past.cut((from, to), spinner.own, &mut |one| pieces.push(one)),
                     None => pieces.push(Stretch { from, to, ..NOBODYS }),
                 }
                 let gap = Gap { cpu, from, to, pieces };
-                map.add(&gap, actors, out.intervals, traced.is_some().then_some(tracks));
+                let is_told = traced.is_some() && !unknown;
+                map.add(&gap, actors, out.intervals, is_told.then_some(tracks));
                 true
             });
         }
@@ -296,10 +299,11 @@ impl Session for Noise {
 impl Noise {
     /// What had the CPUs most, or why that is not known.
     fn sources(&self, watched: &Watched, spun_us: u64) -> Condition {
-        let text = match (&watched.traced, &self.refused) {
-            (None, Some(why)) => format!("what had the CPU is not known: {why}"),
+        let unknown = watched.traced.as_ref().and_then(|traced| traced.followed.unknown());
+        let text = match (&watched.traced, self.refused.as_ref().or(unknown.as_ref())) {
+            (_, Some(why)) => format!("what had the CPU is not known: {why}"),
             (None, None) => "what had the CPU was not traced, as requested".to_owned(),
-            (Some(_), _) => {
+            (Some(_), None) => {
                 let most = watched.actors.most(NAMED);
                 let one = |(name, share): &(&str, Taken)| {
                     format!(

@@ -56,7 +56,7 @@ The trace is read in binary form from an instance of its own, and tracing takes 
     counters: &[
         CounterEntry {
             name: "unmatched",
-            meaning: "reads without legs: the interrupt had come before the thread waited",
+            meaning: "reads without legs: the trace has not all steps of a wake-up before them",
             tells: Tells::Nothing,
         },
         CounterEntry {

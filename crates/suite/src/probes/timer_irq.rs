@@ -69,7 +69,7 @@ timerlat.",
     counters: &[
         CounterEntry {
             name: "unmatched",
-            meaning: "activations without legs: the thread was awake at its release, or was woken before it slept",
+            meaning: "activations without legs: the trace has not all steps of a wake-up at their release",
             tells: Tells::Nothing,
         },
         CounterEntry {
@@ -133,7 +133,7 @@ impl Session for Timers {
     fn drain(&mut self, out: &mut Drained<'_>) -> io::Result<()> {
         let Self { traced, handed, .. } = self;
         traced.drain(out, &mut |traced, thread, until, tracks| {
-            handed[thread.0 as usize].take(|[release, now]| {
+            handed[thread.number as usize].take(|[release, now]| {
                 if now >= until {
                     return false;
                 }

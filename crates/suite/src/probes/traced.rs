@@ -1,6 +1,7 @@
 //! The ways of threads from an interrupt to their work, from the kernel's trace: what `timer-irq`
 //! and `rtc-irq` have in common.
 
+mod matching;
 mod path;
 
 use std::io;
@@ -10,8 +11,9 @@ use punctual_core::schema::{Condition, Role, Unit};
 use punctual_core::units::human_ns;
 use punctual_sys::clock::monotonic_ns;
 
+use self::matching::Matching;
 use self::path::{Leg, Matched, Paths, TimerEvent, Who};
-use super::followed::{Followed, any};
+use super::followed::{Followed, FollowedThread, any};
 use crate::recorder::Recorder;
 use crate::registry::probe::{By, Drained, SeriesEntry, Stage};
 use crate::ring::{Field, Format, Ring, Switches};
@@ -90,13 +92,12 @@ pub(super) struct TracedThreads {
     interrupt: &'static str,
     pub(super) followed: Arc<Followed>,
     paths: Paths,
-    /// How many samples have no legs.
-    unmatched: u64,
+    matching: Matching,
     latest: Option<Latest>,
 }
 
-/// Takes the samples of a thread, which has a number and a PID, up to an instant.
-type Each<'a> = dyn FnMut(&mut TracedThreads, (u32, i32), u64, &mut [Recorder]) + 'a;
+/// Takes the samples of a thread up to an instant.
+type Each<'a> = dyn FnMut(&mut TracedThreads, &FollowedThread, u64, &mut [Recorder]) + 'a;
 
 /// The latest activation that has legs.
 struct Latest {
@@ -126,12 +127,12 @@ impl TracedThreads {
         let filters =
             |pids: &[i32]| vec![(WAKING, any("pid", pids)), (SWITCH, any("next_pid", pids))];
         Ok(Self {
+            followed: Followed::new(&ring, Box::new(filters)),
             ring,
             layouts,
             interrupt,
-            followed: Followed::new(switches, Box::new(filters)),
             paths: Paths::default(),
-            unmatched: 0,
+            matching: Matching::default(),
             latest: None,
         })
     }
@@ -152,13 +153,13 @@ impl TracedThreads {
         })?;
         paths.follow(read);
         let until = read.min(out.until_ns);
-        for (number, id) in self.followed.ids() {
-            if let Some(tracks) = out.tracks.get_mut(number as usize) {
-                each(self, (number, id), until, tracks);
+        for thread in self.followed.threads() {
+            if let Some(tracks) = out.tracks.get_mut(thread.number as usize) {
+                each(self, &thread, until, tracks);
             }
         }
         if out.until_ns != u64::MAX {
-            (self.unmatched, self.latest) = (0, None);
+            (self.matching, self.latest) = (Matching::default(), None);
             self.ring.begin(out.until_ns);
         }
         Ok(())
@@ -168,14 +169,17 @@ impl TracedThreads {
     /// after the interrupt if it has none.
     pub(super) fn of(
         &mut self,
-        (number, id): (u32, i32),
+        thread: &FollowedThread,
         release: Option<u64>,
         now: u64,
     ) -> Option<[u64; 4]> {
-        let Some(matched) = self.paths.of(id, release, now) else {
-            self.unmatched += 1;
-            return None;
+        let number = thread.number;
+        let (steps, matched) = match thread.id {
+            Ok(id) => self.paths.of(id, release, now),
+            Err(_) => (0, None),
         };
+        self.matching.add(number, steps, matched.is_some());
+        let matched = matched?;
         let legs = matched.legs;
         let latency_ns = legs.iter().sum();
         if self.latest.as_ref().is_none_or(|latest| latency_ns > latest.latency_ns) {
@@ -187,10 +191,10 @@ impl TracedThreads {
     /// What was counted: samples without legs, and what was lost, of events and of this many
     /// samples.
     pub(super) fn counts(&self, lost: u64) -> Vec<u64> {
-        vec![self.unmatched, self.ring.lost() + lost]
+        vec![self.matching.unmatched(), self.ring.lost() + lost]
     }
 
-    /// Where legs come from, and those of the latest activation.
+    /// Where legs come from, those of the latest activation, and which threads have none.
     pub(super) fn notes(&self) -> Vec<Condition> {
         let text = format!(
             "legs come from the kernel's trace events {}, {WAKING} and {SWITCH}, which take time \
@@ -198,7 +202,8 @@ impl TracedThreads {
             self.interrupt
         );
         let source = Condition { id: "traced".to_owned(), text };
-        [source].into_iter().chain(self.latest.as_ref().map(said)).collect()
+        let without = self.matching.without(&self.followed.threads());
+        [source].into_iter().chain(self.latest.as_ref().map(said)).chain(without).collect()
     }
 }
 

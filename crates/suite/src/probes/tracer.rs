@@ -117,7 +117,14 @@ impl Tracer {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        Err(io::Error::other(format!("the kernel has not started its thread {name}")))
+        Err(io::Error::other(match thread_of_kernel("kthreadd") {
+            Some(_) => format!("the kernel has not started its thread {name}"),
+            None => format!(
+                "its thread {name} cannot be found: /proc shows no thread of the kernel here (a PID \
+                 namespace); measure outside it, or without tracer={}",
+                self.name
+            ),
+        }))
     }
 }
 

@@ -65,6 +65,12 @@ impl Field {
         })
     }
 
+    /// What an event has from this field on, for an array whose length its format does not tell;
+    /// nothing if the event is too short.
+    pub(super) fn rest(self, event: &[u8]) -> &[u8] {
+        event.get(self.offset..).unwrap_or(&[])
+    }
+
     /// The text in an event: an array of characters, or a `__data_loc`, whose number has the
     /// offset of the characters in its lower half and their count in its upper one.
     pub fn text(self, event: &[u8]) -> Option<String> {
@@ -108,6 +114,8 @@ mod tests {
         assert_eq!(field("function").number(&event), Some(u64::MAX));
         assert_eq!(field("name").text(&event).unwrap(), "edu0");
         assert_eq!(field("comm").text(&event).unwrap(), "spun");
+        assert_eq!(field("comm").rest(&event)[..4], *b"spun");
+        assert!(field("comm").rest(&event[..9]).is_empty());
         assert_eq!(format.field("absent"), None);
         for length in 0..event.len() {
             let _ = (field("name").text(&event[..length]), field("comm").text(&event[..length]));

@@ -2,6 +2,7 @@
 //! else's tracing is disturbed (Documentation/trace/ftrace.rst, "Instances").
 
 mod format;
+mod marks;
 mod page;
 
 use std::fs::{self, File, OpenOptions};
@@ -12,6 +13,7 @@ use punctual_sys::clock::monotonic_ns;
 use punctual_sys::{error, file};
 
 pub use self::format::{Field, Format};
+pub(crate) use self::marks::Marks;
 pub use self::page::{Events, Layout};
 use crate::facts::{Activity, FactsRoot};
 use crate::knobs::Journal;
@@ -25,6 +27,8 @@ pub(crate) struct Ring {
     layout: Layout,
     page: Vec<u8>,
     lost_before: u64,
+    /// By how much CLOCK_MONOTONIC is ahead of the trace's clock, ns: in a time namespace.
+    offset_ns: i64,
 }
 
 impl Ring {
@@ -69,6 +73,9 @@ impl Ring {
             write(&instance, "tracing_cpumask", &mask(cpus))?;
             write(&instance, "current_tracer", name)?;
         }
+        // An instance has the options that the machine's own trace has; this one is for lines.
+        let _ = write(&instance, "options/markers", "1");
+        let offsets = fs::read_to_string(root.path("/proc/self/timens_offsets"));
         let header = read(&root.path(tracing).join("events/header_page"))?;
         let layout = Layout::parse(&header).ok_or("the pages of the trace ring are unknown")?;
         let mut ring = Self {
@@ -77,6 +84,7 @@ impl Ring {
             layout,
             page: vec![0; layout.length],
             lost_before: 0,
+            offset_ns: marks::monotonic_offset_ns(&offsets.unwrap_or_default()),
         };
         ring.cpus = ring.open_cpus()?;
         Ok(ring)
@@ -105,6 +113,12 @@ impl Ring {
         Switches(self.instance.clone())
     }
 
+    /// What it takes for threads to find themselves in the trace.
+    pub(crate) fn marks(&self) -> Marks {
+        let Self { instance, layout, offset_ns, .. } = self;
+        Marks { instance: instance.clone(), layout: *layout, offset_ns: *offset_ns }
+    }
+
     /// Takes what is in the rings: of each CPU all events in their order, with their time, ns of
     /// CLOCK_MONOTONIC. What comes meanwhile may stay for the next call: others may make events
     /// faster than this thread can take them.
@@ -121,8 +135,8 @@ impl Ring {
                     Ok(length) => {
                         let events = self.layout.events(&self.page[..length]);
                         for (time, event) in events {
-                            last = time;
-                            each(*cpu, time, event);
+                            last = time.wrapping_add_signed(self.offset_ns);
+                            each(*cpu, last, event);
                         }
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

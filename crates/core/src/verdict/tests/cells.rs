@@ -1,7 +1,7 @@
 //! Judgements of cells and runs.
 
 use super::*;
-use crate::schema::{AtWork, Ideal, LoadPhase};
+use crate::schema::{AtWork, Ideal, LoadPhase, NO_LEGS};
 
 #[test]
 fn a_cell_is_its_worst_thread() {
@@ -37,6 +37,26 @@ fn a_cell_that_was_not_measured_does_not_pass() {
     assert_eq!(pending.verdict.because, ["not measured: the run ended before this cell"]);
     let cost = Cell { what: What::Cost(Cost::default()), ..cell(CellState::Complete, vec![]) };
     assert_eq!(judge_cell(&cost, &hard()), hard().verdict(Outcome::None, vec![]));
+}
+
+#[test]
+fn legs_that_are_not_known_are_inconclusive_with_a_deadline_or_without() {
+    let why = "thread 0: the trace has no events of this thread: its legs are not known";
+    let without_legs = |verdict: Verdict| {
+        let mut cell = cell(CellState::Complete, vec![verdict]);
+        cell.conditions.push(Condition { id: NO_LEGS.to_owned(), text: why.to_owned() });
+        cell
+    };
+    let open = Rule { deadline_ns: None, ..hard() };
+    for (verdict, rule, outcome) in [
+        (judge(30_000, 0, &hard()), hard(), Outcome::Inconclusive),
+        (judge(30_000, 0, &open), open, Outcome::Inconclusive),
+        (judge(30_000, 3, &hard()), hard(), Outcome::Fail),
+    ] {
+        let judged = judge_cell(&without_legs(verdict), &rule);
+        assert_eq!(judged.outcome, outcome);
+        assert!(judged.because.iter().any(|said| said == why), "{judged:?}");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Traced {
             };
             more_urgent.map(filter).into_iter().collect()
         };
-        let followed = Followed::new(switches, Box::new(filters));
+        let followed = Followed::new(&ring, Box::new(filters));
         Ok(Self::new(ring, events, followed, actors))
     }
 
@@ -98,7 +98,7 @@ impl Traced {
         let (tracer, ring) = Tracer::start(stage, kind, &settings, RING_KIB)?;
         let switches = ring.switches();
         let events = Told::measured(name, &switches, actors)?;
-        let followed = Followed::new(switches, Box::new(|_| Vec::new()));
+        let followed = Followed::new(&ring, Box::new(|_| Vec::new()));
         Ok((tracer, Self::new(ring, events, followed, actors)))
     }
 
@@ -109,8 +109,10 @@ impl Traced {
         own: &dyn Fn(u32) -> Actor,
     ) -> io::Result<()> {
         let Self { ring, events, cpus, followed, hardware, measured } = self;
-        for (number, id) in followed.ids() {
-            events.know(id, own(number));
+        for thread in followed.threads() {
+            if let Ok(id) = thread.id {
+                events.know(id, own(thread.number));
+            }
         }
         ring.read(&mut |cpu, at, event| {
             if let Some((current, change)) = events.change(event, actors) {

@@ -95,43 +95,54 @@ impl Paths {
     }
 
     /// The way of a thread to the work that it began at `now`, after its release, or after the
-    /// interrupt if it has none; forgets its steps up to then. `None` if they are not all there, or it was awake at its release.
-    pub(super) fn of(&mut self, thread: i32, release: Option<u64>, now: u64) -> Option<Matched> {
+    /// interrupt if it has none; forgets its steps up to then, and tells how many there were. `None`
+    /// if they are not all there, or it was awake at its release.
+    pub(super) fn of(
+        &mut self,
+        thread: i32,
+        release: Option<u64>,
+        now: u64,
+    ) -> (usize, Option<Matched>) {
         let steps = self.steps.entry(thread).or_default();
         let done = steps.partition_point(|step| step.at <= now);
-        let (mut woken, mut switched, mut last) = (None, None, None);
-        let mut was_awake = false;
-        for Step { at, kind } in steps.drain(..done) {
-            match kind {
-                StepKind::Waking(entered) => {
-                    woken = Some((at, entered?));
-                    (switched, last) = (None, None);
-                }
-                StepKind::Switch(before) => {
-                    // It lost the CPU before it had set its timer.
-                    was_awake |= woken.is_none() && release.is_some_and(|release| at > release);
-                    switched = switched.or_else(|| Some((at, before.clone())));
-                    last = Some(before);
-                }
+        (done, matched(steps.drain(..done), release, now))
+    }
+}
+
+/// The legs that these steps of a thread make.
+fn matched(steps: impl Iterator<Item = Step>, release: Option<u64>, now: u64) -> Option<Matched> {
+    let (mut woken, mut switched, mut last) = (None, None, None);
+    let mut was_awake = false;
+    for Step { at, kind } in steps {
+        match kind {
+            StepKind::Waking(entered) => {
+                woken = Some((at, entered?));
+                (switched, last) = (None, None);
+            }
+            StepKind::Switch(before) => {
+                // It lost the CPU before it had set its timer.
+                was_awake |= woken.is_none() && release.is_some_and(|release| at > release);
+                switched = switched.or_else(|| Some((at, before.clone())));
+                last = Some(before);
             }
         }
-        if was_awake {
-            return None;
-        }
-        let ((waking, entered), (switch, first)) = (woken?, switched?);
-        let release = release.unwrap_or(entered);
-        // The interrupt of another timer may have been there before.
-        let entered = entered.max(release);
-        let ends = [release, entered, waking, switch, now];
-        let legs: [_; 4] = std::array::from_fn(|leg| ends[leg + 1].checked_sub(ends[leg]));
-        let [interrupt, wakeup, switch, user] = legs;
-        let mut matched = Matched { legs: [interrupt?, wakeup?, switch?, user?], before: first };
-        // It lost the CPU again before it came to user space.
-        if matched.longest() == Leg::User {
-            matched.before = last?;
-        }
-        Some(matched)
     }
+    if was_awake {
+        return None;
+    }
+    let ((waking, entered), (switch, first)) = (woken?, switched?);
+    let release = release.unwrap_or(entered);
+    // The interrupt of another timer may have been there before.
+    let entered = entered.max(release);
+    let ends = [release, entered, waking, switch, now];
+    let legs: [_; 4] = std::array::from_fn(|leg| ends[leg + 1].checked_sub(ends[leg]));
+    let [interrupt, wakeup, switch, user] = legs;
+    let mut matched = Matched { legs: [interrupt?, wakeup?, switch?, user?], before: first };
+    // It lost the CPU again before it came to user space.
+    if matched.longest() == Leg::User {
+        matched.before = last?;
+    }
+    Some(matched)
 }
 
 #[cfg(test)]
@@ -153,7 +164,7 @@ mod tests {
         let mut paths = Paths::default();
         events.iter().for_each(|(cpu, at, seen)| paths.push(*cpu, *at, seen.clone()));
         paths.follow(3_000);
-        paths.of(PROBE, Some(1_000), 2_000)
+        paths.of(PROBE, Some(1_000), 2_000).1
     }
 
     #[test]
@@ -237,10 +248,10 @@ mod tests {
             paths.push(0, at, seen);
         }
         paths.follow(3_003);
-        assert_eq!(paths.of(PROBE, Some(1_000), 2_000).unwrap().before.name, "x");
-        assert_eq!(paths.of(PROBE, Some(3_000), 3_010), None, "its order is not known yet");
-        assert_eq!(paths.of(PROBE, Some(2_000), 2_010), None, "it did not sleep");
+        assert_eq!(paths.of(PROBE, Some(1_000), 2_000).1.unwrap().before.name, "x");
+        assert_eq!(paths.of(PROBE, Some(3_000), 3_010).1, None, "its order is not known yet");
+        assert_eq!(paths.of(PROBE, Some(2_000), 2_010).1, None, "it did not sleep");
         paths.follow(9_000);
-        assert_eq!(paths.of(PROBE, Some(4_000), 4_010), None, "a switch alone is no wake-up");
+        assert_eq!(paths.of(PROBE, Some(4_000), 4_010).1, None, "a switch alone is no wake-up");
     }
 }
