@@ -13,4 +13,5 @@ mod loads;
 mod requests;
 mod rights;
 mod spaces;
+mod stops;
 mod trace;

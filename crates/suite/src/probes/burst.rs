@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::io;
 use std::sync::Arc;
 
-use punctual_core::schema::{Role, Tells, Unit};
+use punctual_core::schema::{Condition, Role, Tells, Unit};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
 use super::counts::Counts;
-use super::margin::{MARGIN, Margin};
+use super::margin::{COUNTERS, MARGIN, Margin, Spinning};
 use crate::recorder::Recorder;
 use crate::registry::probe::{
     By, Closed, CounterEntry, Pace, Primary, ProbeEntry, ProbeThread, SeriesEntry, Session, Stage,
@@ -28,7 +28,8 @@ queue has no room are dropped; the oldest has then waited for longer than queue 
 as the deadline a drop is a FAIL. A periodic test sees one stall in each period; here \
 several short ones in a row add up, until the consumer has caught up. By default the thread sleeps \
 for a tenth of the time (margin=10%), because a spinning real-time thread can hang a board; no packet \
-arrives then. Follows queuelat of rt-tests.",
+arrives then. If something keeps the thread past the end of a round, packets go on to arrive until it \
+looks again. Follows queuelat of rt-tests.",
     params: &[
         Param {
             name: "rate",
@@ -77,6 +78,8 @@ arrives then. Follows queuelat of rt-tests.",
             tells: Tells::Nothing,
         },
         CounterEntry { name: "packets", meaning: "that arrived", tells: Tells::Nothing },
+        COUNTERS[0],
+        COUNTERS[1],
     ],
     state: State::There(open),
 };
@@ -98,7 +101,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         size: usize::try_from(values.number("size")).unwrap_or(1),
         margin: Margin::of(values),
         break_ns: stage.break_ns,
-        counts: Vec::new(),
+        threads: Vec::new(),
     }))
 }
 
@@ -108,7 +111,7 @@ struct Bursts {
     size: usize,
     margin: Margin,
     break_ns: i64,
-    counts: Vec<Arc<Counts<2>>>,
+    threads: Vec<(Arc<Counts<2>>, Arc<Spinning>)>,
 }
 
 /// The entry's counters.
@@ -118,8 +121,8 @@ const PACKETS: usize = 1;
 impl Session for Bursts {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
         let Self { rate, queue, size, margin, break_ns, .. } = *self;
-        let counts = Arc::new(Counts::default());
-        self.counts.push(Arc::clone(&counts));
+        let (counts, spinning): (Arc<Counts<2>>, Arc<Spinning>) = (Arc::default(), Arc::default());
+        self.threads.push((Arc::clone(&counts), Arc::clone(&spinning)));
         let (packets, copy) = (vec![0; POOL * size], vec![0; size]);
         Ok(Box::new(Consumer {
             rate,
@@ -128,6 +131,7 @@ impl Session for Bursts {
             margin,
             break_ns,
             counts,
+            spinning,
             packets,
             copy,
             next: 0,
@@ -135,7 +139,8 @@ impl Session for Bursts {
     }
 
     fn close(self: Box<Self>) -> Closed {
-        let counts = Counts::totals(self.counts.iter().map(|counts| &**counts));
+        let mut counts = Counts::totals(self.threads.iter().map(|(counts, _)| &**counts));
+        counts.extend(Spinning::totals(self.threads.iter().map(|(_, spinning)| spinning)));
         Closed { counts, notes: Vec::new() }
     }
 }
@@ -163,6 +168,7 @@ struct Consumer {
     margin: Margin,
     break_ns: i64,
     counts: Arc<Counts<2>>,
+    spinning: Arc<Spinning>,
     packets: Vec<u8>,
     /// One packet.
     copy: Vec<u8>,
@@ -182,19 +188,29 @@ impl ProbeThread for Consumer {
         };
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
         self.counts.begin();
+        self.spinning.begin();
         let arrive_ns = self.margin.spin_ns();
-        let (mut left, mut begin) = (window.samples, monotonic_ns());
+        let first = monotonic_ns();
+        let (mut left, mut begin) = (window.samples, first);
         while begin < window.end && left > 0 && !stop.is_set() {
-            let round = Round { begin, all: self.rate.arrived(arrive_ns.min(window.end - begin)) };
-            self.consume(&round, (waits, lengths), &mut left, stop);
+            let most_ns = window.end - begin;
+            let arrive_ns = arrive_ns.min(most_ns);
+            let mut round = Round { begin, arrive_ns, most_ns, all: self.rate.arrived(arrive_ns) };
+            self.consume(&mut round, (waits, lengths), &mut left, stop);
             // A round may be too short for a packet.
-            begin = monotonic_ns().max(begin + arrive_ns.min(window.end - begin));
+            let end = monotonic_ns().max(begin + arrive_ns);
+            self.spinning.spun(self.margin, end - begin);
+            begin = end;
             if !self.margin.is_none() && begin < window.end && left > 0 {
-                self.margin.sleep();
-                begin = monotonic_ns();
+                begin = self.margin.sleep(&self.spinning);
             }
         }
+        self.spinning.end(self.margin, begin - first);
         Ok(())
+    }
+
+    fn notes(&self) -> Vec<Condition> {
+        self.spinning.notes()
     }
 }
 
@@ -202,15 +218,32 @@ impl ProbeThread for Consumer {
 struct Round {
     /// Start, CLOCK_MONOTONIC, ns.
     begin: u64,
+    /// For how long they arrive, ns.
+    arrive_ns: u64,
+    /// For how long they may at most: until the window ends, ns.
+    most_ns: u64,
     /// How many there are.
     all: u64,
+}
+
+impl Round {
+    /// How many have arrived so long after the start, ns, if the time for them is over. A thread that
+    /// comes a whole round late was kept away, and they arrived on: none that was due is left out. It
+    /// can be late so once, so that one that is slower than they are leaves its margin.
+    #[cold]
+    fn arrived_late(&mut self, rate: Rate, ns: u64) -> u64 {
+        if std::mem::replace(&mut self.arrive_ns, 0) > 0 && ns >= Margin::ROUND_NS {
+            self.all = self.all.max(rate.arrived(ns.min(self.most_ns)));
+        }
+        self.all
+    }
 }
 
 impl Consumer {
     #[inline(always)]
     fn consume(
         &mut self,
-        round: &Round,
+        round: &mut Round,
         (waits, lengths): (&mut Recorder, &mut Recorder),
         left: &mut u64,
         stop: &Stop,
@@ -218,7 +251,12 @@ impl Consumer {
         let (mut taken, mut dropped) = (0, 0);
         while taken < round.all && *left > 0 && !stop.is_set() {
             let now = monotonic_ns();
-            let waiting = self.rate.arrived(now - round.begin).min(round.all) - taken;
+            let ns = now - round.begin;
+            let arrived = match ns < round.arrive_ns {
+                true => self.rate.arrived(ns),
+                false => round.arrived_late(self.rate, ns),
+            };
+            let waiting = arrived - taken;
             if waiting == 0 {
                 continue;
             }
@@ -273,7 +311,7 @@ mod tests {
             size,
             margin: Margin(10),
             break_ns: i64::MAX,
-            counts: Vec::new(),
+            threads: Vec::new(),
         }
     }
 
@@ -294,11 +332,28 @@ mod tests {
     fn packets_that_find_no_room_are_dropped_and_the_others_taken() {
         // Nobody copies 900 GB a second.
         let (counts, [waits, lengths]) = run(session(100_000_000, 40, 9_000), 50_000_000);
-        let [dropped, packets] = counts[..] else { panic!("{counts:?}") };
+        let [dropped, packets, ..] = counts[..] else { panic!("{counts:?}") };
         assert!(dropped > 0 && packets > dropped, "{counts:?}");
         assert_eq!(waits.samples(), lengths.samples());
         assert!(lengths.finish().moments.max > 40);
         assert!(packets - dropped <= waits.samples() * BATCH);
+    }
+
+    #[test]
+    fn packets_that_are_due_while_the_consumer_is_kept_away_are_all_counted() {
+        let rate = Rate(100_000);
+        let ms = |ms: u64| ms * 1_000_000;
+        let round = || Round { begin: 0, arrive_ns: ms(9), most_ns: ms(150), all: 900 };
+        // 200 ms late, of which the window has 150: all of these, and no more later.
+        let mut kept = round();
+        assert_eq!(kept.arrived_late(rate, ms(200)), 15_000);
+        assert_eq!(kept.arrived_late(rate, ms(400)), 15_000);
+        // As late as a consumer that has a few packets left to take, which then is kept away: what
+        // is slow takes no longer for that.
+        let mut slow = round();
+        assert_eq!([9, 11, 300].map(|late| slow.arrived_late(rate, ms(late))), [900; 3]);
+        let mut whole = round();
+        assert_eq!(whole.arrived_late(rate, ms(10)), 1_000);
     }
 
     #[test]

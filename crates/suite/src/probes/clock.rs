@@ -1,12 +1,14 @@
 //! `clock`: how far apart two back-to-back reads of a clock can be (as gtod_latency).
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use punctual_core::schema::Condition;
 use punctual_sys::clock::{Clock, monotonic_ns, tsc};
 use punctual_sys::timer::{AbsoluteSleep, Wait, Waited};
 
-use super::margin::{MARGIN, Margin};
+use super::margin::{self, MARGIN, Margin, Spinning};
 use crate::recorder::Recorder;
 use crate::registry::need::TSC;
 use crate::registry::probe::{
@@ -54,7 +56,7 @@ because a spinning real-time thread can hang a board; no pair spans such a sleep
         by: By::Thread,
     },
     series: &[],
-    counters: &[],
+    counters: &margin::COUNTERS,
     state: State::There(open),
 };
 
@@ -73,23 +75,28 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         _ => Source::Kernel(Clock::Monotonic),
     };
     let margin = Margin::of(values);
-    Ok(Box::new(Clocks { source, margin, break_ns: stage.break_ns }))
+    Ok(Box::new(Clocks { source, margin, break_ns: stage.break_ns, spinning: Vec::new() }))
 }
 
 struct Clocks {
     source: Source,
     margin: Margin,
     break_ns: i64,
+    /// By thread.
+    spinning: Vec<Arc<Spinning>>,
 }
 
 impl Session for Clocks {
     fn thread(&mut self, _: u32) -> Result<Box<dyn ProbeThread>, String> {
-        let Self { source, margin, break_ns } = *self;
-        Ok(Box::new(ClockPairs { source, margin, break_ns, scale: TscScale::default() }))
+        let Self { source, margin, break_ns, .. } = *self;
+        let spinning: Arc<Spinning> = Arc::default();
+        self.spinning.push(Arc::clone(&spinning));
+        Ok(Box::new(ClockPairs { source, margin, break_ns, scale: TscScale::default(), spinning }))
     }
 
     fn close(self: Box<Self>) -> Closed {
-        Closed::default()
+        let counts = Spinning::totals(self.spinning.iter()).to_vec();
+        Closed { counts, notes: Vec::new() }
     }
 }
 
@@ -98,6 +105,7 @@ struct ClockPairs {
     margin: Margin,
     break_ns: i64,
     scale: TscScale,
+    spinning: Arc<Spinning>,
 }
 
 impl ProbeThread for ClockPairs {
@@ -111,7 +119,9 @@ impl ProbeThread for ClockPairs {
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
         let recorder = &mut tracks[0];
-        let hot = Spin { window, recorder, stop, break_ns: self.break_ns, margin: self.margin };
+        self.spinning.begin();
+        let Self { break_ns, margin, .. } = *self;
+        let hot = Spin { window, recorder, stop, break_ns, margin, spinning: &self.spinning };
         match self.source {
             Source::Kernel(Clock::Monotonic) => hot.run(monotonic_ns, |gap| gap),
             Source::Kernel(Clock::Realtime) => hot.run(|| Clock::Realtime.now_ns(), |gap| gap),
@@ -123,6 +133,10 @@ impl ProbeThread for ClockPairs {
         }
         Ok(())
     }
+
+    fn notes(&self) -> Vec<Condition> {
+        self.spinning.notes()
+    }
 }
 
 struct Spin<'a> {
@@ -131,6 +145,7 @@ struct Spin<'a> {
     stop: &'a Stop,
     break_ns: i64,
     margin: Margin,
+    spinning: &'a Spinning,
 }
 
 impl Spin<'_> {
@@ -140,7 +155,9 @@ impl Spin<'_> {
         let spin_ns = self.margin.spin_ns();
         // Blocks and the end follow CLOCK_MONOTONIC, which is read once for many pairs.
         let mut now = monotonic_ns();
+        let first = now;
         while now < self.window.end && left > 0 && !self.stop.is_set() {
+            let round = now;
             let round_end = (now + spin_ns).min(self.window.end);
             while now < round_end && left > 0 && !self.stop.is_set() {
                 for _ in 0..left.min(PAIRS_PER_LOOK) {
@@ -157,11 +174,13 @@ impl Spin<'_> {
                 }
                 now = monotonic_ns();
             }
+            self.spinning.spun(self.margin, now - round);
+            self.spinning.ended_late(now.saturating_sub(round_end));
             if !self.margin.is_none() && now < self.window.end && left > 0 {
-                self.margin.sleep();
-                now = monotonic_ns();
+                now = self.margin.sleep(self.spinning);
             }
         }
+        self.spinning.end(self.margin, now - first);
     }
 }
 

@@ -14,7 +14,7 @@ use punctual_sys::affinity;
 use punctual_sys::sched::Policy;
 
 use super::counts::Counts;
-use super::margin::{MARGIN, Margin};
+use super::margin::{COUNTERS, MARGIN, Margin, Spinning};
 use super::noise::stretches::{Actor, Actors, NOBODYS, Origin, Stretch};
 use super::noise::trace::Traced;
 use crate::registry::probe::{
@@ -109,6 +109,8 @@ Hourglass (John Regehr, USENIX 2002).",
             meaning: "intervals left out: the first million is kept, and what is around a longest gap",
             tells: Tells::Nothing,
         },
+        COUNTERS[0],
+        COUNTERS[1],
     ],
     state: State::There(open),
 };
@@ -142,6 +144,8 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
     let inherited = affinity::get().map_err(|error| format!("sched_getaffinity: {error}"))?;
     // Isolated CPUs that threads are bound to are in no inherited mask.
     let cpus = inherited.with(&stage.bound).len() as u64;
+    let room = if stage.bound.is_empty() { cpus } else { stage.bound.len() as u64 };
+    let share = u64::from(stage.threads) > room;
     if policy.is_real_time() && wanted > cpus * (1_000 - 10 * margin.0) {
         return Err(format!(
             "periodic threads would take {} % of {cpus} CPUs, which leaves less than the margin",
@@ -170,6 +174,7 @@ fn open(values: &Values, stage: &mut Stage<'_>) -> Result<Box<dyn Session>, Stri
         margin,
         threshold: values.known_number("threshold"),
         break_ns: stage.break_ns,
+        share,
         seats: Vec::new(),
         map: Map::new(stage.threads),
     }))
@@ -209,6 +214,8 @@ struct Maps {
     /// `None`: by the loop of each thread.
     threshold: Option<u64>,
     break_ns: i64,
+    /// Whether threads wait for each other's CPUs.
+    share: bool,
     /// By thread, with the number of runs that were taken.
     seats: Vec<(Arc<Seat>, u64)>,
     map: Map,
@@ -219,10 +226,19 @@ impl Session for Maps {
         let seat = Arc::new(Seat::new(self.threshold));
         self.seats.push((Arc::clone(&seat), 0));
         let model = self.models[number as usize % self.models.len()];
-        let Self { policy, margin, break_ns, .. } = *self;
+        let Self { policy, margin, break_ns, share, .. } = *self;
         let followed =
             self.traced.as_ref().map(|named| (number, Arc::clone(&named.traced.followed)));
-        Ok(Box::new(Looker { model, policy, margin, break_ns, seat, published: 0, followed }))
+        Ok(Box::new(Looker {
+            model,
+            policy,
+            margin,
+            break_ns,
+            share,
+            seat,
+            published: 0,
+            followed,
+        }))
     }
 
     fn longest_pause_ns(&self) -> u64 {
@@ -269,6 +285,7 @@ impl Session for Maps {
         let seats = self.seats.iter().map(|(seat, _)| &**seat);
         let mut counts = Counts::totals(seats.clone().map(|seat| &seat.counts));
         counts.push(self.map.left_out);
+        counts.extend(Spinning::totals(seats.clone().map(|seat| &seat.spinning)));
         counts[LOST] += self.traced.as_ref().map_or(0, |named| named.traced.ring.lost());
         let of = |value: fn(&Seat) -> u64| {
             let all = || seats.clone().map(value);

@@ -21,7 +21,7 @@ use self::trace::{Mapped, Traced};
 use super::counts::Counts;
 use super::followed::Followed;
 use super::handover::Handover;
-use super::margin::{MARGIN, Margin};
+use super::margin::{COUNTERS, MARGIN, Margin, Spinning};
 use super::tracer::{self, LOOK_NS, Tracer};
 use crate::recorder::Recorder;
 use crate::registry::probe::{
@@ -104,6 +104,8 @@ and the osnoise tracer.",
             meaning: "events or gaps for which there was no room",
             tells: Tells::Loss,
         },
+        COUNTERS[0],
+        COUNTERS[1],
     ],
     state: State::There(open),
 };
@@ -189,6 +191,7 @@ struct Spinner {
     own: Actor,
     gaps: Arc<Handover<3>>,
     spun_us: Arc<Counts<1>>,
+    spinning: Arc<Spinning>,
 }
 
 impl Session for Noise {
@@ -199,8 +202,9 @@ impl Session for Noise {
             own: watched.actors.number(&thread_name(number), Origin::Thread),
             gaps: Handover::new(GAPS),
             spun_us: Arc::clone(&spun_us),
+            spinning: Arc::default(),
         };
-        let gaps = Arc::clone(&spinner.gaps);
+        let (gaps, spinning) = (Arc::clone(&spinner.gaps), Arc::clone(&spinner.spinning));
         self.spinners.push(spinner);
         if let Some(tracer) = &self.tracer {
             let shared = Arc::clone(&self.watched);
@@ -213,6 +217,7 @@ impl Session for Noise {
             break_ns: self.break_ns,
             gaps,
             spun_us,
+            spinning,
             followed: watched.traced.as_ref().map(|traced| Arc::clone(&traced.followed)),
             recording_ns: u64::MAX,
         }))
@@ -290,9 +295,10 @@ impl Session for Noise {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let events = watched.traced.as_ref().map_or(0, |traced| traced.ring.lost());
         let lost = events + self.spinners.iter().map(|spinner| spinner.gaps.lost()).sum::<u64>();
+        let [overslept, unspun] = Spinning::totals(self.spinners.iter().map(|one| &one.spinning));
         let mut notes = vec![self.sources(&watched, spun)];
         notes.extend(self.tracer.as_ref().map(Tracer::note));
-        Closed { counts: vec![spun, lost], notes }
+        Closed { counts: vec![spun, lost, overslept, unspun], notes }
     }
 }
 
@@ -337,6 +343,7 @@ struct Polling {
     /// Start, end and CPU of each gap.
     gaps: Arc<Handover<3>>,
     spun_us: Arc<Counts<1>>,
+    spinning: Arc<Spinning>,
     followed: Option<Arc<Followed>>,
     /// The least time that it has taken to record a gap, ns.
     recording_ns: u64,
@@ -354,12 +361,14 @@ impl ProbeThread for Polling {
         let recorder = &mut tracks[0];
         while AbsoluteSleep.until(window.first)? == Waited::Interrupted && !stop.is_set() {}
         self.spun_us.begin();
+        self.spinning.begin();
         self.gaps.begin();
         let mut left = window.samples;
-        let mut begin = monotonic_ns();
+        let first = monotonic_ns();
+        let (mut begin, mut last) = (first, first);
         while begin < window.end && left > 0 && !stop.is_set() {
             let round_end = (begin + self.margin.spin_ns()).min(window.end);
-            let mut last = begin;
+            last = begin;
             while last < round_end && left > 0 && !stop.is_set() {
                 for _ in 0..READINGS_PER_LOOK {
                     let now = monotonic_ns();
@@ -371,12 +380,18 @@ impl ProbeThread for Polling {
                 }
             }
             self.spun_us.add(0, (last - begin) / 1_000);
-            if !self.margin.is_none() && last < window.end && left > 0 {
-                self.margin.sleep();
-            }
-            begin = monotonic_ns();
+            self.spinning.spun(self.margin, last - begin);
+            begin = match !self.margin.is_none() && last < window.end && left > 0 {
+                true => self.margin.sleep(&self.spinning),
+                false => monotonic_ns(),
+            };
         }
+        self.spinning.end(self.margin, begin.max(last) - first);
         Ok(())
+    }
+
+    fn notes(&self) -> Vec<Condition> {
+        self.spinning.notes()
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use punctual_core::schema::Condition;
 use punctual_ring::Entries;
 use punctual_sys::affinity::current_cpu;
 use punctual_sys::clock::monotonic_ns;
@@ -15,7 +16,7 @@ use super::super::followed::Followed;
 use super::map::Run;
 use super::model::{Model, Rank, Work};
 use crate::probes::counts::Counts;
-use crate::probes::margin::Margin;
+use crate::probes::margin::{Margin, Spinning};
 use crate::recorder::Recorder;
 use crate::registry::probe::{ProbeThread, Stop, Window};
 use crate::schedule::Schedule;
@@ -41,6 +42,7 @@ pub(super) const LOST: usize = 4;
 pub(super) struct Seat {
     pub(super) runs: Entries<4>,
     pub(super) counts: Counts<5>,
+    pub(super) spinning: Arc<Spinning>,
     /// Two looks that are further apart are a gap, ns.
     pub(super) threshold: AtomicU64,
     /// Median time between two looks, ns; 0 if it was not measured.
@@ -54,6 +56,7 @@ impl Seat {
         Self {
             runs: Entries::new(RUNS),
             counts: Counts::default(),
+            spinning: Arc::default(),
             threshold: AtomicU64::new(threshold.unwrap_or(0)),
             look: AtomicU64::new(0),
             over: AtomicBool::new(false),
@@ -68,6 +71,8 @@ pub(super) struct Looker {
     pub(super) policy: Policy,
     pub(super) margin: Margin,
     pub(super) break_ns: i64,
+    /// Whether it may wait for a CPU that another thread of the probe has.
+    pub(super) share: bool,
     pub(super) seat: Arc<Seat>,
     /// Runs published so far.
     pub(super) published: u64,
@@ -101,6 +106,7 @@ impl ProbeThread for Looker {
 
     fn run(&mut self, window: &Window, tracks: &mut [Recorder], stop: &Stop) -> io::Result<()> {
         self.seat.counts.begin();
+        self.seat.spinning.begin();
         self.seat.over.store(false, Ordering::Relaxed);
         let mut looks = Looks {
             seat: &self.seat,
@@ -121,6 +127,11 @@ impl ProbeThread for Looker {
         };
         self.seat.over.store(true, Ordering::Release);
         ended
+    }
+
+    fn notes(&self) -> Vec<Condition> {
+        // After a margin one of those that share a CPU goes on and the others wait, as they are to.
+        if self.share { Vec::new() } else { self.seat.spinning.notes() }
     }
 }
 
@@ -166,7 +177,9 @@ impl Looks<'_> {
     #[inline(always)]
     fn spin(&mut self, window: &Window, margin: Margin, rest: impl Fn()) -> io::Result<()> {
         let Some(mut now) = self.begin_at(window.first)? else { return Ok(()) };
+        let (first, seat) = (now, self.seat);
         while now < window.end && self.goes_on() {
+            let begun = now;
             let rounds = (now - window.first) / Margin::ROUND_NS;
             let round = window.first + rounds * Margin::ROUND_NS;
             let until = (round + margin.spin_ns()).min(window.end);
@@ -175,13 +188,17 @@ impl Looks<'_> {
                 now = self.look();
             }
             self.publish();
+            seat.spinning.spun(margin, now - begun);
             if !margin.is_none() && now < window.end && self.goes_on() {
-                match self.begin_at(round + Margin::ROUND_NS)? {
-                    Some(begun) => now = begun,
-                    None => break,
+                let (asleep, next) = (now, round + Margin::ROUND_NS);
+                let Some(begun) = self.begin_at(next)? else { break };
+                if asleep < next {
+                    seat.spinning.overslept(begun.saturating_sub(next));
                 }
+                now = begun;
             }
         }
+        seat.spinning.end(margin, now - first);
         Ok(())
     }
 
@@ -288,7 +305,16 @@ mod tests {
         let seat = Arc::new(Seat::new(Some(threshold)));
         let model = Model { work, rank: None };
         let (policy, margin) = (Policy::Other, Margin(10));
-        Looker { model, policy, margin, break_ns: i64::MAX, seat, published: 0, followed: None }
+        Looker {
+            model,
+            policy,
+            margin,
+            break_ns: i64::MAX,
+            share: false,
+            seat,
+            published: 0,
+            followed: None,
+        }
     }
 
     fn run(looker: &mut Looker, ns: u64) -> (Recorder, Vec<Run>) {
@@ -321,6 +347,10 @@ mod tests {
         let (first, last) = (&runs[0], &runs[runs.len() - 1]);
         let elapsed = i128::from(last.to - first.from);
         assert!(all <= elapsed && ran > 0, "{ran} ns, gaps {gone} ns of {elapsed} ns");
+        // What is neither was slept, as asked or for longer.
+        let [overslept_us, _] = Spinning::totals([&looker.seat.spinning].into_iter());
+        let rest = i128::from(monotonic_ns() - first.from) - all;
+        assert!(i128::from(overslept_us * 1_000) <= rest, "{overslept_us} us of {rest} ns");
     }
 
     #[test]
