@@ -102,15 +102,17 @@ impl OwnCgroups {
     /// The least that a limit of memory of its group, or of one above it, leaves, bytes. `None` if
     /// there is no limit.
     pub(crate) fn memory_left(&self) -> Option<u64> {
-        let has_memory = |list: &str| list.split(',').any(|name| name == "memory");
-        let is_v1 = |mount: &Mount| mount.kind == "cgroup" && has_memory(&mount.options);
-        let v1 = self.folder(is_v1, has_memory);
-        let v1 = v1.map(|path| (path, ["memory.limit_in_bytes", "memory.usage_in_bytes"]));
-        let v2 = self.unified().map(|path| (path, ["memory.max", "memory.current"]));
-        let of = |(own, files): (PathBuf, [&str; 2])| {
-            own.ancestors().filter_map(|group| left_in(group, files)).min()
+        let [groups] = self.with_parents(["memory"]);
+        let of = |(_, folder, version): (PathBuf, PathBuf, CgroupVersion)| {
+            left_in(
+                &folder,
+                match version {
+                    CgroupVersion::V1 => ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+                    CgroupVersion::V2 => ["memory.max", "memory.current"],
+                },
+            )
         };
-        v1.into_iter().chain(v2).filter_map(of).min()
+        groups.into_iter().filter_map(of).min()
     }
 
     /// Where the group of the controllers is in a mount.

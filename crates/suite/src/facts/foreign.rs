@@ -4,13 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use punctual_sys::affinity::CpuSet;
+use punctual_core::schema::Policy;
 use punctual_sys::process::Pid;
 
-use crate::procfs::values;
-
-/// Threads of the kernel (`PF_KTHREAD` of include/linux/sched.h).
-const KERNEL_THREAD: u64 = 0x0020_0000;
+use super::tasks::Task;
 
 /// A real-time thread that may run on one CPU only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,51 +35,21 @@ impl std::fmt::Display for Bound {
 /// read for each thread of the machine.
 #[must_use]
 pub fn bound(proc: &Path) -> Vec<Bound> {
-    let mut found: Vec<Bound> = numbered(proc)
-        .into_iter()
-        .flat_map(|pid| of_process(&proc.join(pid.to_string())))
-        .collect();
+    let own = Pid::try_from(std::process::id()).unwrap_or(0);
+    let of = |task: Task| {
+        let cpus = task.cpus(proc)?;
+        let cpu = cpus.iter().next().filter(|_| cpus.len() == 1)?;
+        let scheduling = match task.policy {
+            Policy::Deadline => task.policy.name().to_owned(),
+            policy => format!("{} {}", policy.name(), task.priority),
+        };
+        Some(Bound { cpu, name: task.name, thread: task.thread, scheduling })
+    };
+    let threads = Task::foreign(proc, own).into_iter().filter(|task| !task.of_kernel);
+    let threads = threads.filter(|task| !is_punctual(&proc.join(task.process.to_string())));
+    let mut found: Vec<Bound> = threads.filter_map(of).collect();
     found.sort_by_key(|one| (one.cpu, one.thread));
     found
-}
-
-fn of_process(process: &Path) -> Vec<Bound> {
-    let tasks = process.join("task");
-    let threads = numbered(&tasks).into_iter();
-    let found: Vec<Bound> =
-        threads.filter_map(|thread| of_thread(&tasks.join(thread.to_string()), thread)).collect();
-    if found.is_empty() || is_punctual(process) { Vec::new() } else { found }
-}
-
-fn of_thread(task: &Path, thread: Pid) -> Option<Bound> {
-    let (name, scheduling) = real_time(&fs::read(task.join("stat")).ok()?)?;
-    let status = fs::read(task.join("status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
-    let cpus = values(&status, "Cpus_allowed_list").next().and_then(CpuSet::parse)?;
-    let cpu = cpus.iter().next().filter(|_| cpus.len() == 1)?;
-    Some(Bound { cpu, name, thread, scheduling })
-}
-
-/// Name and scheduling of a thread by its `stat` (proc_pid_stat(5)), if it is a real-time one that
-/// is none of the kernel's.
-fn real_time(stat: &[u8]) -> Option<(String, String)> {
-    let text = String::from_utf8_lossy(stat);
-    // The name is in parentheses and may itself contain parentheses and spaces.
-    let (before, after) = text.rsplit_once(')')?;
-    let name = before.split_once('(')?.1;
-    let fields: Vec<&str> = after.split_ascii_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    let (flags, priority, policy) = (number(6)?, number(37)?, number(38)?);
-    if flags & KERNEL_THREAD != 0 {
-        return None;
-    }
-    let scheduling = match policy {
-        1 => format!("fifo {priority}"),
-        2 => format!("rr {priority}"),
-        6 => "deadline".to_owned(),
-        _ => return None,
-    };
-    Some((name.to_owned(), scheduling))
 }
 
 fn is_punctual(process: &Path) -> bool {
@@ -93,35 +60,17 @@ fn is_punctual(process: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b"punctual")
 }
 
-fn numbered(folder: &Path) -> Vec<Pid> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const USUAL: u64 = 0x0040_0000;
+    /// `PF_KTHREAD`.
+    const KERNEL_THREAD: u64 = 0x0020_0000;
 
     fn stat(name: &str, flags: u64, priority: u32, policy: u32) -> String {
         let middle = "7 ".repeat(30);
         format!("9 ({name}) S 1 1 1 0 -1 {flags} {middle}{priority} {policy} 0 0 0")
-    }
-
-    #[test]
-    fn real_time_threads_are_told_from_others() {
-        let of =
-            |text: String| real_time(text.as_bytes()).map(|(name, how)| format!("{name}, {how}"));
-        assert_eq!(of(stat("a) R 1 (b", USUAL, 80, 1)).as_deref(), Some("a) R 1 (b, fifo 80"));
-        assert_eq!(of(stat("x", USUAL, 1, 2)).as_deref(), Some("x, rr 1"));
-        assert_eq!(of(stat("x", USUAL, 0, 6)).as_deref(), Some("x, deadline"));
-        for other in [stat("x", USUAL, 0, 0), stat("migration/3", KERNEL_THREAD, 99, 1)] {
-            assert_eq!(of(other), None);
-        }
-        let whole = stat("x", USUAL, 80, 1);
-        let damaged = whole.find(" 80 1 ").unwrap();
-        (0..damaged).for_each(|cut| assert_eq!(of(whole[..cut].to_owned()), None, "{cut}"));
     }
 
     #[test]
@@ -133,6 +82,7 @@ mod tests {
             let task = process.join("task").join(thread.to_string());
             fs::create_dir_all(&task).unwrap();
             fs::write(task.join("stat"), stat).unwrap();
+            fs::write(process.join("stat"), stat).unwrap();
             fs::write(task.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"))
                 .unwrap();
             fs::write(process.join("cmdline"), line.replace(' ', "\0")).unwrap();
