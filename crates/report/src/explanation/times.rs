@@ -1,6 +1,5 @@
 //! What the time of a sample went to: legs, stacks and functions.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use punctual_core::explanation::{

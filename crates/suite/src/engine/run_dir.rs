@@ -211,7 +211,7 @@ impl RunDir {
         }
         let line = appended::line_of(run, number)?;
         self.with_reserve(|dir| {
-            let append = || {
+            let mut append = || {
                 let file = match dir.cells_jsonl.take() {
                     Some(file) => file,
                     None => dir.folder.append(layout::CELLS_JSONL)?,
