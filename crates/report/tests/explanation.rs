@@ -6,7 +6,7 @@ use common::explained::{self, Maker};
 use proptest::prelude::*;
 use punctual_core::explanation::{
     Chosen, Explained, ExplainedCell, Explanation, GuestThread, Held, Hold, Leg, Milestone,
-    StackSpan, Turn, Unexplained,
+    StackSpan, Turn,
 };
 use punctual_core::preemption::Model;
 use punctual_report::explanation::{Remedy, cause, figures, page, perfetto, text, text_against};
@@ -419,36 +419,6 @@ fn foreign() -> Explanation {
     }
     explanation.caveats = vec![bad.to_owned()];
     explanation
-}
-
-/// The latest of three, and one later than the second.
-#[test]
-fn what_could_not_be_explained_is_said_and_keeps_its_rank() {
-    let worst = |latency: u64| Explained { at_ns: 9, ..explained::fork(Chosen::Worst, latency) };
-    let mut explanation = one(worst(176), Model::None);
-    let cell = &mut explanation.cells[0];
-    let latency_ns = cell.samples[0].latency_ns;
-    let other = |chosen, latency_ns, at_ns| Unexplained {
-        chosen,
-        at_ns,
-        latency_ns,
-        why: "the clock was not read".to_owned(),
-    };
-    cell.unexplained = vec![
-        other(Chosen::Typical, latency_ns + 2, 1),
-        other(Chosen::Worst, latency_ns + 1, 47_400_000),
-        other(Chosen::Worst, latency_ns, 8),
-        other(Chosen::Worst, latency_ns, 10),
-    ];
-    let said = "at 47.400 ms: the clock was not read";
-    for text in [text(&explanation, 120, false), page(&explanation)] {
-        assert!(text.contains(said) && text.contains("3rd worst"), "{text}");
-        assert!(!text.contains("2nd worst"), "{text}");
-    }
-    explanation.cells[0].samples.clear();
-    for text in [text(&explanation, 120, false), page(&explanation)] {
-        assert!(text.contains(said) && !text.contains("no samples"), "{text}");
-    }
 }
 
 #[test]

@@ -250,7 +250,7 @@ mod tests {
             let plan = ThreadPlan { number, affinity: None, offset_ns: 0, below: 0 };
             let probe = Box::new(Counting(Arc::clone(&count)));
             let series = vec![(0, Limits::NONE)];
-            (plan, Duty::Probe(probe, ThreadSeries { series, threads: 1, clock: None }))
+            (plan, Duty::Probe(probe, super::super::thread::ThreadSeries { series, threads: 1, clock: None }))
         });
         let mut looks = 0;
         let mut interrupted = || {
