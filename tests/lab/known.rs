@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -140,12 +141,13 @@ fn said_ns(sentence: &str, words: &str) -> u64 {
     let before = sentence.split_once(words).unwrap_or_else(|| panic!("{words}: {sentence}")).0;
     let mut last = before.rsplit(' ');
     let (unit, number) = (last.next().unwrap(), last.next().unwrap());
-    let ns = match unit {
-        "us" => 1e3,
-        "ms" => 1e6,
+    let seconds: f64 = number.parse().unwrap();
+    let seconds = match unit {
+        "us" => seconds / 1e6,
+        "ms" => seconds / 1e3,
         _ => panic!("{words}: {sentence}"),
     };
-    (number.parse::<f64>().unwrap() * ns) as u64
+    u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap()
 }
 
 /// Two culprits, one after the other: each is told with its own length, and none with the leg's.

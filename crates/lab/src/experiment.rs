@@ -303,7 +303,7 @@ impl Experiment {
             let emulator = &self.emulator;
             let origin =
                 Origin::new(emulator, &options, &kernel.image_sha256, &parameters, &initramfs);
-            let mut waiter = OfKernel { kernel: &kernel.name, follow: &mut *follow };
+            let mut waiter = FollowedKernel { kernel: &kernel.name, follow: &mut *follow };
             let Some(found) =
                 warm::obtain(&origin, &boot, &initramfs, self.board.memory_mib, &mut waiter)
             else {
@@ -440,12 +440,12 @@ impl Experiment {
 }
 
 /// Follows the boot of a kernel's board that is to be kept.
-struct OfKernel<'a> {
+struct FollowedKernel<'a> {
     kernel: &'a str,
     follow: &'a mut dyn Follow,
 }
 
-impl Waiter for OfKernel<'_> {
+impl Waiter for FollowedKernel<'_> {
     fn note(&mut self, text: &str) {
         self.follow.note(self.kernel, text);
     }

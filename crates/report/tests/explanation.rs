@@ -157,12 +157,8 @@ fn a_remedy_is_one_that_helps() {
     assert_eq!(remedy(&explained::idle(Chosen::Worst, 700), Model::Full), "");
     assert_eq!(remedy(&explained::fork(Chosen::Typical, 176), Model::None), "");
     let short = said_of(&explained::fork(Chosen::Worst, 0));
-    assert!(
-        short.contains(
-            ": no leg is most of it, the longest has 1.4 us of the path itself, then 2.4 us in "
-        ),
-        "{short}"
-    );
+    let held = ": no leg is most of it, the longest has 2.4 us in ";
+    assert!(short.contains(held), "{short}");
     assert!(
         remedy(&explained::idle(Chosen::Worst, 9_500), Model::Full).contains("cpu_dma_latency")
     );

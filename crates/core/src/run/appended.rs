@@ -84,7 +84,7 @@ mod tests {
             [0, 1].map(|cell| read.cells[cell].state),
             [CellState::Pending, CellState::Running]
         );
-        assert!(line_of(&written, 2).is_err());
+        assert!(line_of(&written, written.cells.len()).is_err());
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(super) struct PartedLeg<'a> {
 /// not worth a word.
 const ALL: u64 = 50;
 
-/// More pieces than these are told by holder.
+/// More pieces of culprits than these are told by holder.
 const PIECES: usize = 4;
 
 impl<'a> PartedLeg<'a> {
@@ -304,7 +304,8 @@ fn told<'a>(parts: &[HeldPart<'a>], whole: u64) -> Vec<HeldPart<'a>> {
         }
     }
     let is_there = |of: &HeldPart<'a>| pieces.iter().any(|one| one.holder == of.holder);
-    if pieces.len() > PIECES || !holders.iter().all(is_there) {
+    let culprits = pieces.iter().filter(|part| part.holder.is_culprit()).count();
+    if culprits > PIECES || !holders.iter().all(is_there) {
         return holders;
     }
     // Short pieces of who has a long one belong to its longest.

@@ -122,7 +122,10 @@ struct Found<'a> {
 impl Found<'_> {
     /// What the parts of a leg were, and how long nobody knows.
     fn leg(&self, leg: &PartedLeg<'_>) -> String {
-        let parts: Vec<String> = leg.parts.iter().map(|part| self.part(leg, part)).collect();
+        // The way that every release takes holds nobody up: the table of legs has its length.
+        let is_told = |part: &&HeldPart<'_>| leg.parts.len() == 1 || part.holder != Holder::Path;
+        let told = leg.parts.iter().filter(is_told);
+        let parts: Vec<String> = told.map(|part| self.part(leg, part)).collect();
         let parts = parts.join(", then ");
         match leg.rest_ns {
             0 => parts,

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use punctual_core::run::CellData;
 use punctual_core::units::{SECOND_NS, grouped, human_ns};
 
-use super::cpus::{MOST_CPUS, OWN, name_of};
+use super::cpus::{MOST_CPUS, OWN};
 use super::drawing::{Drawing, Label};
 use super::entry::{Entry, Material, Place};
 use super::frame::{Frame, Lines};
 use super::had::{self, Had};
+use super::longest::name_of;
 use super::name;
 use super::sheet::Figure;
 use super::stacked::{self, BAR, PartRow, Segment};

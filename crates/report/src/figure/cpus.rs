@@ -11,7 +11,7 @@ use punctual_core::units::{grouped, human_ns};
 use super::drawing::{Drawing, Label, Pen};
 use super::entry::{Entry, Material, Place};
 use super::frame::{BELOW, Frame, LEFT, LINE, Lines, Ticks, spaced};
-use super::longest::{LongestGap, MARK};
+use super::longest::{LongestGap, MARK, name_of};
 use super::scale::Scale;
 use super::sheet::{Figure, WIDTH};
 use super::theme::{CURVES, Colour};
@@ -209,13 +209,6 @@ fn ticks(window: &Range<u64>, frame: &Frame) -> Ticks {
         format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
     };
     scale.ticks(5).iter().map(|tick| (scale.map(tick.value), Some(label(tick.value)))).collect()
-}
-
-pub fn name_of(data: &CellData, actor: u32) -> String {
-    match data.actors.get(&actor) {
-        Some(name) => words::clean(name).into_owned(),
-        None => format!("actor {actor}"),
-    }
 }
 
 /// The actors, and how long each had a CPU; returns where they end.

@@ -1,11 +1,10 @@
-//! The longest gap of a map of CPUs: where it was, and who had the CPU in it.
+//! The longest gap of a map of CPUs: when it was, and who had the CPU in it.
 
 use std::collections::BTreeMap;
 
 use punctual_core::run::CellData;
 use punctual_core::units::human_ns;
 
-use super::cpus::name_of;
 use super::drawing::Pen;
 use super::frame::{LEFT, Upright};
 use super::scale::Scale;
@@ -125,4 +124,11 @@ fn owners(data: &CellData, own: Option<u32>, cpu: u32, (from, to): (u64, u64)) -
     let mut owners: Vec<_> = times.into_iter().collect();
     owners.sort_by_key(|(actor, ns)| (std::cmp::Reverse(*ns), *actor));
     owners
+}
+
+pub fn name_of(data: &CellData, actor: u32) -> String {
+    match data.actors.get(&actor) {
+        Some(name) => words::clean(name).into_owned(),
+        None => format!("actor {actor}"),
+    }
 }

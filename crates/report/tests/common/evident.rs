@@ -144,13 +144,16 @@ pub fn traced() -> LoadedRun {
 /// A CPU, from when to when, us, and the actor that had it.
 type Piece = (u32, u64, u64, u32);
 
+/// The pieces of a map, and when the longest sample of each thread ended and its length, us.
+type Map<'a> = (&'a [Piece], [(u64, i64); 2]);
+
 /// Maps of two CPUs. The longest gap of the first cell is of thread 0, by a thread that spins; that
 /// of the second one is of thread 1, which had moved to the other CPU, by nobody known, and the
 /// hypervisor gave time to others.
 pub fn gapped() -> LoadedRun {
     let mut run = two_cells("mapping", "gap");
     let names = ["thread 0", "thread 1", "spin", "other"].map(str::to_owned);
-    let cells: [(&[Piece], [(u64, i64); 2]); 2] = [
+    let cells: [Map<'_>; 2] = [
         (
             &[
                 (0, 0, 10_000, 0),

@@ -225,6 +225,7 @@ mod tests {
     use punctual_core::stats::Limits;
     use punctual_sys::signal::Signals;
 
+    use super::super::thread::ThreadSeries;
     use super::*;
     use crate::recorder::Recorder;
     use crate::registry::probe::{ProbeThread, Window};
@@ -250,7 +251,7 @@ mod tests {
             let plan = ThreadPlan { number, affinity: None, offset_ns: 0, below: 0 };
             let probe = Box::new(Counting(Arc::clone(&count)));
             let series = vec![(0, Limits::NONE)];
-            (plan, Duty::Probe(probe, super::super::thread::ThreadSeries { series, threads: 1, clock: None }))
+            (plan, Duty::Probe(probe, ThreadSeries { series, threads: 1, clock: None }))
         });
         let mut looks = 0;
         let mut interrupted = || {

@@ -70,7 +70,7 @@ mod tests {
 
     fn stat(name: &str, flags: u64, priority: u32, policy: u32) -> String {
         let middle = "7 ".repeat(30);
-        format!("9 ({name}) S 1 1 1 0 -1 {flags} {middle}{priority} {policy} 0 0 0")
+        format!("({name}) S 1 1 1 0 -1 {flags} {middle}{priority} {policy} 0 0 0")
     }
 
     #[test]
@@ -81,8 +81,8 @@ mod tests {
             let process = proc.join(pid.to_string());
             let task = process.join("task").join(thread.to_string());
             fs::create_dir_all(&task).unwrap();
-            fs::write(task.join("stat"), stat).unwrap();
-            fs::write(process.join("stat"), stat).unwrap();
+            fs::write(task.join("stat"), format!("{thread} {stat}")).unwrap();
+            fs::write(process.join("stat"), format!("{pid} {stat}")).unwrap();
             fs::write(task.join("status"), format!("Name:\tx\nCpus_allowed_list:\t{cpus}\n"))
                 .unwrap();
             fs::write(process.join("cmdline"), line.replace(' ', "\0")).unwrap();

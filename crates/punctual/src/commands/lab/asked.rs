@@ -420,7 +420,7 @@ mod tests {
             request::plan(lab.subcommand().unwrap().1, &request::LAB).unwrap()
         };
         let file = |path: &str| ExtraFile { path: path.to_owned(), mode: 0o755, content: vec![] };
-        for load in ["cmd:true", "hackbench+cmd:true", "none for 1s then cmd:true for 1s"] {
+        for load in ["cmd:true", "hackbench+cmd:true", "none for 2s then cmd:true for 2s"] {
             let text = check_shell(&plan(load), &[file("bin/true")]).unwrap_err().to_string();
             assert!(text.contains("--files") && text.contains("cmd:true"), "{text}");
             check_shell(&plan(load), &[file("bin/sh")]).unwrap();
