@@ -11,9 +11,10 @@ use crate::support::{Scratch, json, stderr};
 const RUN: [&str; 8] =
     ["run", "wakeup", "-D", "1", "--no-warmup", "--no-report", "--quiet", "--json"];
 
-/// A run in namespaces in which the shell has done `first`, and sees no process of anyone else.
+/// A run in namespaces in which the shell has done `first`, and sees no process of anyone else. The
+/// shell stays their first process: what it has started is foreign to the run.
 fn run(scratch: &Scratch, first: &str, taskset: &str, words: &[&str]) -> Value {
-    let first = format!("{first}; exec taskset -c {taskset} \"$0\" \"$@\"");
+    let first = format!("{first}; taskset -c {taskset} \"$0\" \"$@\"; exit 0");
     let through = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-ec", &first];
     let output = scratch.through(&through, &[&RUN[..], words].concat()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{first}: {}", stderr(&output));
@@ -76,8 +77,7 @@ fn the_cpu_of_a_foreign_real_time_thread_is_left_out_by_name() {
     need!(programs(&["unshare", "mount", "taskset", "chrt", "sleep"]));
     need!(two_cpus());
     let scratch = Scratch::new("foreign");
-    // The namespace's first process becomes punctual, at whose end the thread ends too. It has its
-    // policy and its CPU once it is sleep.
+    // It ends with the namespace's first process, and has its policy and its CPU once it is sleep.
     let foreign = "chrt -f 40 taskset -c 1 sleep 60 & pid=$!; \
                    until grep -q sleep /proc/$pid/comm; do sleep 0.1; done";
     let without = run(&scratch, foreign, "0-1", &["-t", "per-cpu", "--out", "without"]);
