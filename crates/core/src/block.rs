@@ -64,6 +64,22 @@ impl Moments {
         self.sum_sq = self.sum_sq.saturating_add(other.sum_sq);
     }
 
+    /// Adds one sample, `latency` ns taken `at`, ns after the cell's start, wherever it is in the order
+    /// of time.
+    pub fn insert(&mut self, at: u64, latency: i64, deadline: i64) {
+        self.count = self.count.saturating_add(1);
+        self.early = self.early.saturating_add(u64::from(latency < 0));
+        self.exceeded = self.exceeded.saturating_add(u64::from(latency > deadline));
+        self.min = self.min.min(latency);
+        // The first one of those that are equal.
+        if latency > self.max || (latency == self.max && at < self.max_at) {
+            (self.max, self.max_at) = (latency, at);
+        }
+        let square = u128::from(latency.unsigned_abs()).pow(2);
+        self.sum = self.sum.saturating_add(i128::from(latency));
+        self.sum_sq = self.sum_sq.saturating_add(square);
+    }
+
     /// Mean, ns; `None` without samples.
     #[must_use]
     #[allow(
@@ -144,6 +160,16 @@ pub struct Block {
 }
 
 impl Block {
+    /// Adds one sample, as [`Moments::insert`] does.
+    pub fn insert(&mut self, at: u64, latency: i64, deadline: i64) {
+        self.moments.insert(at, latency, deadline);
+        let bin = coarse_bin(latency);
+        match self.coarse.binary_search_by_key(&bin, |(bin, _)| *bin) {
+            Ok(place) => self.coarse[place].1 = self.coarse[place].1.saturating_add(1),
+            Err(place) => self.coarse.insert(place, (bin, 1)),
+        }
+    }
+
     /// How many samples may be above `limit`, ns: a coarse bin that contains it counts as a whole.
     #[must_use]
     pub fn above(&self, limit: i64) -> u64 {

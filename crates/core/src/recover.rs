@@ -13,7 +13,7 @@ use crate::key::key_name;
 use crate::run::{CellData, LoadedRun, ThreadData};
 use crate::schema::{Cell, CellState, Condition, LoadWork, Thread};
 use crate::stats::{
-    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, phases_by_blocks,
+    BySecond, Limits, assemble, measured_by_blocks, missed_by_late, note_stops, phases_by_blocks,
     spells_on_disk, tell_episodes,
 };
 use crate::verdict::Rule;
@@ -47,6 +47,8 @@ pub fn rebuild(loaded: &mut LoadedRun) {
 
 fn rebuild_cell(rule: &Rule, cell: &mut Cell, data: &mut CellData, damage: &mut Vec<String>) {
     cell.state = CellState::Recovered;
+    cell.stops = data.stops.values().cloned().collect();
+    note_stops(cell);
     let interval = cell.interval_ns().unwrap_or(0);
     let limits = Limits { interval, ..Limits::of_deadline(rule.deadline_ns) };
     let mut later = Vec::new();

@@ -10,7 +10,7 @@ use crate::format::{Part, Reader, Record};
 use crate::histogram::{SignedSparse, Sparse};
 use crate::interval::Interval;
 use crate::legs::Legs;
-use crate::schema::Run;
+use crate::schema::{Run, Stop};
 use limits::{MAX_SERIES, MAX_THREADS};
 /// A run directory that has been read.
 #[derive(Debug, Clone)]
@@ -42,6 +42,8 @@ pub struct CellData {
     pub intervals: Vec<Interval>,
     /// `(phase, from, to)`: when the load of a phase was at work, ns after the cell's start.
     pub phases: Vec<(u32, u64, u64)>,
+    /// When the process was stopped, by number of the stop.
+    pub stops: BTreeMap<u32, Stop>,
     /// Names of the actors, by number.
     pub actors: BTreeMap<u32, String>,
     /// Unreadable stretches of the cell's files, and records of threads and series that no
@@ -185,6 +187,9 @@ impl CellData {
                 }
             }
             Record::Phase { phase, from, to } => self.phases.push((phase, from, to)),
+            Record::Stop { number, stop } => {
+                self.stops.insert(number, stop);
+            }
             Record::Interval(interval) => self.intervals.push(interval),
             Record::Actor(actor) => {
                 self.actors.insert(actor.number, actor.name);

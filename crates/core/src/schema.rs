@@ -15,6 +15,7 @@ mod phase;
 mod run;
 mod settle;
 mod stats;
+mod stop;
 mod strain;
 mod thread;
 mod time;
@@ -24,8 +25,8 @@ mod work;
 
 pub use board::{Board, BoardKind, Kernel, Lab, MARKS, MODULES_MAX, Marks, ModuleAddress};
 pub use cell::{
-    Cell, CellState, Counter, DRIFT, EPISODES_JOINED, NO_LEGS, NOT_AT_REST, NOT_IDLE, TRACER,
-    Tells, UNREAD, What,
+    Cell, CellState, Counter, DRIFT, EPISODES_JOINED, NO_LEGS, NOT_AT_REST, NOT_IDLE, STOPPED,
+    TRACER, Tells, UNREAD, What,
 };
 pub use cost::{Better, Cost, CostEnd, CostSection, CostStatus};
 pub use episodes::{Batches, Episodes};
@@ -34,6 +35,7 @@ pub use latency::{Broke, Ideal, Latency, Quantity, Response, Role, Series, Side,
 pub use phase::{AtWork, LoadPhase, PhaseAt, PhaseFound, PhaseSeconds};
 pub use run::{Continuation, Origin, Run, RunState, Tool};
 pub use stats::{Corrected, Stats};
+pub use stop::{Stop, StoppedBy};
 pub use strain::{CellStrain, Pressure};
 pub use thread::{Helper, Placement, Policy, Thread};
 pub use time::TimeBase;

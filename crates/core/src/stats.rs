@@ -25,6 +25,7 @@ mod quantile;
 mod rank_sum;
 mod shifts;
 mod special;
+mod stopped;
 mod student;
 mod summary;
 
@@ -53,5 +54,6 @@ pub use phases::{InPhase, late_again, phases_by_blocks, tell_phases};
 pub use quantile::{Distribution, Quantile};
 pub use rank_sum::{least_p, rank_sum_cdf, replicates_needed};
 pub use shifts::{SPREADS_MAY_DIFFER, ShiftTest, Shifts, hodges_lehmann};
+pub use stopped::note_stops;
 pub use student::{student_p, student_quantile};
 pub use summary::{Counts, Recorded, exceedances, summarise};

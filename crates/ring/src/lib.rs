@@ -32,6 +32,10 @@ pub const RING_LATE: usize = 1_024;
 /// most eleven a second.
 pub const RING_SPELLS: usize = 600;
 
+/// Entries of long samples that fit between two visits of the collector: of 128 samples, each with
+/// the releases that it missed.
+pub const RING_HELD: usize = 256;
+
 /// Coarse bins that the non-negative samples of one second can fill. A thread's latencies do
 /// not overlap, so their sum is at most one second, not counting the first, which may have
 /// begun earlier.
@@ -253,6 +257,10 @@ fn from_words(words: &[u64; WORDS]) -> (u64, u64, Moments) {
     (index, bins, moments)
 }
 
+/// The ring of samples that may be of a stop: when each was taken, its latency, the releases that it
+/// missed, and where its thread counts now.
+pub type HeldRing = Entries<4>;
+
 /// A ring of entries of `N` words each.
 #[derive(Debug)]
 pub struct Entries<const N: usize> {
@@ -289,7 +297,8 @@ impl<const N: usize> Entries<N> {
 
     /// Writer, with `pushed` entries pushed so far: whether one more fits. One without any room takes
     /// none, and lacks none.
-    fn has_room(&self, pushed: u64) -> bool {
+    #[must_use]
+    pub fn has_room(&self, pushed: u64) -> bool {
         self.entries.is_empty() || self.held(pushed) < self.entries.len() as u64
     }
 
@@ -304,6 +313,12 @@ impl<const N: usize> Entries<N> {
         }
         self.head.0.store(pushed + 1, Ordering::Release);
         true
+    }
+
+    /// Whether it can hold anything.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        !self.entries.is_empty()
     }
 
     /// Reader, with `taken` entries taken so far: takes the oldest entry.

@@ -12,14 +12,19 @@ use punctual_core::histogram::{COARSE_SHIFT, SignedHistogram, bin_of};
 use punctual_core::schema::{MARKS, Marks};
 use punctual_core::stats::{Limits, Refused};
 use punctual_ring::{
-    BlockRing, Coarse, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_LATE, RING_SPELLS, SpellRing,
+    BlockRing, Coarse, HeldRing, LateRing, RING_BLOCKS, RING_BLOCKS_ASIDE, RING_HELD, RING_LATE,
+    RING_SPELLS, SpellRing,
 };
 
+pub mod held;
+mod late;
 pub mod phases;
 mod spells;
 mod turn;
 mod worst;
 
+use held::{Holding, STOPPABLE_NS};
+pub use late::MISSED_EXACTLY;
 use phases::{ByPhase, PhaseClock, PhasesRecorded};
 use spells::Spells;
 pub use turn::Turn;
@@ -30,10 +35,6 @@ pub const WORST: usize = 64;
 
 /// How many samples above the trace threshold a thread keeps at most.
 pub const ABOVE_CAP: usize = 16_384;
-
-/// How many of the releases that one stall missed are recorded one by one if they are dithered.
-/// The longer a stall is, the less one interval matters.
-pub const MISSED_EXACTLY: usize = 64;
 
 /// With more threads than this the rings of all series are small.
 pub const FEW_THREADS: usize = 64;
@@ -53,6 +54,7 @@ pub fn state_bytes_with(blocks: usize) -> usize {
     let worst = WORST * size_of::<Outlier>();
     BlockRing::bytes(blocks)
         + LateRing::bytes(RING_LATE)
+        + HeldRing::bytes(RING_HELD)
         + SpellRing::bytes(RING_SPELLS)
         + histograms
         + worst
@@ -66,6 +68,8 @@ pub struct Shared {
     pub blocks: BlockRing,
     /// Samples that were late enough to miss releases.
     pub late: LateRing,
+    /// Samples that may be of a stop; without room if none is held.
+    pub held: HeldRing,
     /// Spells in which samples were later than the deadline; all but the last one.
     pub spells: SpellRing,
     /// Whether simulated time waits for the collector.
@@ -78,6 +82,7 @@ impl Shared {
         Self {
             blocks: BlockRing::new(blocks),
             late: LateRing::new(RING_LATE),
+            held: HeldRing::new(0),
             spells: SpellRing::new(spells),
             turn: Turn::default(),
         }
@@ -110,6 +115,9 @@ pub struct Recorder {
     above: Vec<Outlier>,
     above_left_out: u64,
     total: Moments,
+    holding: Holding,
+    /// Samples of finished blocks, and those that are held.
+    counted: u64,
     /// Late samples that the ring had no room for.
     refused: Refused,
     /// Whether its series is the primary one of its thread.
@@ -179,6 +187,16 @@ impl Recorder {
         }
     }
 
+    /// Holds samples of [`STOPPABLE_NS`] and more for the collector, while there is room: see
+    /// [`held`]. For what measures real time; call it before [`Recorder::shared`].
+    #[must_use]
+    pub fn holding(mut self) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.held = HeldRing::new(RING_HELD);
+        }
+        self
+    }
+
     /// A recorder whose ring lasts `blocks` seconds. Allocates all memory that recording
     /// needs; [`state_bytes_with`] tells how much.
     #[must_use]
@@ -202,6 +220,8 @@ impl Recorder {
             above: Vec::with_capacity(keeps),
             above_left_out: 0,
             total: Moments::EMPTY,
+            holding: Holding::default(),
+            counted: 0,
             refused: Refused::default(),
             is_primary: true,
             phases: None,
@@ -259,7 +279,7 @@ impl Recorder {
     #[inline(always)]
     #[must_use]
     pub fn samples(&self) -> u64 {
-        self.total.count + self.block.count
+        self.counted + self.block.count
     }
 
     /// Whether whatever the next sample publishes can be published: a block, a spell of lateness, a
@@ -307,31 +327,6 @@ impl Recorder {
         }
     }
 
-    /// Counts the releases that a sample taken at `now` missed if they were not an interval
-    /// apart: how late each would have been served, the first one first. All are of one stall.
-    ///
-    /// Each of the first [`MISSED_EXACTLY`] is recorded as a start of its own that was an
-    /// interval later and missed one release; the others together, as if they had been an
-    /// interval apart, so that the delay of each is known to within an interval.
-    #[cold]
-    #[inline(never)]
-    pub fn missed(&mut self, now: u64, mut delays: impl ExactSizeIterator<Item = u64>) {
-        let interval = self.limits.interval;
-        let mut exactly = 0;
-        while let Some(delay) = delays.next() {
-            let late = delay.saturating_add(interval);
-            // The other half is for the stalls to come.
-            if exactly < MISSED_EXACTLY && self.shared.late.is_half_empty(self.late_pushed) {
-                self.late(now, late, 1);
-                exactly += 1;
-            } else {
-                let together = delays.len() as u64 + 1;
-                // No less than so many releases take that are an interval apart.
-                return self.late(now, late.max(together * interval + 1), together);
-            }
-        }
-    }
-
     #[inline(always)]
     fn count_above(&mut self, value: u64) {
         let bin = bin_of(value);
@@ -359,6 +354,9 @@ impl Recorder {
 
     #[inline(never)]
     fn note(&mut self, now: u64, latency: i64) {
+        if latency >= STOPPABLE_NS.cast_signed() && self.hold(now, latency.unsigned_abs()) {
+            return;
+        }
         if latency >= 0 {
             self.count_above(latency.unsigned_abs());
         } else {
@@ -384,18 +382,6 @@ impl Recorder {
         self.find_usual();
     }
 
-    /// Notes a sample later than the deadline in its spell of lateness.
-    #[cold]
-    #[inline(never)]
-    fn overdue(&mut self, now: u64, latency: u64) {
-        // The collector must not see the warm-up.
-        if self.block_end == u64::MAX {
-            return;
-        }
-        let to = now.saturating_sub(self.epoch);
-        self.spells.add(&self.shared.spells, to.saturating_sub(latency), to);
-    }
-
     fn find_usual(&mut self) {
         let Limits { deadline, threshold, .. } = self.limits;
         let from = self.block.min.max(0);
@@ -413,6 +399,7 @@ impl Recorder {
                 phases.next(&self.block, elapsed, &mut self.histogram);
             }
             self.total.merge(&self.block);
+            self.counted += self.block.count;
             self.block = Moments::EMPTY;
             self.usual_width = 0;
             self.block_start = self.epoch + elapsed * BLOCK_NS;
@@ -436,33 +423,6 @@ impl Recorder {
     /// The second of the current block.
     fn index(&self) -> u64 {
         self.block_start.saturating_sub(self.epoch) / BLOCK_NS
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn late(&mut self, now: u64, latency: u64, missed: u64) {
-        self.block.missed += missed;
-        // The collector must not see the warm-up.
-        if self.block_end == u64::MAX {
-            return;
-        }
-        self.spells.missed(self.limits.exceeded(latency, missed));
-        let at = now.saturating_sub(self.epoch);
-        if self.shared.late.push(self.late_pushed, at, latency, missed) {
-            self.late_pushed += 1;
-        } else {
-            self.refused.add(latency, missed, &self.limits);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn keep(&mut self, now: u64, latency: i64) {
-        if self.above.len() < self.above.capacity() {
-            self.above.push(Outlier { at: now.saturating_sub(self.epoch), latency });
-        } else {
-            self.above_left_out += 1;
-        }
     }
 
     /// Publishes the last block and returns the results.

@@ -34,6 +34,18 @@ pub fn wait_readable<const N: usize>(
     }
 }
 
+/// Whether an exceptional condition is there (POLLPRI): of a file of cgroup2, whether it has changed
+/// since it was last read. Does not wait.
+///
+/// # Errors
+/// Those of poll(2).
+pub fn has_changed(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut polled = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLPRI, revents: 0 };
+    // SAFETY: one valid pollfd, and no waiting.
+    check(unsafe { libc::poll(&raw mut polled, 1, 0) })?;
+    Ok(polled.revents & libc::POLLPRI != 0)
+}
+
 /// Makes reads and writes return `WouldBlock` instead of waiting.
 ///
 /// # Errors

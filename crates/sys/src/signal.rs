@@ -17,13 +17,16 @@ pub enum Signal {
     Quit,
     /// SIGUSR1: print a snapshot.
     User1,
+    /// SIGCONT: the process was continued, so it had been stopped; only after
+    /// [`Signals::watch_stops`].
+    Continued,
 }
 
 impl Signal {
     /// Whether it asks the run to end.
     #[must_use]
     pub fn ends(self) -> bool {
-        self != Self::User1
+        !matches!(self, Self::User1 | Self::Continued)
     }
 
     /// Whether it asks for an end without delay, given that one that ends came `before`. A
@@ -33,7 +36,7 @@ impl Signal {
         match self {
             Self::Quit => true,
             Self::Interrupt | Self::Terminate => before,
-            Self::HangUp | Self::User1 => false,
+            Self::HangUp | Self::User1 | Self::Continued => false,
         }
     }
 
@@ -46,16 +49,18 @@ impl Signal {
             Self::HangUp => "SIGHUP",
             Self::Quit => "SIGQUIT",
             Self::User1 => "SIGUSR1",
+            Self::Continued => "SIGCONT",
         }
     }
 }
 
-const TAKEN: [(libc::c_int, Signal); 5] = [
+const TAKEN: [(libc::c_int, Signal); 6] = [
     (libc::SIGINT, Signal::Interrupt),
     (libc::SIGTERM, Signal::Terminate),
     (libc::SIGHUP, Signal::HangUp),
     (libc::SIGQUIT, Signal::Quit),
     (libc::SIGUSR1, Signal::User1),
+    (libc::SIGCONT, Signal::Continued),
 ];
 
 /// Signals that whoever started the process may have set to be ignored on purpose: nohup(1)
@@ -137,9 +142,9 @@ impl Signals {
     /// # Errors
     /// Those of pthread_sigmask(3).
     pub fn block() -> io::Result<Self> {
-        let (ignored, taken): (Vec<_>, Vec<_>) = TAKEN
-            .into_iter()
-            .partition(|(number, _)| MAY_BE_IGNORED.contains(number) && is_ignored(*number));
+        let asked = TAKEN.into_iter().filter(|(number, _)| *number != libc::SIGCONT);
+        let (ignored, taken): (Vec<_>, Vec<_>) =
+            asked.partition(|(number, _)| MAY_BE_IGNORED.contains(number) && is_ignored(*number));
         let mut numbers: Vec<_> = taken.into_iter().map(|(number, _)| number).collect();
         numbers.push(nudge_signal());
         let ignored = ignored.into_iter().map(|(_, signal)| signal).collect();
@@ -159,6 +164,33 @@ impl Signals {
         let thread = unsafe { libc::gettid() };
         let nudge = Nudge { process: std::process::id(), thread };
         Ok(Self { set, nudge, before, ignored })
+    }
+
+    /// Blocks SIGCONT too, so that [`Signal::Continued`] tells that the process was continued. It
+    /// still continues the process, and is queued even if it is ignored. Like [`Signals::block`],
+    /// call it before any other thread starts: the kernel drops one that any thread leaves
+    /// unblocked.
+    ///
+    /// # Errors
+    /// Those of pthread_sigmask(3).
+    pub fn watch_stops(&mut self) -> io::Result<()> {
+        let set = set_of(&[libc::SIGCONT]);
+        // SAFETY: a valid set; the mask before is not asked for.
+        match unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+        } {
+            0 => {}
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
+        // SAFETY: a valid set and signal.
+        unsafe { libc::sigaddset(&raw mut self.set, libc::SIGCONT) };
+        Ok(())
+    }
+
+    /// Takes a SIGCONT that is there, without waiting; returns whether there was one.
+    #[must_use]
+    pub fn was_continued(&self) -> bool {
+        take(&set_of(&[libc::SIGCONT]), 0) > 0
     }
 
     /// The signals that were ignored when the others were blocked, and still are.
@@ -275,9 +307,31 @@ mod tests {
     }
 
     #[test]
+    fn that_the_process_was_continued_is_told_once_and_only_if_asked_for() {
+        std::thread::spawn(|| {
+            let mut signals = Signals::block().unwrap();
+            // SAFETY: SIGCONT does nothing to a thread that runs.
+            let go_on = || unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGCONT) };
+            go_on();
+            assert_eq!(signals.wait(1_000_000), None);
+            signals.watch_stops().unwrap();
+            go_on();
+            go_on();
+            assert_eq!(signals.wait(10_000_000_000), Some(Signal::Continued));
+            assert!(!signals.was_continued());
+            go_on();
+            assert!(signals.was_continued() && !signals.was_continued());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn a_closing_terminal_does_not_end_at_once_however_often_it_says_so() {
         for before in [false, true] {
-            assert!(!Signal::HangUp.ends_at_once(before) && !Signal::User1.ends_at_once(before));
+            for signal in [Signal::HangUp, Signal::User1, Signal::Continued] {
+                assert!(!signal.ends_at_once(before));
+            }
             assert_eq!(Signal::Interrupt.ends_at_once(before), before);
             assert_eq!(Signal::Terminate.ends_at_once(before), before);
             assert!(Signal::Quit.ends_at_once(before));

@@ -1,12 +1,13 @@
 //! Decodes the payload of a frame.
 
 use super::record::kind::{
-    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, SYSTEM, WORK,
+    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, STOP, SYSTEM, WORK,
 };
 use super::record::{MAX_COUNT, MAX_SECOND, Part, Record};
 use crate::block::{Block, Late, Moments, Outlier, Spell, Strain, System};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval, MAX_NAME};
+use crate::schema::{Stop, StoppedBy};
 
 /// A payload, read from the front.
 pub(super) struct Cursor<'a> {
@@ -46,14 +47,7 @@ impl Cursor<'_> {
                 let to = from.checked_add(self.number()?)?;
                 Some(Record::Interval(Interval { cpu, from, to, actor: self.number()? }))
             }
-            ACTOR => {
-                let (number, length) = (self.number()?, self.length()?);
-                if length > MAX_NAME {
-                    return None;
-                }
-                let name = str::from_utf8(self.bytes.get(..length)?).ok()?.to_owned();
-                Some(Record::Actor(Actor { number, name }))
-            }
+            ACTOR => Some(Record::Actor(Actor { number: self.number()?, name: self.text()? })),
             SPELL => {
                 let (thread, from) = (self.number()?, self.number::<u64>()?);
                 let to = from.checked_add(self.number()?)?;
@@ -65,8 +59,23 @@ impl Cursor<'_> {
                 let to = from.checked_add(self.number()?)?;
                 Some(Record::Phase { phase, from, to })
             }
+            STOP => {
+                let (number, from_ns, length_ns) = (self.number()?, self.number()?, self.known()?);
+                let by = *StoppedBy::ALL.get(self.number::<usize>()?)?;
+                let [samples, missed, max_ns] = [self.number()?, self.number()?, self.number()?];
+                let name = self.text()?;
+                let stop = Stop { from_ns, length_ns, by, name, samples, missed, max_ns };
+                Some(Record::Stop { number, stop })
+            }
             _ => None,
         }
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.length().filter(|length| *length <= MAX_NAME)?;
+        let text = str::from_utf8(self.bytes.get(..length)?).ok()?.to_owned();
+        self.bytes = &self.bytes[length..];
+        Some(text)
     }
 
     fn block(&mut self) -> Option<Block> {

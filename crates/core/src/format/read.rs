@@ -1,7 +1,7 @@
 //! Bytes to records.
 
 use super::cursor::Cursor;
-use super::record::kind::{BLOCK, PHASE};
+use super::record::kind::{BLOCK, STOP};
 use super::record::{HEAD, MARKER, MAX_PAYLOAD, Record, checksum};
 use crate::vain::Vain;
 
@@ -63,7 +63,7 @@ impl Iterator for Reader<'_> {
                 return Some(record);
             }
             // A kind added by a later minor version is not damage.
-            let known = payload.first().is_some_and(|kind| (BLOCK..=PHASE).contains(kind));
+            let known = payload.first().is_some_and(|kind| (BLOCK..=STOP).contains(kind));
             self.damaged += u64::from(known);
         }
         None

@@ -3,6 +3,7 @@
 use crate::block::{Block, Late, Outlier, Spell, System};
 use crate::histogram::Sparse;
 use crate::interval::{Actor, Interval};
+use crate::schema::Stop;
 use crate::units::SECOND_NS;
 
 pub(super) const MARKER: [u8; 2] = [0xB5, 0x1A];
@@ -79,6 +80,13 @@ pub enum Record {
         /// Until when at the latest, ns after the cell's start.
         to: u64,
     },
+    /// The process was stopped. A later one with the same number replaces it.
+    Stop {
+        /// Number of the stop in its cell.
+        number: u32,
+        /// What is known of it.
+        stop: Stop,
+    },
 }
 
 /// First byte of a payload.
@@ -93,6 +101,7 @@ pub(super) mod kind {
     pub const ACTOR: u8 = 8;
     pub const SPELL: u8 = 9;
     pub const PHASE: u8 = 10;
+    pub const STOP: u8 = 11;
 }
 
 /// The checksum of a frame, over its length and its payload.

@@ -6,6 +6,7 @@ use super::*;
 use crate::block::{Block, Late, Moments, Outlier, Spell, Strain, System};
 use crate::histogram::{BINS, Histogram};
 use crate::interval::{Actor, Interval, MAX_NAME};
+use crate::schema::{Stop, StoppedBy};
 use proptest::prelude::*;
 
 fn arbitrary_record() -> impl Strategy<Value = Record> {
@@ -74,7 +75,14 @@ fn arbitrary_record() -> impl Strategy<Value = Record> {
         (any::<(u32, u64, u64)>(), 1..=MAX_COUNT).prop_map(|((thread, one, other), late)| {
             Record::Spell(Spell { thread, from: one.min(other), to: one.max(other), late })
         });
-    prop_oneof![block, histogram, late, work, outliers, system, phase, interval, actor, spell]
+    let by = prop::sample::select(StoppedBy::ALL.to_vec());
+    let stop = (any::<(u32, u64, Option<u64>)>(), by, ".{0,60}", any::<[u64; 3]>()).prop_map(
+        |((number, from_ns, length_ns), by, name, [samples, missed, max_ns])| Record::Stop {
+            number,
+            stop: Stop { from_ns, length_ns, by, name, samples, missed, max_ns },
+        },
+    );
+    prop_oneof![block, histogram, late, work, outliers, system, phase, interval, actor, spell, stop]
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Records to bytes.
 
 use super::record::kind::{
-    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, SYSTEM, WORK,
+    ACTOR, BLOCK, HISTOGRAM, INTERVAL, LATE, OUTLIERS, PHASE, SPELL, STOP, SYSTEM, WORK,
 };
 use super::record::{HEAD, MARKER, Record, checksum};
 use crate::block::{Moments, Spell, System};
 use crate::interval::{Actor, Interval, MAX_NAME};
+use crate::schema::{Stop, StoppedBy};
 
 /// Appends `record` as one frame to `out`.
 pub fn encode(record: &Record, out: &mut Vec<u8>) {
@@ -94,10 +95,7 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
         Record::Actor(Actor { number, name }) => {
             out.push(ACTOR);
             unsigned(out, *number);
-            let end = (0..=MAX_NAME.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
-            let name = &name[..end.unwrap_or(0)];
-            unsigned(out, name.len() as u64);
-            out.extend_from_slice(name.as_bytes());
+            text(out, name);
         }
         Record::Spell(Spell { thread, from, to, late }) => {
             out.push(SPELL);
@@ -112,7 +110,28 @@ fn payload(record: &Record, out: &mut Vec<u8>) {
             unsigned(out, *from);
             unsigned(out, to.saturating_sub(*from));
         }
+        Record::Stop { number, stop } => {
+            let Stop { from_ns, length_ns, by, name, samples, missed, max_ns } = stop;
+            out.push(STOP);
+            unsigned(out, *number);
+            unsigned(out, *from_ns);
+            known(out, *length_ns);
+            let place = StoppedBy::ALL.iter().position(|one| one == by);
+            unsigned(out, place.unwrap_or(0) as u64);
+            for number in [samples, missed, max_ns] {
+                unsigned(out, *number);
+            }
+            text(out, name);
+        }
     }
+}
+
+/// As much of a text as a record may hold, after its length.
+fn text(out: &mut Vec<u8>, text: &str) {
+    let end = (0..=MAX_NAME.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    let text = &text[..end.unwrap_or(0)];
+    unsigned(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn moments(out: &mut Vec<u8>, m: &Moments) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cost::Cost;
 use super::latency::{Ideal, Latency, Response};
 use super::phase::{LoadPhase, PhaseFound};
+use super::stop::Stop;
 use super::strain::CellStrain;
 use super::thread::Thread;
 use super::time::TimeBase;
@@ -30,6 +31,9 @@ pub const DRIFT: &str = "drift";
 
 /// ID of the condition that spells of lateness were merged, since nobody took them.
 pub const EPISODES_JOINED: &str = "episodes-joined";
+
+/// ID of the condition that the process was stopped from outside in a cell.
+pub const STOPPED: &str = "stopped";
 
 /// ID of the condition that a kernel still worked on its own when the run began.
 pub const NOT_AT_REST: &str = "not-at-rest";
@@ -65,6 +69,9 @@ pub struct Cell {
     /// What was found in the seconds in which the load changed from one phase to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<PhaseFound>,
+    /// When the process was stopped from outside, as witnesses say; what was late by that is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<Stop>,
     /// Share of all CPUs' time that was not idle over the cell, 0 to 1.
     #[serde(default)]
     pub cpu_utilisation: Option<f64>,
@@ -122,6 +129,7 @@ impl Cell {
             load_work: Vec::new(),
             phases: Vec::new(),
             changes: None,
+            stops: Vec::new(),
             cpu_utilisation: None,
             cpu_own: None,
             steal: None,

@@ -15,6 +15,7 @@ use crate::units::SECOND_NS;
 use super::batches::batches;
 use super::behind::Limits;
 use super::bounds::{binomial_reaches, clopper_pearson_upper, gamma_count_lower, real};
+use super::stopped::Stopped;
 
 /// The gap that separates two episodes, ns.
 pub const EPISODE_GAP_NS: u64 = SECOND_NS;
@@ -72,21 +73,24 @@ fn seconds_late(spells: &[Spell], observed_ns: u64) -> u64 {
 /// The episodes that these spells make, of one thread or of several, seen in `observed_ns`.
 #[must_use]
 pub fn episodes(spells: Vec<Spell>, observed_ns: u64) -> Episodes {
-    of_threads(spells, [observed_ns, observed_ns], None)
+    of_threads(spells, [observed_ns, observed_ns], None, &Stopped::default())
 }
 
 /// Those of threads that observed for at least and at most so many ns. A probe that leaves a margin
-/// observes a part of the `window_ns` in which its spells lie.
+/// observes a part of the `window_ns` in which its spells lie. What counts seconds counts those in
+/// which the process was not stopped.
 fn of_threads(
     mut spells: Vec<Spell>,
     [observed_ns, most_observed_ns]: [u64; 2],
     window_ns: Option<u64>,
+    stopped: &Stopped,
 ) -> Episodes {
     spells.sort_unstable_by_key(|spell| (spell.from, spell.to));
     let count = |gap| joined(&spells, gap).len() as u64;
     let found = joined(&spells, EPISODE_GAP_NS);
     let sizes = || found.iter().map(|episode| episode.late);
     let count_10s = count(LONG_GAP_NS);
+    let (running, found_running) = (stopped.without(&spells), stopped.without(&found));
     let lengths = || found.iter().map(|episode| episode.to.saturating_sub(episode.from));
     Episodes {
         episode_gap_ns: EPISODE_GAP_NS,
@@ -98,9 +102,9 @@ fn of_threads(
         largest: sizes().max().unwrap_or(0),
         size_sum: sizes().fold(0, u64::saturating_add),
         size_sum_sq: sizes().fold(0, |sum, late| sum.saturating_add(late.saturating_mul(late))),
-        seconds_late: seconds_late(&spells, window_ns.unwrap_or(most_observed_ns)),
-        batches: batches(&spells, window_ns.unwrap_or(observed_ns), observed_ns),
-        clustered: are_clustered(&found, count_10s, observed_ns),
+        seconds_late: seconds_late(&running, window_ns.unwrap_or(most_observed_ns)),
+        batches: batches(&running, window_ns.unwrap_or(observed_ns), observed_ns),
+        clustered: are_clustered(&found_running, count_10s, observed_ns),
         in_seconds: false,
         joined: false,
         observed_ns,
@@ -183,35 +187,41 @@ pub fn spells_on_disk(data: &ThreadData, thread: u32) -> Vec<Spell> {
 
 /// Records the late episodes of a cell and of its threads, whose spells are given by thread.
 pub fn tell_episodes(cell: &mut Cell, spells: Vec<Vec<Spell>>, in_seconds: bool) {
-    let window_ns = cell.window_ns();
+    let (window_ns, stopped) = running(cell);
     let Some(latency) = cell.latency_mut() else { return };
     let mut each = spells.iter().cloned();
     for number in 0..latency.threads.len() {
         let own = observed_ns(latency, &latency.threads[number].stats, window_ns);
         let window = of_window(latency, window_ns);
-        let found = of_threads(each.next().unwrap_or_default(), [own, own], window);
+        let found = of_threads(each.next().unwrap_or_default(), [own, own], window, &stopped);
         latency.threads[number].episodes = Some(Episodes { in_seconds, ..found });
     }
-    let all = of_cell(latency, spells.into_iter().flatten().collect(), window_ns);
+    let all = of_cell(latency, spells.into_iter().flatten().collect(), window_ns, &stopped);
     latency.episodes = Some(Episodes { in_seconds, ..all });
 }
 
 /// Records the batches of a cell whose record is older than they are.
 pub fn tell_batches(cell: &mut Cell, spells: Vec<Spell>) {
-    let window_ns = cell.window_ns();
+    let (window_ns, stopped) = running(cell);
     let Some(latency) = cell.latency_mut() else { return };
-    let batches = of_cell(latency, spells, window_ns).batches;
+    let batches = of_cell(latency, spells, window_ns, &stopped).batches;
     if let Some(episodes) = &mut latency.episodes {
         episodes.batches = batches;
     }
 }
 
+/// How long a cell measured without its stops, ns, and these.
+fn running(cell: &Cell) -> (u64, Stopped) {
+    let (window_ns, stopped) = (cell.window_ns(), Stopped::of(&cell.stops));
+    (window_ns - stopped.until(window_ns), stopped)
+}
+
 /// The episodes of all threads together.
-fn of_cell(latency: &Latency, spells: Vec<Spell>, window_ns: u64) -> Episodes {
+fn of_cell(latency: &Latency, spells: Vec<Spell>, window_ns: u64, stopped: &Stopped) -> Episodes {
     let of_thread = |thread: &Thread| observed_ns(latency, &thread.stats, window_ns);
     let observed = latency.threads.iter().map(of_thread).min().unwrap_or(0);
     let most = latency.threads.iter().map(of_thread).max().unwrap_or(0);
-    of_threads(spells, [observed, most], of_window(latency, window_ns))
+    of_threads(spells, [observed, most], of_window(latency, window_ns), stopped)
 }
 
 /// The time in which spells lie, ns, if that is not the time that was observed: of a probe without

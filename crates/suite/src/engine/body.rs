@@ -9,6 +9,7 @@ use punctual_core::stats::BySecond;
 
 use super::api::ThreadProgress;
 use super::run_dir::CellFiles;
+use super::stops::Witness;
 use crate::harness::phases::Began;
 use crate::knobs::Journal;
 
@@ -56,11 +57,11 @@ pub(super) trait Body {
     /// Called when the measurement begins: only what is found after this counts.
     fn begin(&mut self) {}
 
-    /// Collects what is new; returns whether there was anything.
+    /// Collects what is new, and asks the witness about long samples; returns whether there was anything.
     ///
     /// # Errors
     /// An error that ends the cell early.
-    fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool>;
+    fn collect(&mut self, files: &mut CellFiles, witness: &mut Witness) -> io::Result<bool>;
 
     /// Seconds of simulated time for which everything was collected.
     fn seconds(&self) -> u64 {
@@ -82,6 +83,7 @@ pub(super) trait Body {
         files: &mut CellFiles,
         cell: &mut Cell,
         journal: &mut Journal,
+        witness: &mut Witness,
     ) -> Closing;
 }
 

@@ -121,6 +121,7 @@ fn measure(
     let stolen = main_thread.stolen();
     let strain = main_thread.whole_strain();
     let own_cpus = main_thread.own_cpus();
+    let mut witness = main_thread.witness;
     if let Some(mask) = inherited {
         let _ = affinity::set(&mask);
     }
@@ -148,7 +149,8 @@ fn measure(
         failed(cell, reason);
     }
     environment.stuck = !body.ended();
-    let left = body.finish(&mut files, cell, environment.journal);
+    witness.look(environment.signals, ended.interrupted);
+    let left = body.finish(&mut files, cell, environment.journal, &mut witness);
     if let Measures::Cost(_) = prepared.measures {
         lock_again(environment, cell);
     }
@@ -212,6 +214,8 @@ fn body<'a>(
             let mut interrupted = || {
                 match environment.signals.wait(0) {
                     Some(Signal::User1) => environment.observer.snapshot(),
+                    // Nothing is measured yet.
+                    Some(Signal::Continued) => {}
                     Some(ends) => *signal = Some(ends),
                     None => {}
                 }

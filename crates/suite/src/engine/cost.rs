@@ -20,6 +20,7 @@ use super::body::{Body, Closing, Times};
 use super::outcome::{STUCK, failed};
 use super::prepared::CostCell;
 use super::run_dir::CellFiles;
+use super::stops::Witness;
 use super::thread::{Effective, NudgeAtEnd};
 use super::timing::{self, CONFIDENCE, Clockwork, Timed};
 use crate::knobs::Journal;
@@ -233,7 +234,7 @@ impl Body for CostBody {
         self.stop.is_set()
     }
 
-    fn collect(&mut self, _: &mut CellFiles) -> io::Result<bool> {
+    fn collect(&mut self, _: &mut CellFiles, _: &mut Witness) -> io::Result<bool> {
         let repeated = self.repeated.load(Ordering::Relaxed);
         let news = repeated != self.seen;
         self.seen = repeated;
@@ -244,7 +245,13 @@ impl Body for CostBody {
         Vec::new()
     }
 
-    fn finish(self: Box<Self>, _: &mut CellFiles, cell: &mut Cell, _: &mut Journal) -> Closing {
+    fn finish(
+        self: Box<Self>,
+        _: &mut CellFiles,
+        cell: &mut Cell,
+        _: &mut Journal,
+        _: &mut Witness,
+    ) -> Closing {
         if !self.handle.is_finished() {
             failed(cell, format!("the operation {STUCK}"));
             return NOTHING;

@@ -10,7 +10,7 @@ use punctual_core::interval::{Actor, Interval};
 use punctual_core::layout;
 use punctual_core::plan::Plan;
 use punctual_core::run::CellData;
-use punctual_core::schema::Cell;
+use punctual_core::schema::{Cell, Unit};
 use punctual_core::stats::Limits;
 use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::CpuSet;
@@ -24,6 +24,7 @@ use super::collector::{Collector, Track};
 use super::outcome::{self, Left};
 use super::prepared::ProbeCell;
 use super::run_dir::CellFiles;
+use super::stops::Witness;
 use super::team::{NotStarted, Rings, Team, scheduling};
 use super::thread::{Duty, Go, ThreadSeries};
 use super::threads::ThreadPlan;
@@ -111,12 +112,15 @@ impl<'a> LatencyBody<'a> {
         };
         let mut session = open(&probe.values, &mut stage)?;
         let clock = start.phase_clock(probe.is_simulated());
+        let holds = session.is_of_process() && !probe.is_simulated();
+        let held = if holds { probe.in_ns() } else { Vec::new() };
         let mut duties = Vec::new();
         for plan in &probe.threads.threads {
             let limits = probe.limits_of(By::Thread, start.limits);
             let thread = session.thread(plan.number)?;
             let plan = ThreadPlan { below: session.below(plan.number), ..plan.clone() };
-            let recorded = ThreadSeries { series: limits, threads: count, clock: clock.clone() };
+            let (clock, held) = (clock.clone(), held.clone());
+            let recorded = ThreadSeries { series: limits, threads: count, clock, held };
             duties.push((plan, Duty::Probe(thread, recorded)));
         }
         let mut helpers = Vec::new();
@@ -147,7 +151,8 @@ impl<'a> LatencyBody<'a> {
         let tracks: Vec<Vec<Recorder>> = (0..count)
             .map(|_| {
                 let track = |(of, limits): &(u32, Limits)| {
-                    Recorder::of_series(*of, count, *limits, clock.as_ref())
+                    let recorder = Recorder::of_series(*of, count, *limits, clock.as_ref());
+                    if held.contains(of) { recorder.holding() } else { recorder }
                 };
                 by_session.iter().map(track).collect()
             })
@@ -265,6 +270,12 @@ impl ProbeCell {
         all.filter(|(_, by)| *by == side).map(|(number, _)| (number, limits(number))).collect()
     }
 
+    /// The series whose values are times that a stop of the process makes longer.
+    fn in_ns(&self) -> Vec<u32> {
+        let others = (1..).zip(self.entry.series).filter(|(_, series)| series.unit == Unit::Ns);
+        std::iter::once(0).chain(others.map(|(number, _)| number)).collect()
+    }
+
     fn collector(&self, rings: &Rings, tracks: &[Vec<Recorder>], primary: Limits) -> Collector {
         let mut collected = Vec::new();
         let of_threads = self.limits_of(By::Thread, primary);
@@ -330,13 +341,13 @@ impl Body for LatencyBody<'_> {
         self.begun = true;
     }
 
-    fn collect(&mut self, files: &mut CellFiles) -> io::Result<bool> {
+    fn collect(&mut self, files: &mut CellFiles, witness: &mut Witness) -> io::Result<bool> {
         self.team.look();
         let drained = self.drain_session(u64::MAX);
         let found = self.push_intervals(files);
         let collected = match self.times.simulated {
-            true => self.collector.drain_in_turn(files),
-            false => self.collector.drain(files),
+            true => self.collector.drain_in_turn(files, witness),
+            false => self.collector.drain(files, witness, false),
         };
         drained.map(|()| found || collected)
     }
@@ -366,6 +377,7 @@ impl Body for LatencyBody<'_> {
         files: &mut CellFiles,
         cell: &mut Cell,
         journal: &mut Journal,
+        witness: &mut Witness,
     ) -> Closing {
         let mut this = *self;
         let last = this.drain_session(u64::MAX);
@@ -378,7 +390,8 @@ impl Body for LatencyBody<'_> {
             .into_iter()
             .map(|tracks| tracks.into_iter().map(Recorder::finish).collect())
             .collect();
-        this.collector.drain(files);
+        this.collector.drain(files, witness, true);
+        witness.tell(cell);
         let ideal = this.session.ideal();
         if let Some(latency) = cell.latency_mut() {
             latency.ideal = ideal;

@@ -18,6 +18,7 @@ use super::body::{Body, Times};
 use super::by_phase;
 use super::environment::Environment;
 use super::run_dir::CellFiles;
+use super::stops::Witness;
 use crate::facts::{FactsRoot, Share, Stolen, Ticks, Totals, Watch};
 use crate::harness::phases::PhasedLoad;
 
@@ -48,6 +49,8 @@ pub(super) struct MainThread<'e, 'o> {
     own_first: Option<(Duration, u64)>,
     /// What happens to the machine meanwhile; simulated time has none.
     watch: Option<Watch>,
+    /// Who saw that the process was stopped.
+    pub(super) witness: Witness,
 }
 
 /// How long threads may take to leave the warm-up by themselves, ns.
@@ -93,6 +96,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
             strain_last: None,
             own_first: None,
             watch: None,
+            witness: Witness::new(times.epoch),
         }
     }
 
@@ -157,7 +161,8 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     fn collect(&mut self, body: &mut dyn Body, files: &mut CellFiles, ended: &mut Ended) -> bool {
-        let collected = body.collect(files);
+        self.witness.look(self.environment.signals, ended.interrupted);
+        let collected = body.collect(files, &mut self.witness);
         files.flush(self.environment.sync);
         collected.unwrap_or_else(|error| {
             ended.failed.get_or_insert(error.to_string());
@@ -177,6 +182,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
             }
             if instant == look && !self.times.simulated {
                 self.watch.get_or_insert_with(|| Watch::begin(FactsRoot::live()));
+                self.witness.begin();
                 if let Some(foreign) = &mut self.environment.foreign {
                     foreign.begin();
                 }
@@ -260,7 +266,9 @@ impl<'e, 'o> MainThread<'e, 'o> {
 
     /// Waits for a signal and does what it asks for.
     fn handle(&mut self, body: &dyn Body, load: &mut PhasedLoad, ended: &mut Ended, wait_ns: u64) {
+        self.witness.look(self.environment.signals, ended.interrupted);
         match self.environment.signals.wait(wait_ns) {
+            Some(Signal::Continued) => self.witness.continued(ended.interrupted),
             Some(Signal::User1) => self.environment.observer.snapshot(),
             Some(signal) if signal.ends_at_once(ended.interrupted) => {
                 // Or it would go on to write into the folder that is removed.

@@ -28,11 +28,13 @@ mod foreign;
 mod latency;
 mod main_thread;
 mod outcome;
+mod pending;
 mod prepared;
 mod privileges;
 mod reach;
 mod room;
 mod run_dir;
+mod stops;
 mod team;
 mod thread;
 pub mod threads;
@@ -90,7 +92,8 @@ pub fn run(
     let facts = Facts::read(&FactsRoot::live());
     let described = describe(plan, options, &facts, &prepared);
     // Before the run directory, which stays empty if any of this fails.
-    let signals = Signals::block().context("signals")?;
+    let mut signals = Signals::block().context("signals")?;
+    signals.watch_stops().context("signals")?;
     let mut journal = Journal::new().context("the journal of what is to be undone")?;
     let memory = |bound: usize| prepared.iter().map(|cell| cell.memory_bytes()[bound]).max();
     let memory = [0, 1].map(|bound| memory(bound).unwrap_or(0).saturating_add(RESULTS_BYTES));

@@ -79,7 +79,7 @@ impl Left<'_> {
         let seconds = tracks.iter().map(Track::seconds).max().unwrap_or(0);
         let spells = spells(&recordings, &mut tracks);
         let all = behinds(recordings, tracks);
-        let last = spells.iter().filter_map(|spells| spells.last.map(Record::Spell));
+        let last = spells.iter().flat_map(|spells| spells.last.iter().copied().map(Record::Spell));
         let records = all.iter().flat_map(records_of).chain(last).collect();
         let by_thread = |number| all.iter().find(|one| (one.thread, one.series) == (number, 0));
         let by_phase = (0..).zip(&ends).map(|(number, _)| by_thread(number)?.phases.as_ref());
@@ -175,8 +175,8 @@ fn of_thread(
 #[derive(Default)]
 struct Lateness {
     all: Vec<Spell>,
-    /// The last of them, which is not on disk yet.
-    last: Option<Spell>,
+    /// The last ones of them, which are not on disk yet.
+    last: Vec<Spell>,
     joined: u64,
 }
 
@@ -184,11 +184,13 @@ struct Lateness {
 fn spells(recordings: &[Vec<(u32, u32, Recording)>], tracks: &mut [Track]) -> Vec<Lateness> {
     let of_thread = |(thread, recordings): (u32, &Vec<(u32, u32, Recording)>)| {
         let track = tracks.iter_mut().find(|track| (track.thread, track.series) == (thread, 0));
-        let mut all = track.map_or_else(Vec::new, |track| std::mem::take(&mut track.spells));
         let primary = recordings.iter().find(|(_, series, _)| *series == 0);
         let last = primary.and_then(|(.., recording)| recording.spell);
-        let last = last.map(|spell| Spell { thread, ..spell });
-        all.extend(last);
+        let open = last.map(|spell| Spell { thread, ..spell });
+        let (mut all, last) = track.map_or_else(Default::default, |track| {
+            (std::mem::take(&mut track.spells), track.pending.last_spells(open))
+        });
+        all.extend(&last);
         let joined = primary.map_or(0, |(.., recording)| recording.spells_joined);
         Lateness { all, last, joined }
     };
@@ -199,12 +201,13 @@ fn spells(recordings: &[Vec<(u32, u32, Recording)>], tracks: &mut [Track]) -> Ve
 fn behinds(recordings: Vec<Vec<(u32, u32, Recording)>>, mut tracks: Vec<Track>) -> Vec<Found> {
     let mut all = Vec::new();
     for (thread, series, mut recording) in recordings.into_iter().flatten() {
-        let samples = recording.histogram.sparse();
         let track = tracks.iter_mut().find(|t| (t.thread, t.series) == (thread, series));
         let (behind, by_phase) = track.map_or_else(Default::default, |track| {
+            recording.put_back(&mut track.pending.returned, &track.limits);
             track.behind.add_refused(&recording.refused, &track.limits);
             (std::mem::take(&mut track.behind), std::mem::take(&mut track.behind_by_phase))
         });
+        let samples = recording.histogram.sparse();
         let phases = recording.phases.take();
         let phases = phases.map(|recorded| ThreadPhases::new(recorded, by_phase));
         let (behind, behind_exceeded) = (behind.counts.sparse(), behind.exceeded);

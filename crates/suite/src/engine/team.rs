@@ -251,7 +251,8 @@ mod tests {
             let plan = ThreadPlan { number, affinity: None, offset_ns: 0, below: 0 };
             let probe = Box::new(Counting(Arc::clone(&count)));
             let series = vec![(0, Limits::NONE)];
-            (plan, Duty::Probe(probe, ThreadSeries { series, threads: 1, clock: None }))
+            let recorded = ThreadSeries { series, threads: 1, clock: None, held: Vec::new() };
+            (plan, Duty::Probe(probe, recorded))
         });
         let mut looks = 0;
         let mut interrupted = || {

@@ -200,6 +200,8 @@ pub struct ThreadSeries {
     pub threads: usize,
     /// The phases of the load by which the primary series is counted too, if it changes.
     pub clock: Option<Arc<PhaseClock>>,
+    /// Numbers of the series whose long samples are held, since a stop may have caused them.
+    pub held: Vec<u32>,
 }
 
 impl Duty {
@@ -213,9 +215,12 @@ impl Duty {
     /// Called in the thread that writes them, so their pages come from that CPU's node.
     fn recorders(&self) -> Vec<Recorder> {
         match self {
-            Self::Probe(_, ThreadSeries { series, threads, clock }) => series
+            Self::Probe(_, ThreadSeries { series, threads, clock, held }) => series
                 .iter()
-                .map(|(of, limits)| Recorder::of_series(*of, *threads, *limits, clock.as_ref()))
+                .map(|(of, limits)| {
+                    let recorder = Recorder::of_series(*of, *threads, *limits, clock.as_ref());
+                    if held.contains(of) { recorder.holding() } else { recorder }
+                })
                 .collect(),
             Self::Helper(_) => Vec::new(),
         }

@@ -228,6 +228,10 @@ impl Session for Noise {
         self.tracer.is_some().into()
     }
 
+    fn is_of_process(&self) -> bool {
+        self.tracer.is_none()
+    }
+
     fn longest_pause_ns(&self) -> u64 {
         if self.tracer.is_some() { 2 * LOOK_NS } else { 0 }
     }

@@ -126,6 +126,11 @@ impl ByPhase {
         }
     }
 
+    /// Where samples are counted now: the phase, or behind them all.
+    pub(super) fn place(&self) -> usize {
+        self.place
+    }
+
     /// The block goes on in this second.
     #[cold]
     pub(super) fn goes_on(&mut self, second: u64) {

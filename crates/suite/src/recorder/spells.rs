@@ -12,7 +12,7 @@ pub(super) struct Spells {
     /// When the second of the open one's first start ends, ns after the cell's start.
     second_ends: u64,
     /// Spells that are in the ring.
-    pushed: u64,
+    pub(super) pushed: u64,
     /// Spells that go on in the open one, since the ring had no room for that.
     pub(super) joined: u64,
 }

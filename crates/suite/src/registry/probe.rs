@@ -250,6 +250,11 @@ pub trait Session {
         0
     }
 
+    /// Whether what it records stands still while this process is stopped, unlike threads of the kernel.
+    fn is_of_process(&self) -> bool {
+        true
+    }
+
     /// What its samples would be if nothing were late, for samples that are no latencies.
     fn ideal(&self) -> Option<Ideal> {
         None

@@ -67,6 +67,7 @@ fn place(record: &Record) -> String {
         Record::Interval(interval) => format!("CPU {}, interval", interval.cpu),
         Record::Actor(actor) => format!("actor {}", actor.number),
         Record::Spell(spell) => format!("thread {}, spell of lateness", spell.thread),
+        Record::Stop { number, .. } => format!("stop {}", u64::from(*number) + 1),
         Record::Phase { phase, .. } => format!("phase {} of the load", u64::from(*phase) + 1),
     }
 }

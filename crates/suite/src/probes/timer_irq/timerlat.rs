@@ -143,6 +143,10 @@ fn missed(from: u64, to: u64, interval_ns: u64) -> u64 {
 }
 
 impl Session for Timerlat {
+    fn is_of_process(&self) -> bool {
+        false
+    }
+
     fn thread(&mut self, number: u32) -> Result<Box<dyn ProbeThread>, String> {
         let (cpu, shared) = (self.tracer.cpu(number), Arc::clone(&self.shared));
         let (interval_ns, break_ns) = (self.interval_ns, self.break_ns);
