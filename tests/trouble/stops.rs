@@ -101,7 +101,7 @@ fn said(cell: &Value, id: &str) -> Vec<String> {
 #[track_caller]
 fn is_left_out((status, cell): &(Option<i32>, Value), stops: usize, by: &str) {
     assert_ne!(*status, Some(1), "{cell:#}");
-    assert_ne!(cell["verdict"]["outcome"], "fail", "{cell:#}");
+    assert_ne!(cell["verdict"]["outcome"], "FAIL", "{cell:#}");
     let found = items(&cell["stops"]);
     assert_eq!(found.len(), stops, "{cell:#}");
     let interval_ns = count(cell, "interval_ns");
@@ -241,6 +241,23 @@ fn a_cpu_that_another_thread_took_for_as_long_fails() {
     hog.args(["2", "taskset", "-c", "0", "chrt", "-f", "99", "sh", "-c", "while :; do :; done"]);
     hog.status().unwrap();
     let (status, cell) = ended(&place, child);
-    assert_eq!((status, &cell["verdict"]["outcome"]), (Some(1), &Value::from("fail")), "{cell:#}");
+    assert_eq!((status, &cell["verdict"]["outcome"]), (Some(1), &Value::from("FAIL")), "{cell:#}");
     assert!(said(&cell, "stopped").is_empty() && cell["stops"].is_null(), "{cell:#}");
+}
+
+#[test]
+fn a_run_that_is_killed_after_it_was_stopped_tells_of_that() {
+    need!(programs(&["kill"]));
+    let place = Place::new();
+    let mut child = started(&place, &[]);
+    signal(&child, "STOP");
+    sleep(Duration::from_millis(1_700));
+    signal(&child, "CONT");
+    // It is on disk with the second after it.
+    sleep(Duration::from_millis(2_400));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ended = place.words(&["show", "out"]).says(&["stopped for 1.", "a SIGCONT came after it"]);
+    assert_ne!(ended.status, Some(1), "{ended:#?}");
+    assert!(!ended.stdout.contains("FAIL"), "{ended:#?}");
 }

@@ -255,6 +255,17 @@ mod tests {
     }
 
     #[test]
+    fn a_later_record_of_a_stop_replaces_the_one_before() {
+        let stop = |number, samples| Record::Stop {
+            number,
+            stop: Stop { samples, length_ns: Some(9), ..Stop::default() },
+        };
+        let data = read(&[stop(0, 1), stop(1, 7), stop(0, 2)]);
+        let samples: Vec<_> = data.stops.values().map(|stop| stop.samples).collect();
+        assert_eq!(samples, [2, 7]);
+    }
+
+    #[test]
     fn numbers_that_no_cell_has_are_damage() {
         let data = read(&[block(4_096, 0), block(0, MAX_SERIES), block(0, 0)]);
         assert_eq!((data.damaged, data.threads.len()), (2, 1));

@@ -134,6 +134,7 @@ pub fn cells(run: &LoadedRun) -> impl Iterator<Item = (&Cell, &CellData)> {
         system: Vec::new(),
         intervals: Vec::new(),
         actors: BTreeMap::new(),
+        stops: BTreeMap::new(),
         damaged: 0,
     };
     run.run.cells.iter().enumerate().map(|(i, cell)| (cell, run.cells.get(i).unwrap_or(NOTHING)))

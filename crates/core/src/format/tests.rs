@@ -141,7 +141,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 #[test]
 fn kinds_of_later_versions_are_passed_over() {
     let late = Record::Late(Late { thread: 0, series: 0, at: 0, latency: 0, missed: 0 });
-    let mut bytes = frame(&[11, 1, 2, 3]);
+    let mut bytes = frame(&[12, 1, 2, 3]);
     bytes.extend(frame(&[0]));
     encode(&late, &mut bytes);
     let mut reader = Reader::new(&bytes);

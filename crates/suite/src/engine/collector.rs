@@ -239,7 +239,9 @@ mod tests {
         };
         let all = places.iter().zip(&recorders).map(track).collect();
         let mut collector = Collector { tracks: all, ..Collector::default() };
-        recorders.iter_mut().for_each(|recorder| drop(recorder.begin(0)));
+        for recorder in &mut recorders {
+            recorder.begin(0);
+        }
         let most = tracks.iter().map(Vec::len).max().unwrap_or(0);
         for number in 0..most {
             for (recorder, samples) in recorders.iter_mut().zip(tracks) {

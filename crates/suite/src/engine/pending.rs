@@ -5,7 +5,7 @@ use punctual_core::block::{BLOCK_NS, Block, Late, Moments, Spell};
 use punctual_core::stats::Limits;
 
 use crate::recorder::Shared;
-use crate::recorder::held::{Held, Returned, join_spells, take};
+use crate::recorder::held::{LongSample, Returned, join_spells, take};
 
 /// What was taken of one series, in the order of time.
 #[derive(Debug, Default)]
@@ -16,23 +16,23 @@ pub(super) struct Pending {
     late: Vec<Late>,
     spells: Vec<Spell>,
     /// Samples that were of no stop, and what they missed.
-    held: Vec<Held>,
+    held: Vec<LongSample>,
     /// Those that nobody has decided about.
-    undecided: Vec<Held>,
+    undecided: Vec<LongSample>,
     /// The latest sample that was decided about, and its stop.
     latest: Option<(u64, Option<usize>)>,
     /// All that is from seconds before this one was taken.
     known: u64,
     /// All spells but the last one are from seconds before this one.
     spells_known: u64,
-    taken: Taken,
+    taken: TakenSoFar,
     /// Samples that were of no stop, for the results of the thread.
     pub(super) returned: Returned,
 }
 
 /// How much was taken from each ring.
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenSoFar {
     words: u64,
     late: u64,
     spells: u64,
@@ -84,7 +84,7 @@ impl Pending {
     }
 
     /// The samples to decide about, without what they missed.
-    pub(super) fn samples(&self) -> impl Iterator<Item = Held> + '_ {
+    pub(super) fn samples(&self) -> impl Iterator<Item = LongSample> + '_ {
         self.undecided.iter().copied().filter(|held| held.missed == 0)
     }
 
@@ -94,7 +94,7 @@ impl Pending {
         &mut self,
         (thread, limits): (u32, &Limits),
         stops: &mut impl Iterator<Item = Option<usize>>,
-        mut stopped: impl FnMut(usize, &Held),
+        mut stopped: impl FnMut(usize, &LongSample),
     ) {
         for held in std::mem::take(&mut self.undecided) {
             if held.missed == 0 {
@@ -112,7 +112,7 @@ impl Pending {
         }
     }
 
-    fn add_to_spells(&mut self, thread: u32, held: &Held, limits: &Limits) {
+    fn add_to_spells(&mut self, thread: u32, held: &LongSample, limits: &Limits) {
         if held.missed > 0 {
             let own = self.spells.iter_mut().rev().find(|spell| spell.to == held.at);
             if let Some(spell) = own {
@@ -137,7 +137,7 @@ impl Pending {
                 block.insert(held.at, latency, limits.deadline);
             } else {
                 block.moments.missed = block.moments.missed.saturating_add(held.missed);
-                let Held { at, latency, missed, .. } = held;
+                let LongSample { at, latency, missed, .. } = held;
                 late.push(Late { thread, series: 0, at, latency, missed });
             }
         }

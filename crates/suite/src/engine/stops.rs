@@ -17,7 +17,7 @@ use punctual_sys::signal::Signals;
 use super::run_dir::CellFiles;
 use crate::cgroups::{CgroupVersion, OwnCgroups};
 use crate::procfs;
-use crate::recorder::held::Held;
+use crate::recorder::held::LongSample;
 
 /// How long `cgroup.events` may take to change once more (`CGROUP_FILE_NOTIFY_MIN_INTV`).
 const SETTLES: Duration = Duration::from_millis(20);
@@ -27,7 +27,7 @@ const MOST_TASKS: usize = 64;
 
 /// The end of a stop: it came after one instant and until another, ns of the clock.
 #[derive(Debug)]
-struct End {
+struct StopEnd {
     by: StoppedBy,
     name: String,
     after: u64,
@@ -40,7 +40,7 @@ struct End {
 
 /// A stop that was found, with its samples so far.
 #[derive(Debug)]
-struct Found {
+struct FoundStop {
     by: StoppedBy,
     name: String,
     /// The first release and the last start that it made late, ns of the clock.
@@ -53,7 +53,7 @@ struct Found {
     is_new: bool,
 }
 
-impl Found {
+impl FoundStop {
     fn told(&self, epoch: u64) -> Stop {
         let from = self.from.max(epoch);
         Stop {
@@ -75,10 +75,10 @@ pub(super) struct Witness {
     epoch: u64,
     /// The latest instant at which no SIGCONT was there, ns of the clock.
     clear: u64,
-    ends: Vec<End>,
+    ends: Vec<StopEnd>,
     freezer: Freezer,
-    tracer: Tracer,
-    found: Vec<Found>,
+    tracer: Debugger,
+    found: Vec<FoundStop>,
     /// Whether any held sample was of no stop.
     unexplained: bool,
 }
@@ -91,7 +91,7 @@ impl Witness {
             clear: monotonic_ns(),
             ends: Vec::new(),
             freezer: Freezer::default(),
-            tracer: Tracer::default(),
+            tracer: Debugger::default(),
             found: Vec::new(),
             unexplained: false,
         }
@@ -100,7 +100,7 @@ impl Witness {
     /// Begins to look at control groups and debuggers.
     pub(super) fn begin(&mut self) {
         self.freezer = Freezer::find();
-        self.tracer = Tracer::of_process();
+        self.tracer = Debugger::of_process();
     }
 
     /// Looks whether a SIGCONT is there, before the main thread waits or decides; `at_the_end` of a
@@ -116,7 +116,7 @@ impl Witness {
     /// A SIGCONT was taken.
     pub(super) fn continued(&mut self, at_the_end: bool) {
         let (after, until) = (self.clear, monotonic_ns());
-        self.ends.push(End {
+        self.ends.push(StopEnd {
             by: StoppedBy::Signal,
             name: String::new(),
             after,
@@ -128,18 +128,24 @@ impl Witness {
 
     /// Decides about samples of all threads that were taken since it last did so: for each the number
     /// of its stop, or `None` if nobody saw that the process was stopped.
-    pub(super) fn decide(&mut self, samples: &[Held]) -> Vec<Option<usize>> {
+    pub(super) fn decide(&mut self, samples: &[LongSample]) -> Vec<Option<usize>> {
         let traced = self.tracer.look(!samples.is_empty());
         if samples.is_empty() {
             return Vec::new();
         }
         if let Some((after, name)) = self.freezer.look() {
             let until = monotonic_ns();
-            let end =
-                End { by: StoppedBy::Freezer, name, after, until, at_the_end: false, stop: None };
+            let end = StopEnd {
+                by: StoppedBy::Freezer,
+                name,
+                after,
+                until,
+                at_the_end: false,
+                stop: None,
+            };
             self.ends.push(end);
         }
-        let span = |held: &Held| {
+        let span = |held: &LongSample| {
             let at = self.epoch.saturating_add(held.at);
             (at.saturating_sub(held.latency), at)
         };
@@ -166,7 +172,7 @@ impl Witness {
             let (within, number) = end.stop.unwrap_or_else(|| {
                 let long = open.iter().filter(|(from, at)| at - from >= longest / 2);
                 let within = long.map(|(from, _)| *from).max().unwrap_or(end.until);
-                self.found.push(Found::new(end.by, &end.name));
+                self.found.push(FoundStop::new(end.by, &end.name));
                 (within, self.found.len() - 1)
             });
             end.stop = Some((within, number));
@@ -181,10 +187,11 @@ impl Witness {
 
     /// The stop by a debugger that a sample is part of, or a new one.
     fn traced(&mut self, name: &str, (from, at): (u64, u64)) -> usize {
-        let is =
-            |found: &Found| found.by == StoppedBy::Debugger && from <= found.to && at >= found.from;
+        let is = |found: &FoundStop| {
+            found.by == StoppedBy::Debugger && from <= found.to && at >= found.from
+        };
         let number = self.found.iter().rposition(is).unwrap_or_else(|| {
-            self.found.push(Found::new(StoppedBy::Debugger, name));
+            self.found.push(FoundStop::new(StoppedBy::Debugger, name));
             self.found.len() - 1
         });
         self.found[number].reach(from, at);
@@ -192,7 +199,7 @@ impl Witness {
     }
 
     /// Counts what a stop with this number made late.
-    pub(super) fn count(&mut self, number: usize, held: &Held) {
+    pub(super) fn count(&mut self, number: usize, held: &LongSample) {
         let found = &mut self.found[number];
         found.is_new = true;
         found.missed = found.missed.saturating_add(held.missed);
@@ -214,7 +221,7 @@ impl Witness {
     pub(super) fn tell(&self, cell: &mut Cell) {
         cell.stops = self.found.iter().map(|found| found.told(self.epoch)).collect();
         // Those by which no sample was late.
-        let is_untold = |end: &&End| {
+        let is_untold = |end: &&StopEnd| {
             end.by == StoppedBy::Signal
                 && end.stop.is_none()
                 && !end.at_the_end
@@ -241,7 +248,7 @@ impl Witness {
     }
 }
 
-impl Found {
+impl FoundStop {
     fn new(by: StoppedBy, name: &str) -> Self {
         let (name, to) = (name.to_owned(), 0);
         Self { by, name, from: u64::MAX, to, samples: 0, missed: 0, max_ns: 0, is_new: true }
@@ -317,14 +324,14 @@ fn events_of(folder: &Path) -> Option<(File, String)> {
 
 /// The debugger of this process.
 #[derive(Debug, Default)]
-struct Tracer {
+struct Debugger {
     /// `/proc`, or none if nobody looks.
     proc: Option<PathBuf>,
     /// That of the last look.
     attached: Option<String>,
 }
 
-impl Tracer {
+impl Debugger {
     fn of_process() -> Self {
         let mut this = Self { proc: Some("/proc".into()), attached: None };
         this.look(true);
@@ -363,7 +370,7 @@ impl Witness {
     /// A SIGCONT came between two instants, ns of the clock.
     pub(super) fn was_continued_between(&mut self, after: u64, until: u64) {
         let (by, name) = (StoppedBy::Signal, String::new());
-        self.ends.push(End { by, name, after, until, at_the_end: false, stop: None });
+        self.ends.push(StopEnd { by, name, after, until, at_the_end: false, stop: None });
     }
 }
 
@@ -379,8 +386,8 @@ mod tests {
     }
 
     /// Samples by start and latency, ms.
-    fn held(samples: &[(u64, u64)]) -> Vec<Held> {
-        let one = |(at, latency): &(u64, u64)| Held {
+    fn held(samples: &[(u64, u64)]) -> Vec<LongSample> {
+        let one = |(at, latency): &(u64, u64)| LongSample {
             at: at * MS,
             latency: latency * MS,
             missed: 0,
@@ -429,7 +436,7 @@ mod tests {
         {
             witness.count(number, held);
         }
-        witness.count(0, &Held { missed: 1_999, ..samples[0] });
+        witness.count(0, &LongSample { missed: 1_999, ..samples[0] });
         let mut cell = cell();
         witness.tell(&mut cell);
         let [stop] = &cell.stops[..] else { panic!("{:?}", cell.stops) };
@@ -467,7 +474,7 @@ mod tests {
         let traced =
             |pid: u32| fs::write(own.join("status"), format!("TracerPid:\t{pid}\n")).unwrap();
         let mut witness = witness();
-        witness.tracer = Tracer { proc: Some(folder.clone()), attached: None };
+        witness.tracer = Debugger { proc: Some(folder.clone()), attached: None };
         traced(42);
         assert_eq!(witness.decide(&held(&[(1_000, 400), (1_001, 300)])), [Some(0), Some(0)]);
         traced(0);

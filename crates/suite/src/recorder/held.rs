@@ -17,7 +17,7 @@ pub const STOPPABLE_NS: u64 = 5_000_000;
 
 /// One sample of [`STOPPABLE_NS`] or more, or releases that it missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct LongSample {
     /// When it was taken, ns after the cell's start.
     pub at: u64,
     /// Its latency, ns; of missed releases, an interval more than the delay of the first one.
@@ -82,9 +82,9 @@ impl Holding {
 
 /// Takes the oldest entry of a ring of which so many were taken before.
 #[must_use]
-pub fn take(ring: &HeldRing, taken: u64) -> Option<Held> {
+pub fn take(ring: &HeldRing, taken: u64) -> Option<LongSample> {
     let [at, latency, missed, place] = ring.take(taken)?;
-    Some(Held { at, latency, missed, place: usize::try_from(place).unwrap_or(usize::MAX) })
+    Some(LongSample { at, latency, missed, place: usize::try_from(place).unwrap_or(usize::MAX) })
 }
 
 impl Spells {
@@ -108,7 +108,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn add(&mut self, held: &Held, deadline: i64) {
+    fn add(&mut self, held: &LongSample, deadline: i64) {
         if held.missed > 0 {
             self.moments.missed = self.moments.missed.saturating_add(held.missed);
             return;
@@ -138,7 +138,7 @@ pub struct Returned {
 
 impl Returned {
     /// Adds one; missed releases after the sample that missed them.
-    pub fn add(&mut self, held: &Held, limits: &Limits) {
+    pub fn add(&mut self, held: &LongSample, limits: &Limits) {
         self.all.add(held, limits.deadline);
         if held.missed == 0 {
             self.phase = held.place;
@@ -155,7 +155,7 @@ impl Returned {
 fn keep_worst(worst: &mut Vec<Outlier>, limits: &Limits) -> u64 {
     worst.sort_by_key(|one| (std::cmp::Reverse(one.latency), one.at));
     let above = worst.iter().take_while(|one| one.latency > limits.threshold).count();
-    let kept = above.min(ABOVE_CAP + WORST).max(WORST);
+    let kept = above.clamp(WORST, ABOVE_CAP + WORST);
     worst.truncate(kept);
     above.saturating_sub(kept) as u64
 }

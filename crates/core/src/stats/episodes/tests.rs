@@ -211,3 +211,37 @@ proptest! {
         prop_assert_eq!(joined(&first, gap * MS), joined(&spells, gap * MS));
     }
 }
+
+#[test]
+fn time_in_which_the_process_was_stopped_was_not_observed() {
+    use crate::schema::{Stop, What};
+    let cell = |stops: Vec<Stop>, interval_ns: Option<u64>, scheduled: u64| {
+        let stats = Stats { scheduled, samples: scheduled, ..Stats::default() };
+        let threads = vec![Thread { stats: stats.clone(), ..Thread::default() }];
+        let latency = Latency { interval_ns, stats, threads, ..Latency::default() };
+        let mut cell =
+            Cell::new(String::new(), String::new(), String::new(), 60 * S, What::Latency(latency));
+        cell.stops = stops;
+        // Each of the last 35 s is late, every other one more.
+        let late = |second: u64| spell(1_000 * second, 1_000 * second + 5, 1 + second % 2 * 9);
+        let spells = (25..60).map(late);
+        tell_episodes(&mut cell, vec![spells.collect()], false);
+        cell.latency().unwrap().episodes.clone().unwrap()
+    };
+    let stop = |from_s: u64, s: u64| Stop {
+        from_ns: from_s * S,
+        length_ns: Some(s * S),
+        ..Stop::default()
+    };
+    // Two that overlap, and one without a length.
+    let stops = vec![stop(2, 15), stop(10, 12), Stop { from_ns: 1, ..Stop::default() }];
+    let (all, left) = (cell(Vec::new(), None, 7), cell(stops.clone(), None, 7));
+    assert_eq!((all.observed_ns, left.observed_ns), (60 * S, 40 * S));
+    assert_eq!((left.seconds_late, left.count, left.longest_ns), (35, 1, all.longest_ns));
+    let batches = |of: &Episodes| of.batches.as_ref().map(|of| of.seconds * of.number);
+    assert_eq!(batches(&left), Some(40));
+    // Releases tell by themselves what was observed, and seconds go on to count after a stop.
+    let periodic = cell(stops, Some(S / 1_000), 40_000);
+    assert_eq!((periodic.observed_ns, periodic.seconds_late), (40 * S, 35));
+    assert_eq!(batches(&periodic), Some(40));
+}
