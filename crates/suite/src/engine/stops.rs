@@ -219,6 +219,10 @@ impl Witness {
 
     /// Puts into a cell of latencies that has ended when it was stopped.
     pub(super) fn tell(&self, cell: &mut Cell) {
+        // Its time does not stop.
+        if cell.is_simulated() {
+            return;
+        }
         cell.stops = self.found.iter().map(|found| found.told(self.epoch)).collect();
         // Those by which no sample was late.
         let is_untold = |end: &&StopEnd| {
@@ -461,6 +465,10 @@ mod tests {
         witness.ends.iter_mut().for_each(|end| end.at_the_end = true);
         witness.tell(&mut cell);
         assert_eq!(cell.stops.len(), 2);
+        let mut simulated = cell;
+        (simulated.stops, simulated.latency_mut().unwrap().simulated) = (Vec::new(), true);
+        witness.tell(&mut simulated);
+        assert!(simulated.stops.is_empty());
     }
 
     #[test]
