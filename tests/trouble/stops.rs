@@ -230,7 +230,7 @@ fn a_run_that_a_debugger_stopped_leaves_that_out() {
 #[test]
 fn a_cpu_that_another_thread_took_for_as_long_fails() {
     need!(root());
-    need!(programs(&["chrt", "taskset", "timeout"]));
+    need!(programs(&["chrt", "taskset", "timeout", "kill"]));
     let place = Place::new();
     let line = ["run", "wakeup", "-a", "0", "-p", "80", "-D", "5s", "--deadline", "100ms"];
     let mut line = line.to_vec();
@@ -239,7 +239,11 @@ fn a_cpu_that_another_thread_took_for_as_long_fails() {
     wait_for_probe(&mut child, Duration::from_millis(1_200));
     let mut hog = Command::new("timeout");
     hog.args(["2", "taskset", "-c", "0", "chrt", "-f", "99", "sh", "-c", "while :; do :; done"]);
-    hog.status().unwrap();
+    let mut hog = hog.spawn().unwrap();
+    // A SIGCONT that continues nothing is no witness.
+    sleep(Duration::from_millis(1_000));
+    signal(&child, "CONT");
+    hog.wait().unwrap();
     let (status, cell) = ended(&place, child);
     assert_eq!((status, &cell["verdict"]["outcome"]), (Some(1), &Value::from("FAIL")), "{cell:#}");
     assert!(said(&cell, "stopped").is_empty() && cell["stops"].is_null(), "{cell:#}");

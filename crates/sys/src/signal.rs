@@ -17,7 +17,7 @@ pub enum Signal {
     Quit,
     /// SIGUSR1: print a snapshot.
     User1,
-    /// SIGCONT: the process was continued, so it had been stopped; only after
+    /// SIGCONT: the process was continued, whether or not it had been stopped; only after
     /// [`Signals::watch_stops`].
     Continued,
 }
@@ -62,6 +62,19 @@ const TAKEN: [(libc::c_int, Signal); 6] = [
     (libc::SIGUSR1, Signal::User1),
     (libc::SIGCONT, Signal::Continued),
 ];
+
+/// What ended a wait for signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    /// A signal that was waited for.
+    By(Signal),
+    /// [`Nudge::nudge`].
+    Nudged,
+    /// The time was over.
+    InTime,
+    /// Something else: the process was stopped, or a debugger or a freezer stopped the thread.
+    Interrupted,
+}
 
 /// Signals that whoever started the process may have set to be ignored on purpose: nohup(1)
 /// does it with SIGHUP, a shell without job control with SIGINT and SIGQUIT of what it starts
@@ -209,13 +222,27 @@ impl Signals {
     /// that blocked them.
     #[must_use]
     pub fn wait(&self, timeout_ns: u64) -> Option<Signal> {
+        match self.wait_or_stop(timeout_ns) {
+            Woken::By(signal) => Some(signal),
+            Woken::InTime | Woken::Nudged | Woken::Interrupted => None,
+        }
+    }
+
+    /// Waits as [`Signals::wait`] does; returns what ended the wait.
+    #[must_use]
+    pub fn wait_or_stop(&self, timeout_ns: u64) -> Woken {
         let number = take(&self.set, timeout_ns);
+        let error = io::Error::last_os_error();
         if number == nudge_signal() {
             let nudges = set_of(&[nudge_signal()]);
             while take(&nudges, 0) > 0 {}
-            return None;
+            return Woken::Nudged;
         }
-        TAKEN.iter().find(|(taken, _)| *taken == number).map(|(_, signal)| *signal)
+        match TAKEN.iter().find(|(taken, _)| *taken == number) {
+            Some((_, signal)) => Woken::By(*signal),
+            None if error.kind() == io::ErrorKind::Interrupted => Woken::Interrupted,
+            None => Woken::InTime,
+        }
     }
 }
 

@@ -63,8 +63,8 @@ fn told(stop: &Stop) -> String {
     let from = second(stop.from_ns);
     let Some(length_ns) = stop.length_ns else {
         return format!(
-            "continued by a SIGCONT after second {from}, so that it may have been stopped: no \
-             sample was late by that, and none is left out"
+            "stopped after second {from} for a time that no sample shows ({}): none is left out",
+            witness(stop)
         );
     };
     format!(
@@ -157,7 +157,10 @@ mod tests {
             "stopped for 2.0 s from second 3.1 (a SIGCONT came after it): 1 sample and 1,999 missed releases are left out"
         );
         assert!(texts[1].contains("a debugger was attached, process 7, gdb"), "{texts:?}");
-        assert!(texts[2].contains("continued by a SIGCONT after second 0.0"), "{texts:?}");
+        assert!(
+            texts[2].contains("stopped after second 0.0 for a time that no sample shows"),
+            "{texts:?}"
+        );
         assert_eq!(texts.len(), 3);
         cell.stops.push(stop(9, Some(1)));
         note_stops(&mut cell);

@@ -149,7 +149,7 @@ fn measure(
         failed(cell, reason);
     }
     environment.stuck = !body.ended();
-    witness.look(environment.signals, ended.interrupted);
+    witness.look(environment.signals);
     let left = body.finish(&mut files, cell, environment.journal, &mut witness);
     if let Measures::Cost(_) = prepared.measures {
         lock_again(environment, cell);

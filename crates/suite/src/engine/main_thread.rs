@@ -11,7 +11,7 @@ use punctual_core::units::SECOND_NS;
 use punctual_sys::affinity::{self, CpuSet};
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::limits::{own_cpu_time, reaped_cpu_time};
-use punctual_sys::signal::Signal;
+use punctual_sys::signal::{Signal, Woken};
 
 use super::api::Progress;
 use super::body::{Body, Times};
@@ -161,7 +161,7 @@ impl<'e, 'o> MainThread<'e, 'o> {
     }
 
     fn collect(&mut self, body: &mut dyn Body, files: &mut CellFiles, ended: &mut Ended) -> bool {
-        self.witness.look(self.environment.signals, ended.interrupted);
+        self.witness.look(self.environment.signals);
         let collected = body.collect(files, &mut self.witness);
         files.flush(self.environment.sync);
         collected.unwrap_or_else(|error| {
@@ -266,9 +266,16 @@ impl<'e, 'o> MainThread<'e, 'o> {
 
     /// Waits for a signal and does what it asks for.
     fn handle(&mut self, body: &dyn Body, load: &mut PhasedLoad, ended: &mut Ended, wait_ns: u64) {
-        self.witness.look(self.environment.signals, ended.interrupted);
-        match self.environment.signals.wait(wait_ns) {
-            Some(Signal::Continued) => self.witness.continued(ended.interrupted),
+        self.witness.look(self.environment.signals);
+        let woken = self.environment.signals.wait_or_stop(wait_ns);
+        self.witness.waited(woken);
+        let signal = match woken {
+            Woken::By(signal) => Some(signal),
+            Woken::Nudged | Woken::InTime | Woken::Interrupted => None,
+        };
+        match signal {
+            // It came to a process that ran.
+            Some(Signal::Continued) => {}
             Some(Signal::User1) => self.environment.observer.snapshot(),
             Some(signal) if signal.ends_at_once(ended.interrupted) => {
                 // Or it would go on to write into the folder that is removed.

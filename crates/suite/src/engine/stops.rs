@@ -12,12 +12,12 @@ use punctual_core::schema::{Cell, Condition, Stop, StoppedBy};
 use punctual_core::stats::note_stops;
 use punctual_sys::clock::monotonic_ns;
 use punctual_sys::fd::has_changed;
-use punctual_sys::signal::Signals;
+use punctual_sys::signal::{Signals, Woken};
 
 use super::run_dir::CellFiles;
 use crate::cgroups::{CgroupVersion, OwnCgroups};
 use crate::procfs;
-use crate::recorder::held::LongSample;
+use crate::recorder::held::{LongSample, STOPPABLE_NS};
 
 /// How long `cgroup.events` may take to change once more (`CGROUP_FILE_NOTIFY_MIN_INTV`).
 const SETTLES: Duration = Duration::from_millis(20);
@@ -32,8 +32,6 @@ struct StopEnd {
     name: String,
     after: u64,
     until: u64,
-    /// Whether the run was being ended: who ends programs sends one to be sure.
-    at_the_end: bool,
     /// An instant within the stop, ns, and its number, once samples were late by it.
     stop: Option<(u64, usize)>,
 }
@@ -75,6 +73,10 @@ pub(super) struct Witness {
     epoch: u64,
     /// The latest instant at which no SIGCONT was there, ns of the clock.
     clear: u64,
+    /// Since when the main thread has not waited, ns of the clock, and whether something interrupted its
+    /// wait.
+    runs_since: u64,
+    was_interrupted: bool,
     ends: Vec<StopEnd>,
     freezer: Freezer,
     tracer: Debugger,
@@ -89,6 +91,8 @@ impl Witness {
         Self {
             epoch,
             clear: monotonic_ns(),
+            runs_since: monotonic_ns(),
+            was_interrupted: false,
             ends: Vec::new(),
             freezer: Freezer::default(),
             tracer: Debugger::default(),
@@ -103,27 +107,32 @@ impl Witness {
         self.tracer = Debugger::of_process();
     }
 
-    /// Looks whether a SIGCONT is there, before the main thread waits or decides; `at_the_end` of a
-    /// run that was told to end.
-    pub(super) fn look(&mut self, signals: &Signals, at_the_end: bool) {
+    /// Looks whether a SIGCONT is there, before the main thread waits or decides.
+    pub(super) fn look(&mut self, signals: &Signals) {
         let before = monotonic_ns();
-        if signals.was_continued() {
-            self.continued(at_the_end);
+        let is_there = signals.was_continued();
+        self.looked(before, is_there, monotonic_ns());
+    }
+
+    /// A SIGCONT that comes to a process which runs ends the wait itself. Of one that was stopped the
+    /// wait was interrupted, or the main thread did not run for as long.
+    fn looked(&mut self, before: u64, is_there: bool, now: u64) {
+        let after = match self.was_interrupted {
+            true => Some(self.clear),
+            false => Some(self.runs_since).filter(|since| now - since >= STOPPABLE_NS),
+        };
+        if let Some(after) = after.filter(|_| is_there) {
+            let (by, name) = (StoppedBy::Signal, String::new());
+            self.ends.push(StopEnd { by, name, after, until: now, stop: None });
         }
+        self.was_interrupted = false;
         self.clear = before;
     }
 
-    /// A SIGCONT was taken.
-    pub(super) fn continued(&mut self, at_the_end: bool) {
-        let (after, until) = (self.clear, monotonic_ns());
-        self.ends.push(StopEnd {
-            by: StoppedBy::Signal,
-            name: String::new(),
-            after,
-            until,
-            at_the_end,
-            stop: None,
-        });
+    /// The main thread has waited, and was woken by something.
+    pub(super) fn waited(&mut self, woken: Woken) {
+        self.was_interrupted = woken == Woken::Interrupted;
+        self.runs_since = monotonic_ns();
     }
 
     /// Decides about samples of all threads that were taken since it last did so: for each the number
@@ -135,14 +144,7 @@ impl Witness {
         }
         if let Some((after, name)) = self.freezer.look() {
             let until = monotonic_ns();
-            let end = StopEnd {
-                by: StoppedBy::Freezer,
-                name,
-                after,
-                until,
-                at_the_end: false,
-                stop: None,
-            };
+            let end = StopEnd { by: StoppedBy::Freezer, name, after, until, stop: None };
             self.ends.push(end);
         }
         let span = |held: &LongSample| {
@@ -226,10 +228,7 @@ impl Witness {
         cell.stops = self.found.iter().map(|found| found.told(self.epoch)).collect();
         // Those by which no sample was late.
         let is_untold = |end: &&StopEnd| {
-            end.by == StoppedBy::Signal
-                && end.stop.is_none()
-                && !end.at_the_end
-                && end.until >= self.epoch
+            end.by == StoppedBy::Signal && end.stop.is_none() && end.until >= self.epoch
         };
         cell.stops.extend(
             self.ends.iter().filter(is_untold).map(|end| Stop {
@@ -374,13 +373,14 @@ impl Witness {
     /// A SIGCONT came between two instants, ns of the clock.
     pub(super) fn was_continued_between(&mut self, after: u64, until: u64) {
         let (by, name) = (StoppedBy::Signal, String::new());
-        self.ends.push(StopEnd { by, name, after, until, at_the_end: false, stop: None });
+        self.ends.push(StopEnd { by, name, after, until, stop: None });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use punctual_sys::signal::Signal;
 
     const MS: u64 = 1_000_000;
 
@@ -461,14 +461,30 @@ mod tests {
         let lengths: Vec<_> =
             cell.stops.iter().map(|stop| stop.length_ns.map(|ns| ns / MS)).collect();
         assert_eq!(lengths, [Some(500), None, Some(900)]);
-        // Who ends a program continues it too.
-        witness.ends.iter_mut().for_each(|end| end.at_the_end = true);
-        witness.tell(&mut cell);
-        assert_eq!(cell.stops.len(), 2);
         let mut simulated = cell;
         (simulated.stops, simulated.latency_mut().unwrap().simulated) = (Vec::new(), true);
         witness.tell(&mut simulated);
         assert!(simulated.stops.is_empty());
+    }
+
+    #[test]
+    fn a_signal_that_continues_nothing_is_no_witness() {
+        let mut witness = witness();
+        let mut comes = |woken, ran_for: u64| {
+            witness.looked(10_000 * MS, false, 10_000 * MS);
+            witness.waited(woken);
+            witness.runs_since = 11_000 * MS;
+            let now = (11_000 + ran_for) * MS;
+            witness.looked(now, true, now);
+            witness.ends.pop().map(|end| (end.after / MS, end.until / MS))
+        };
+        // As timeout(1) sends it, after SIGTERM.
+        assert_eq!(comes(Woken::By(Signal::Terminate), 1), None);
+        assert_eq!(comes(Woken::By(Signal::Continued), 1), None);
+        assert_eq!(comes(Woken::InTime, 1), None);
+        // It was stopped while it waited, and while it did something else.
+        assert_eq!(comes(Woken::Interrupted, 1), Some((10_000, 11_001)));
+        assert_eq!(comes(Woken::InTime, 2_000), Some((11_000, 13_000)));
     }
 
     #[test]
