@@ -119,7 +119,9 @@ impl Witness {
     fn looked(&mut self, before: u64, is_there: bool, now: u64) {
         let after = match self.was_interrupted {
             true => Some(self.clear),
-            false => Some(self.runs_since).filter(|since| now - since >= STOPPABLE_NS),
+            false => {
+                Some(self.runs_since).filter(|since| now.saturating_sub(*since) >= STOPPABLE_NS)
+            }
         };
         if let Some(after) = after.filter(|_| is_there) {
             let (by, name) = (StoppedBy::Signal, String::new());
