@@ -33,8 +33,11 @@ impl Row {
         let parameters = format!("late us={us} period_us={period_ms}000");
         let modules = module.folder.display().to_string();
         let kernel = module.kernel("none");
-        let line =
-            format!("lab run -q --no-report --jobs 2 --replicates {boots} -D 4s --out {out}");
+        // Of few delays none may come right before a release.
+        let seconds = period_ms.div_ceil(100).max(4);
+        let line = format!(
+            "lab run -q --no-report --jobs 2 --replicates {boots} -D {seconds}s --out {out}"
+        );
         let mut words: Vec<&str> = line.split(' ').collect();
         words.extend(["--kernel", &kernel, "--modules", &modules, "--module", &parameters]);
         words.push("wakeup");

@@ -186,11 +186,11 @@ fn code_of_a_program_among_the_files_has_its_names() {
     let mut command = prepared(&place, &format!("{line} wakeup -D 300ms --files root"));
     command.args(["--load", "cmd:burn"]);
     end_of(command).with(0);
-    let all = json(&place, "lab explain --offline -q --json --worst 1 f/debian-none-0");
-    let sample = &all[0]["cells"][0]["samples"][1];
-    let functions = sample["functions"].as_array().unwrap();
-    println!("{functions:?}");
-    assert!(functions.contains(&"[sh] spin".into()), "{functions:?}");
+    let all = json(&place, "lab explain --offline -q --json --worst 3 f/debian-none-0");
+    // The latest may interrupt what collects the samples, the typical one does not.
+    let samples = all[0]["cells"][0]["samples"].as_array().unwrap().iter();
+    let functions: Vec<_> = samples.flat_map(|one| one["functions"].as_array().unwrap()).collect();
+    assert!(functions.contains(&&"[sh] spin".into()), "{functions:?}");
 }
 
 /// What a load `cmd` finds as its shell.
