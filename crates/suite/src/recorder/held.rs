@@ -199,7 +199,7 @@ fn merged(before: &Sparse, bins: &BTreeMap<usize, u64>) -> Sparse {
     Sparse::of(all)
 }
 
-/// Joins spells in the order of their ends as [`Spells`] makes them, whose pieces they are.
+/// Joins spells in the order of their ends as `Spells` makes them, whose pieces they are.
 #[must_use]
 pub fn join_spells(spells: &[Spell]) -> Vec<Spell> {
     use punctual_core::block::{BLOCK_NS, SPELL_GAP_NS};
