@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use punctual_suite::facts::{
     CpuTimes, Facts, FactsRoot, Interrupts, Measurement, Native, conditions, cpu_times,
 };
+use punctual_sys::affinity::CpuSet;
 
 /// In the order of their numbers: the seeds hold them.
 const FILES: &[&str] = &[
@@ -64,6 +65,8 @@ fn read(folder: &std::path::Path) {
             memory_locked: true,
             dma_latency_us: Some(0),
             spins: true,
+            reachable: Some(CpuSet::of(0)),
+            all_cpus: false,
         },
     );
     let interrupts = Interrupts::read(&root);
