@@ -143,7 +143,7 @@ fn said_ns(sentence: &str, words: &str) -> u64 {
     let (unit, number) = (last.next().unwrap(), last.next().unwrap());
     let seconds: f64 = number.parse().unwrap();
     let seconds = match unit {
-        "us" => seconds / 1e6,
+        "us" | "µs" => seconds / 1e6,
         "ms" => seconds / 1e3,
         _ => panic!("{words}: {sentence}"),
     };
@@ -164,7 +164,7 @@ fn each_of_two_culprits_is_told_with_its_own_length() {
     let first = said_ns(&sentence, " in compound_flood [compound] of a softirq before it came ");
     assert!(around(1_500, 220_000).contains(&first), "{sentence}");
     let second = said_ns(&sentence, " in compound_spin [compound] ");
-    assert!(around(900, 5_000).contains(&second), "{sentence}");
+    assert!(around(900, 10_000).contains(&second), "{sentence}");
     assert!(sentence.contains(" while the scheduler preferred fifo98 (pid "), "{sentence}");
     assert!(sentence.contains(", real-time 98)"), "{sentence}");
 
@@ -173,12 +173,12 @@ fn each_of_two_culprits_is_told_with_its_own_length() {
     let first = said_ns(&sentence, " in compound_preempt_off [compound] ");
     assert!(around(700, 220_000).contains(&first), "{sentence}");
     let off = " with interrupts off from compound_irqs_off [compound] to compound_irqs_off ";
-    assert!(around(400, 5_000).contains(&said_ns(&sentence, off)), "{sentence}");
+    assert!(around(400, 10_000).contains(&said_ns(&sentence, off)), "{sentence}");
 
     let loaded = "compound kind=timers first_us=300 second_us=200";
     let (_, sentence) = worst(&place, (&module, loaded), "full", "", "wakeup");
     let first = said_ns(&sentence, " in compound_first [compound], which another timer calls");
     assert!(around(300, 220_000).contains(&first), "{sentence}");
     let second = said_ns(&sentence, " in compound_second [compound], which another timer calls");
-    assert!(around(200, 5_000).contains(&second), "{sentence}");
+    assert!(around(200, 10_000).contains(&second), "{sentence}");
 }

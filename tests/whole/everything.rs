@@ -130,6 +130,12 @@ fn every_timer_serves_every_release() {
     }
 }
 
+/// Whether a part of a load works every few seconds, so that it may do nothing in one.
+fn is_rare(part: &Value) -> bool {
+    let period = part["params"]["period"].as_str().and_then(|period| period.strip_suffix('s'));
+    period.is_some_and(|seconds| seconds.parse::<u64>().is_ok())
+}
+
 #[test]
 fn every_load_works_for_a_second_and_leaves_nothing() {
     let place = Place::apart();
@@ -150,7 +156,7 @@ fn every_load_works_for_a_second_and_leaves_nothing() {
             assert_eq!(part["trouble"], Value::Null, "{text}: {part}");
             let counters = part["counters"].as_array().unwrap();
             let worked = counters.iter().any(|counter| counter["total"].as_u64().unwrap() > 0);
-            assert!(worked, "{text}: no work in {part}");
+            assert!(worked || is_rare(part), "{text}: no work in {part}");
         }
         before.still(&place);
     }

@@ -340,7 +340,8 @@ fn check_shell(plan: &Plan, files: &[ExtraFile]) -> anyhow::Result<()> {
         && !files.iter().any(|file| file.path == SHELL)
     {
         bail!(
-            "--load {}: guests have no shell to execute it; give them /{SHELL}, the programs and              their libraries with --files DIR (docs/lab.md, \"Which load to measure under\")",
+            "--load {}: guests have no shell to execute it; give them /{SHELL}, the programs and \
+             their libraries with --files DIR (docs/lab.md, \"Which load to measure under\")",
             cell.load
         );
     }
