@@ -410,25 +410,27 @@ fn stopped_for_a_second() {
     let run = folder.json("stdout");
     let cell = &run["cells"][0];
     each_release_is_counted_once(cell);
-    assert_eq!(count(cell, "scheduled"), 4_000, "releases of 4 s");
-    let (missed, max) = (count(cell, "missed"), count(cell, "max_ns"));
-    let (raw, corrected) = (count(cell, "p99_ns"), count(&cell["corrected"], "p99_ns"));
-    println!("stopped for {stopped:?}: {missed} of 4000 releases missed, the latest {max} ns late");
-    println!("p99 {raw} ns, corrected for missed releases {corrected} ns");
+    let stop = &cell["stops"][0];
+    let (missed, max) = (count(stop, "missed"), count(stop, "max_ns"));
+    let left_out = missed + count(stop, "samples");
+    assert_eq!(count(cell, "scheduled") + left_out, 4_000, "releases of 4 s: {cell}");
+    println!(
+        "stopped for {stopped:?}: {missed} of 4000 releases left out, the latest {max} ns late"
+    );
     // A busy machine is slow to send the signals, and slow to let the probe go on.
     let longest = stopped.as_nanos() + u128::from(SECOND_NS) / 10;
     assert!(max > 950_000_000 && u128::from(max) < longest, "{max} ns late in {stopped:?}");
-    assert!((800..=1_200).contains(&(max / INTERVAL_NS)) && missed >= max / INTERVAL_NS);
-    // What else is missed on a busy machine: little beside the stop.
-    assert!(missed - max / INTERVAL_NS < 400, "{missed} missed by {max} ns");
-    // One in a hundred of all releases is later than the corrected p99: of those of the
-    // stop, which were late by everything between a second and nothing.
-    let expected = max - 40 * INTERVAL_NS;
-    assert!(corrected.abs_diff(expected) < SECOND_NS / 20, "{corrected}, expected {expected}");
-    assert!(raw < corrected / 2, "{raw} without the correction, {corrected} with it");
+    let missed_by_max = max / INTERVAL_NS;
+    assert!(
+        (800..=1_200).contains(&missed_by_max) && missed.abs_diff(missed_by_max) <= 1,
+        "{stop}"
+    );
+    // What else is late on a busy machine is little beside the stop.
+    assert!(count(cell, "max_ns") < max / 2 && count(cell, "missed") < 400, "{cell}");
 }
 
-/// Three fragments last for 8.7 ms: a player that is stopped for 50 ms drops out.
+/// Three fragments last for 8.7 ms: a player that is stopped for 50 ms drops out, which is no fault of the
+/// kernel.
 #[test]
 fn a_player_that_is_stopped_drops_out() {
     let binary = need!(release());
@@ -448,13 +450,14 @@ fn a_player_that_is_stopped_drops_out() {
     let status = wait_at_most(&mut child, Duration::from_secs(20), "audio");
     let run = folder.json("stdout");
     let cell = &run["cells"][0];
-    let (dropouts, max) = (count(&cell["counters"][0], "total"), count(cell, "max_ns"));
+    let (dropouts, max) =
+        (count(&cell["counters"][0], "total"), count(&cell["stops"][0], "max_ns"));
     println!("{dropouts} dropouts, the longest fragment {max} ns");
     assert_eq!(
         (&cell["counters"][0]["name"], &cell["verdict"]["outcome"]),
-        (&"dropouts".into(), &"FAIL".into())
+        (&"dropouts".into(), &"INCONCLUSIVE".into())
     );
-    assert!(dropouts >= 1 && max >= 50_000_000 && status.code() == Some(1), "{cell}");
+    assert!(dropouts >= 1 && max >= 50_000_000 && status.code() == Some(3), "{cell}");
 }
 
 /// Waits until a run measures under its load.

@@ -156,14 +156,30 @@ fn without_legs(cell: &Cell) -> impl Iterator<Item = String> {
 
 /// What was never to happen and did, one sentence each.
 pub(super) fn faults(cell: &Cell) -> impl Iterator<Item = String> {
+    let stopped = match was_stopped(cell) {
+        true => ", which may have come of the time in which the process was stopped: run it again",
+        false => "",
+    };
     cell.bad_counters().filter(|counter| counter.tells == Tells::Fault).map(
-        |Counter { name, meaning, total, .. }| format!("{} {name} ({meaning})", grouped(*total)),
+        move |Counter { name, meaning, total, .. }| {
+            format!("{} {name} ({meaning}){stopped}", grouped(*total))
+        },
     )
+}
+
+/// Whether samples are left out since the process was stopped. Counters have no time: what they count
+/// cannot be left out with these.
+fn was_stopped(cell: &Cell) -> bool {
+    cell.stops.iter().any(|stop| stop.length_ns.is_some())
 }
 
 /// The outcome, but FAIL if something happened that is never to.
 fn at_least(outcome: Outcome, cell: &Cell) -> Outcome {
-    if faults(cell).next().is_some() { Outcome::Fail } else { outcome }
+    match faults(cell).next() {
+        None => outcome,
+        Some(_) if was_stopped(cell) => outcome.max(Outcome::Inconclusive),
+        Some(_) => Outcome::Fail,
+    }
 }
 
 fn not_measured(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {

@@ -1,7 +1,7 @@
 //! Judgements of cells and runs.
 
 use super::*;
-use crate::schema::{AtWork, Ideal, LoadPhase, NO_LEGS};
+use crate::schema::{AtWork, Ideal, LoadPhase, NO_LEGS, Stop};
 
 #[test]
 fn a_cell_is_its_worst_thread() {
@@ -487,6 +487,31 @@ fn what_is_never_to_happen_is_a_fail_whatever_the_deadline() {
     assert_eq!(judged(0, &unlimited), (Outcome::None, None));
     assert_eq!(judged(2, &hard()), (Outcome::Fail, Some(0)));
     assert_eq!(judged(2, &unlimited), (Outcome::Fail, Some(0)));
+}
+
+#[test]
+fn what_may_have_come_of_a_stop_is_no_fail() {
+    let judged = |length_ns, deadline_ns| {
+        let rule = Rule { deadline_ns, ..hard() };
+        let mut cell = cell(CellState::Complete, vec![judge(30_000, 0, &rule)]);
+        cell.stops = vec![Stop { length_ns, ..Stop::default() }];
+        cell.counters = vec![Counter {
+            name: "dropouts".to_owned(),
+            meaning: "of the buffer".to_owned(),
+            total: 1,
+            tells: Tells::Fault,
+        }];
+        judge_cell(&cell, &rule)
+    };
+    let deadline = hard().deadline_ns;
+    for deadline in [deadline, None] {
+        let stopped = judged(Some(56_000_000), deadline);
+        assert_eq!(stopped.outcome, Outcome::Inconclusive);
+        let says =
+            "1 dropouts (of the buffer), which may have come of the time in which the process";
+        assert!(stopped.because.iter().any(|one| one.starts_with(says)), "{stopped:?}");
+        assert_eq!(judged(None, deadline).outcome, Outcome::Fail, "nothing was late by it");
+    }
 }
 
 proptest! {
