@@ -6,6 +6,7 @@ use common::evident::{AT, LEGS, UNTRACED, gapped, signed, traced};
 use common::{latency, made_up, one};
 use punctual_core::interval::Interval;
 use punctual_core::run::LoadedRun;
+use punctual_core::schema::Condition;
 use punctual_core::units::human_ns;
 use punctual_report::figure::Figure;
 use punctual_report::{figures, text};
@@ -233,6 +234,12 @@ fn a_hypervisor_is_named_where_it_gave_time_to_others() {
                 the longest gaps";
     assert_eq!(said.matches(note).count(), 1, "{said}");
     assert!(!self::said(&made_up(run.clone())).contains("steal"));
+    // A condition of the cell says it better.
+    let mut told = run.clone();
+    let text = "the hypervisor ran others for 1.310 s".to_owned();
+    told.run.cells[1].conditions.push(Condition { id: "steal".to_owned(), text: text.clone() });
+    let told = self::said(&told);
+    assert!(told.contains(&text) && !told.contains(note), "{told}");
     // Without a record of that second it is that of the cell.
     let mut unknown = run;
     unknown.cells[1].system.clear();

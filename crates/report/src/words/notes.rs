@@ -100,8 +100,12 @@ pub fn cell_notes(cell: &Cell) -> Vec<String> {
     notes
 }
 
-/// That the hypervisor may be why samples are late. Nothing else can be in made-up ones.
+/// That the hypervisor may be why samples are late, unless a condition says so with the time that it
+/// took. Nothing else can be in made-up ones.
 fn stolen(cell: &Cell) -> Option<String> {
+    if cell.conditions.iter().any(|condition| condition.id == "steal") {
+        return None;
+    }
     let share = cell.steal.filter(|share| *share > 0.0 && !cell.is_simulated())?;
     let latency = cell.latency().filter(|latency| latency.stats.samples > 0)?;
     Some(format!(
