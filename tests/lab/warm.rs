@@ -110,7 +110,7 @@ fn a_check_can_be_warm_and_says_so() {
         ("--free-running", "--warm: a guest without counted time"),
         ("--device edu", "--warm: QEMU does not write the state of edu"),
     ] {
-        check(&format!("--warm {options} --max 100us wakeup -D 500ms")).with(125).says(&[says]);
+        check(&format!("--warm {options} --max 100us wakeup -D 500ms")).with(129).says(&[says]);
     }
     // A board that has executed too many instructions to go on pauses a second time.
     let far = "--warm --replicates 2 --max 100us --append punctual.pass_instructions";
