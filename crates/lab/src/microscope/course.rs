@@ -94,7 +94,8 @@ pub(super) struct Course<'a> {
     pub(super) time: Time,
     pub(super) functions: &'a Functions,
     pub(super) release: Due,
-    /// The function of each event that is a block, and how far inside it begins.
+    /// Of the events since the release: the function of each one that is a block, and how far
+    /// inside it begins.
     at: Vec<Option<(Function, u64)>>,
 }
 
@@ -129,6 +130,11 @@ fn read_by_call(events: &[Event], functions: &Functions) -> Option<usize> {
     events[call..].iter().position(reads).map(|place| call + place)
 }
 
+/// The function of an event that is a block, and how far inside it begins.
+fn place(event: &Event, functions: &Functions) -> Option<(Function, u64)> {
+    (event.kind() == Some(Kind::Block)).then(|| functions.at(event.address()))
+}
+
 impl<'a> Course<'a> {
     /// Of a sample with this latency, by the events before it, in the order of time.
     ///
@@ -146,11 +152,26 @@ impl<'a> Course<'a> {
         let (events, time) =
             (&events[..=clock], Time { end: events[clock].at, latency_ns, instruction_ns });
         let release = Due::of(events, time)?;
-        let place = |event: &Event| {
-            (event.kind() == Some(Kind::Block)).then(|| functions.at(event.address()))
-        };
-        let at = events.iter().map(place).collect();
+        let at = events[release.first..].iter().map(|event| place(event, functions)).collect();
         Ok(Self { events, time, functions, release, at })
+    }
+
+    fn at(&self, event: usize) -> Option<(Function, u64)> {
+        match event.checked_sub(self.release.first) {
+            Some(since) => self.at[since],
+            None => place(&self.events[event], self.functions),
+        }
+    }
+
+    /// The last event before the release, and before `at`, whose stack does not depend on what came
+    /// before: a block of a process. The first one if there is none.
+    pub(super) fn known_stack(&self, at: u64) -> usize {
+        let before = &self.events[..self.release.first];
+        let before = &before[..before.partition_point(|event| event.at < at)];
+        let is_user = |event: &Event| {
+            place(event, self.functions).is_some_and(|(f, _)| self.functions.role(f) == Role::User)
+        };
+        before.iter().rposition(is_user).unwrap_or(0)
     }
 
     /// The first event in this range at which a function of this role is entered.
@@ -163,11 +184,11 @@ impl<'a> Course<'a> {
     }
 
     fn enters(&self, event: usize, role: Role) -> bool {
-        self.at[event].is_some_and(|(f, offset)| offset == 0 && self.functions.role(f) == role)
+        self.at(event).is_some_and(|(f, offset)| offset == 0 && self.functions.role(f) == role)
     }
 
     fn role(&self, event: usize) -> Option<Role> {
-        self.at[event].map(|(function, _)| self.functions.role(function))
+        self.at(event).map(|(function, _)| self.functions.role(function))
     }
 
     fn is_user(&self, event: usize) -> bool {
@@ -244,11 +265,11 @@ impl<'a> Course<'a> {
 
     /// `__switch_to_asm` jumps to `__switch_to`: both are one switch.
     fn entered_first_of_last_switch(&self, last: usize) -> usize {
-        let function = |event: usize| self.at[event].map(|(function, _)| function);
+        let function = |event: usize| self.at(event).map(|(function, _)| function);
         let is_switch = |event: &usize| {
             function(*event).is_some_and(|f| self.functions.role(f) == Role::Switch)
         };
-        let before = (0..last).rev().filter(|event| self.at[*event].is_some());
+        let before = (0..last).rev().filter(|event| self.at(*event).is_some());
         let entered = before.take_while(is_switch).find(|event| self.enters(*event, Role::Switch));
         entered.filter(|event| function(*event) != function(last)).unwrap_or(last)
     }

@@ -140,13 +140,23 @@ pub(super) struct Functions {
     of_modules: Vec<(u64, u64, Function)>,
     /// The same of its programs, by the names of their threads.
     of_programs: HashMap<String, Vec<(u64, u64, Function)>>,
-    /// By number of the symbol; parts of a function that the compiler moved elsewhere have the
-    /// number of the function.
-    of_symbol: Vec<Function>,
+    /// Where each function begins that the kernel names, which function that is, and whether it is
+    /// jumped to from inside itself; by address.
+    of_kernel: Vec<(u64, Option<Known>)>,
     names: Vec<String>,
     roles: Vec<Role>,
     /// Whether every instruction that turns interrupts on is seen.
     sees_interrupts_on: bool,
+}
+
+/// What a symbol of the kernel names.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    /// Parts of a function that the compiler moved elsewhere are of the function.
+    function: Function,
+    /// Nobody calls a part that was moved, or what a vector leads to: it is jumped to from inside
+    /// the function.
+    is_inside: bool,
 }
 
 /// Code of processes.
@@ -176,9 +186,21 @@ impl Functions {
                 Function(u32::try_from(names.len() - 1).unwrap_or(1))
             })
         });
-        let of_symbol = of_symbol.collect();
+        let of_symbol: Vec<Function> = of_symbol.collect();
         let vectors = Vectors::of(&symbols);
         let arrivals = SLOTS.map(|name| known.get(name).copied().unwrap_or(UNNAMED));
+        let mut starts: Vec<u64> = symbols.iter().map(|(address, ..)| address).collect();
+        starts.dedup();
+        // Symbols are searched once for each function, not once for each block that is executed.
+        let of_kernel = starts.into_iter().map(|start| {
+            let function = symbols.function(start).map(|(symbol, _)| {
+                let function = of_symbol.get(symbol as usize).copied().unwrap_or(UNNAMED);
+                let is_arrival = vectors.is_some() && arrivals.contains(&function);
+                Known { function, is_inside: is_arrival || symbols.name(symbol).contains(".cold") }
+            });
+            (start, function)
+        });
+        let of_kernel = of_kernel.collect();
         let text = between(&symbols, TEXT).unwrap_or(0..u64::MAX);
         let (of_modules, switches) = (Vec::new(), Switches::default());
         let sees_interrupts_on = !is_arm64 && symbols.address(RESTORES_BY_POPF).is_none();
@@ -190,7 +212,7 @@ impl Functions {
             switches,
             of_modules,
             of_programs: HashMap::new(),
-            of_symbol,
+            of_kernel,
             names,
             roles,
             sees_interrupts_on,
@@ -260,15 +282,13 @@ impl Functions {
         if let Some((slot, offset)) = self.vectors.as_ref().and_then(|all| all.at(address)) {
             return (self.arrivals[slot], offset);
         }
-        let Some((symbol, offset)) = self.symbols.function(address) else {
+        let next = self.of_kernel.partition_point(|(start, _)| *start <= address);
+        let before = next.checked_sub(1).map(|place| self.of_kernel[place]);
+        let Some((start, Some(Known { function, is_inside }))) = before else {
             return self.of_module(address).unwrap_or((UNNAMED, 1));
         };
-        let function = self.of_symbol.get(symbol as usize).copied().unwrap_or(UNNAMED);
-        // Nobody calls a part that was moved, or what a vector leads to: it is jumped to from inside
-        // the function.
-        let moved = self.symbols.name(symbol).contains(".cold")
-            || self.vectors.is_some() && self.arrivals.contains(&function);
-        (function, if moved { offset.max(1) } else { offset })
+        let offset = address - start;
+        (function, if is_inside { offset.max(1) } else { offset })
     }
 
     /// Where the function begins that an address is in, and its name. `None` for processes, for what

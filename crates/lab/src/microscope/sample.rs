@@ -69,16 +69,26 @@ pub(super) fn explain(
 struct Executed<'a> {
     course: Course<'a>,
     recorded: Recorded,
+    /// Where interrupts were turned off before the release, and where on before the timer's came
+    /// (arm64).
+    masked: Option<(Spot, Spot)>,
+    /// What is known of the stack, from the release and from where they were turned off on.
     stretches: Vec<Stretch>,
 }
 
 impl<'a> Executed<'a> {
     fn of(course: Course<'a>, recorded: Recorded) -> Self {
-        let mut stacks = Stacks::new(course.functions);
+        let functions = course.functions;
+        let switches = functions.switches().filter(|_| !course.release.is_idle);
+        let masked = switches.and_then(|switches| {
+            masked::held(course.until_arrival()?, course.time, functions, switches)
+        });
+        let mut stacks = Stacks::new(functions);
         let turns = tasks::turns(course.events);
         let mut coming = turns.iter().peekable();
         let mut thread = None;
-        for event in course.events {
+        let first = course.known_stack(masked.map_or(u64::MAX, |(off, _)| off.at));
+        for event in &course.events[first..] {
             while let Some((_, next)) = coming.next_if(|(from, _)| *from <= event.at) {
                 thread = next.as_ref().map(|thread| thread.name.as_str());
             }
@@ -88,7 +98,7 @@ impl<'a> Executed<'a> {
                 _ => {}
             }
         }
-        Self { course, recorded, stretches: stacks.finish() }
+        Self { course, recorded, masked, stretches: stacks.finish() }
     }
 
     /// The stack at a count of instructions.
@@ -123,13 +133,12 @@ impl<'a> Executed<'a> {
     /// The stretch without interrupts in which the release lies, which ends before the timer's
     /// interrupt: before 5.12 the kernel turns them on by `popf` too, which the observer cannot see.
     fn interrupts_off(&self, interrupt: u64) -> Option<Held> {
-        if let Some(switches) = self.course.functions.switches() {
-            let (time, functions) = (self.course.time, self.course.functions);
-            let (off, on) = masked::held(self.course.until_arrival()?, time, functions, switches)?;
+        if self.course.functions.switches().is_some() {
+            let (off, on) = self.masked?;
             return Some(Held {
                 how: Hold::Interrupts,
-                from_ns: Some(time.of(off.at)),
-                to_ns: time.of(on.at),
+                from_ns: Some(self.course.time.of(off.at)),
+                to_ns: self.course.time.of(on.at),
                 began_in: self.in_whose_name(off),
                 ended_in: self.in_whose_name(on),
             });
@@ -256,9 +265,10 @@ impl<'a> Executed<'a> {
         let all = tasks::turns(self.course.events);
         let Some((first, _)) = all.first() else { return Vec::new() };
         let mut turns: Vec<Turn> = Vec::new();
+        let known = self.known();
         let mut add = |end: u64, thread| {
             let end_ns = self.course.time.since(end);
-            if end > self.known() && end_ns > turns.last().map_or(0, |turn| turn.end_ns) {
+            if end > known && end_ns > turns.last().map_or(0, |turn| turn.end_ns) {
                 turns.push(Turn { end_ns, thread });
             }
         };
