@@ -142,7 +142,7 @@ pub(super) struct Functions {
     of_programs: HashMap<String, Vec<(u64, u64, Function)>>,
     /// Where each function begins that the kernel names, which function that is, and whether it is
     /// jumped to from inside itself; by address.
-    of_kernel: Vec<(u64, Option<Known>)>,
+    of_kernel: Vec<(u64, Option<NamedStart>)>,
     names: Vec<String>,
     roles: Vec<Role>,
     /// Whether every instruction that turns interrupts on is seen.
@@ -151,7 +151,7 @@ pub(super) struct Functions {
 
 /// What a symbol of the kernel names.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct NamedStart {
     /// Parts of a function that the compiler moved elsewhere are of the function.
     function: Function,
     /// Nobody calls a part that was moved, or what a vector leads to: it is jumped to from inside
@@ -196,7 +196,10 @@ impl Functions {
             let function = symbols.function(start).map(|(symbol, _)| {
                 let function = of_symbol.get(symbol as usize).copied().unwrap_or(UNNAMED);
                 let is_arrival = vectors.is_some() && arrivals.contains(&function);
-                Known { function, is_inside: is_arrival || symbols.name(symbol).contains(".cold") }
+                NamedStart {
+                    function,
+                    is_inside: is_arrival || symbols.name(symbol).contains(".cold"),
+                }
             });
             (start, function)
         });
@@ -284,7 +287,7 @@ impl Functions {
         }
         let next = self.of_kernel.partition_point(|(start, _)| *start <= address);
         let before = next.checked_sub(1).map(|place| self.of_kernel[place]);
-        let Some((start, Some(Known { function, is_inside }))) = before else {
+        let Some((start, Some(NamedStart { function, is_inside }))) = before else {
             return self.of_module(address).unwrap_or((UNNAMED, 1));
         };
         let offset = address - start;
