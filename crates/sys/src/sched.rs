@@ -110,9 +110,48 @@ pub fn set_of(thread: i32, policy: Policy, priority: u32) -> io::Result<()> {
         nice: attributes_of(thread)?.nice,
         ..SchedAttr::default()
     };
+    set_attributes(thread, &attr)
+}
+
+fn set_attributes(thread: i32, attr: &SchedAttr) -> io::Result<()> {
     // SAFETY: `attr` is a sched_attr of the size that it states; the number is only looked up.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attr, 0) };
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_setattr, thread, std::ptr::from_ref(attr), 0) };
     check(done).map(|_| ())
+}
+
+/// `SCHED_FLAG_RESET_ON_FORK` of include/uapi/linux/sched.h.
+const RESET_ON_FORK: u64 = 1;
+
+/// The calling thread gets a CPU soon however many others want one, until this is dropped: its
+/// nice value is -20, with which it has the share of 86 threads.
+#[derive(Debug)]
+pub struct Favoured {
+    flags: u64,
+}
+
+impl Favoured {
+    /// Favours the thread, but none that it starts meanwhile, and no process. `None` if it has
+    /// another policy or nice value than most, or may not lower it.
+    #[must_use]
+    pub fn take() -> Option<Self> {
+        let SchedAttr { policy, flags, nice, .. } = attributes_of(0).ok()?;
+        let is_usual = Policy::from_number(policy) == Policy::Other && nice == 0;
+        let is_favoured = is_usual && set_other(-20, flags | RESET_ON_FORK).is_ok();
+        is_favoured.then_some(Self { flags })
+    }
+}
+
+impl Drop for Favoured {
+    fn drop(&mut self) {
+        // Without CAP_SYS_NICE the flag stays, which says nothing of a thread with this nice value.
+        let _ = set_other(0, self.flags).or_else(|_| set_other(0, self.flags | RESET_ON_FORK));
+    }
+}
+
+fn set_other(nice: i32, flags: u64) -> io::Result<()> {
+    let policy = Policy::Other.number();
+    set_attributes(0, &SchedAttr { size: ATTR_SIZE, policy, flags, nice, ..SchedAttr::default() })
 }
 
 /// What a `SCHED_DEADLINE` thread has of a CPU (sched(7)), ns; the kernel wants 1,024 <= runtime <=
@@ -161,9 +200,7 @@ pub fn reserve(reserved: Reservation) -> io::Result<()> {
         period: reserved.period_ns,
         ..SchedAttr::default()
     };
-    // SAFETY: as in `set`.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    check(done).map(|_| ())
+    set_attributes(0, &attr)
 }
 
 /// Policy and priority of the calling thread, as reported by the kernel.
@@ -249,6 +286,31 @@ mod tests {
         assert_eq!(get().unwrap(), (Policy::Other, 0), "this thread has its own");
         drop(end);
         other.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_was_favoured_is_as_before_and_those_it_started_never_were() {
+        std::thread::spawn(|| {
+            let all = || {
+                let SchedAttr { policy, flags, nice, .. } = attributes_of(0).unwrap();
+                (Policy::from_number(policy), nice, flags)
+            };
+            let before = all();
+            let Some(favoured) = Favoured::take() else {
+                println!("skipped: no nice value below 0 is allowed");
+                return;
+            };
+            assert_eq!(all(), (Policy::Other, -20, before.2 | RESET_ON_FORK));
+            assert!(Favoured::take().is_none());
+            let other = std::thread::spawn(|| attributes_of(0).unwrap().nice).join().unwrap();
+            assert_eq!(other, 0);
+            drop(favoured);
+            assert_eq!(all(), before);
+            set_nice(5).unwrap();
+            assert!(Favoured::take().is_none());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

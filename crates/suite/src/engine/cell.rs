@@ -4,6 +4,7 @@ use punctual_core::aim::Aim;
 use punctual_core::plan::Plan;
 use punctual_core::schema::{Cell, CellState, Run};
 use punctual_core::stats::{BySecond, Limits};
+use punctual_sys::sched::Favoured;
 use punctual_sys::signal::Signal;
 use punctual_sys::{affinity, memory};
 
@@ -65,6 +66,9 @@ fn measure(
         return Ok(Err(format!("the probe {} is not in this version", entry.name)));
     }
     let mut files = environment.store.cell(&run.cells[number].dir)?;
+    // As one of a thousand that want the CPU, the main thread would read a second's trace in many.
+    let before_all = prepared.is_real_time() && environment.privileges.real_time.is_none();
+    let _favoured = before_all.then(Favoured::take).flatten();
     let mut context = LoadContext::new(environment.journal);
     context.probe = prepared.bound_cpus();
     let duration_ns = prepared.plan.duration_ns;

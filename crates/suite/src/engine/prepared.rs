@@ -130,6 +130,11 @@ impl Prepared {
         matches!(&self.measures, Measures::Probe(probe) if probe.is_simulated())
     }
 
+    /// Whether threads are to measure with a real-time priority.
+    pub(super) fn is_real_time(&self) -> bool {
+        matches!(&self.measures, Measures::Probe(probe) if probe.threads.policy.is_real_time())
+    }
+
     /// Every CPU that a measuring thread is bound to.
     pub(super) fn bound_cpus(&self) -> CpuSet {
         match &self.measures {
