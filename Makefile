@@ -33,7 +33,7 @@ CARRYING = $$([ -f $(CARRIED)/punctual-board-x86_64 ] && [ -f $(CARRIED)/punctua
 # Notes how long it takes; .ci/run prints it.
 STAGE := ./tests/stage
 
-.PHONY: boards board-sha256 reproduce long calibrate disturbances names worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
+.PHONY: boards board-sha256 reproduce long calibrate disturbances names papers worst against-lmbench run demo history qemu tools build guests dist test check msrv unit loom e2e deps faults fuzz clean in-turn $(PROGRAMS:%=test-%)
 
 # Exit status 1 (a deadline was missed), 3 (inconclusive) and 4 (skipped) are results, not failures of make.
 run: build
@@ -171,6 +171,17 @@ disturbances: build
 	DISTURBANCES=4 RESULTS=$(FOUND) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
 	cargo test --workspace --test lab known_length -- --show-output
 	cp $(FOUND) docs/disturbances.txt
+
+# The plans that follow publications, each on boards of every preemption model: what they measured, and
+# the work of their loads.
+PLANS := $(CURDIR)/target/papers.txt
+papers: build
+	@printf 'make papers: commit %s\n%s, %s\n\n' \
+	"$$(git describe --always --abbrev=12 --dirty)" \
+	"$$(qemu-system-x86_64 --version | head -n 1)" "$$(date -u +%F)" > $(PLANS)
+	PAPERS=all RESULTS=$(PLANS) PUNCTUAL_RELEASE=$(CURDIR)/$(BIN) \
+	cargo test --workspace --test lab papers -- --show-output
+	cp $(PLANS) docs/papers.txt
 
 # The symbols that are read from the images of kernels against those that their guests show.
 NAMES := $(CURDIR)/target/names.txt

@@ -22,6 +22,7 @@ mod models;
 mod modules;
 mod names;
 mod newer;
+mod papers;
 mod phases;
 mod probes;
 mod readme;
