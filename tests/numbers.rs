@@ -43,8 +43,10 @@ fn instructions_by_thread(folder: &Folder, program: &Path, args: &[&str]) -> [u6
     let out = folder.path("threads");
     fs::create_dir(&out).unwrap();
     let file = format!("--callgrind-out-file={}", out.join("of").display());
+    // Whose threads all are read at the start and the end, and on a busy machine there are others.
+    let alone = ["--pid", "--fork", "--mount-proc", "valgrind"];
     let tool = ["--tool=callgrind", "--separate-threads=yes", &file, program.to_str().unwrap()];
-    let whole = collected(&folder.run("valgrind", &[&tool, args].concat()).stderr);
+    let whole = collected(&folder.run("unshare", &[&alone[..], &tool, args].concat()).stderr);
     let last = fs::read_dir(&out).unwrap().map(|file| file.unwrap().path()).max().unwrap();
     let profile = fs::read_to_string(last).unwrap();
     let total = profile.lines().find_map(|line| line.strip_prefix("totals: ")).unwrap();
@@ -53,16 +55,22 @@ fn instructions_by_thread(folder: &Folder, program: &Path, args: &[&str]) -> [u6
 }
 
 /// Instructions that each sample costs, of the process and of its thread: what is the same for any
-/// number drops out. Neighbours only add some, since what is late is recorded at length: of five
-/// counts of each number the least one is taken.
+/// number drops out. The medians of five differences, since the worst samples of a busy machine
+/// cost some once each.
 fn instructions_each(measure: impl Fn(&str) -> [u64; 2]) -> [f64; 2] {
-    const LOOPS: [u32; 2] = [3_000, 9_000];
-    let counts = LOOPS.map(|loops| [0; 5].map(|_| measure(&loops.to_string())));
-    [0, 1].map(|of| {
-        let [few, many] = counts.map(|counts| counts.map(|count| count[of]));
-        println!("  instructions, {}: {few:?} and {many:?}", ["process", "thread"][of]);
-        let least = |counts: [u64; 5]| counts.into_iter().min().unwrap() as f64;
-        (least(many) - least(few)) / f64::from(LOOPS[1] - LOOPS[0])
+    const LOOPS: [u32; 2] = [3_000, 15_000];
+    let each = [0; 5].map(|_| {
+        let [few, many] = LOOPS.map(|loops| measure(&loops.to_string()));
+        [0, 1].map(|of| {
+            let more = i32::try_from(i128::from(many[of]) - i128::from(few[of])).unwrap();
+            f64::from(more) / f64::from(LOOPS[1] - LOOPS[0])
+        })
+    });
+    ["process", "thread"].map(|of| {
+        let mut each = each.map(|[process, thread]| if of == "process" { process } else { thread });
+        each.sort_by(f64::total_cmp);
+        println!("  instructions a sample, {of}, five differences: {each:.1?}");
+        each[2]
     })
 }
 
@@ -82,7 +90,11 @@ fn instructions_per_sample() {
             count
         })
     };
-    let [ours, on_board] = [&binary, &board].map(|program| of(program));
+    // Once more if neighbours made it late: what is late is recorded at length.
+    let [ours, on_board] = [&binary, &board].map(|program| {
+        let found = of(program);
+        if few(&found) { found } else { of(program) }
+    });
     let [theirs, _] = instructions_each(|samples| {
         let line = ["-q", "-m", "-p", "80", "-i", "500", "-l", samples];
         instructions_by_thread(&folder, "cyclictest".as_ref(), &line)
@@ -91,7 +103,7 @@ fn instructions_per_sample() {
         "instructions a sample, and of them in the probe's thread: punctual {ours:.1?}, \
          punctual-board {on_board:.1?}, cyclictest {theirs:.1}"
     );
-    assert!(few(&on_board) && few(&ours) && ours[0] <= theirs);
+    assert!(few(&on_board) && few(&ours) && ours[0] <= theirs, "twice");
 }
 
 /// SIGALRM ends the process at once, and callgrind with it: what the end of a run takes, the hash
