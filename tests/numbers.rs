@@ -43,7 +43,7 @@ fn instructions_by_thread(folder: &Folder, program: &Path, args: &[&str]) -> [u6
     let out = folder.path("threads");
     fs::create_dir(&out).unwrap();
     let file = format!("--callgrind-out-file={}", out.join("of").display());
-    // Whose threads all are read at the start and the end, and on a busy machine there are others.
+    // A run reads all threads of its PID namespace at the start and the end: here only its own.
     let alone = ["--pid", "--fork", "--mount-proc", "valgrind"];
     let tool = ["--tool=callgrind", "--separate-threads=yes", &file, program.to_str().unwrap()];
     let whole = collected(&folder.run("unshare", &[&alone[..], &tool, args].concat()).stderr);

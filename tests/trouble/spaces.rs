@@ -64,7 +64,8 @@ fn a_trace_tells_of_the_threads_of_a_namespace() {
         let name = space.0;
         if let Some(cell) = run_in(&place, space, "timer-irq") {
             let samples = count(&cell, "samples");
-            // Beside the probes of other tests on its CPU many have no legs; before all had none.
+            // Beside other tests' probes on its CPU many activations have no legs. Of a thread that
+            // is looked for by a wrong number none has.
             assert!(total(&cell, "unmatched") < samples, "{name}: {cell:#}");
             assert!(note(&cell, "latest").contains("wakeup "), "{name}: {cell:#}");
         }
