@@ -83,13 +83,28 @@ fn holds_of_two_legs_are_both_told() {
 #[test]
 fn two_timers_that_were_called_first_are_two() {
     let sample = culprits::timers(300_000, 200_000);
-    let expected = "504.5 us late: 300.0 us in late_first [late], which another timer calls, then \
+    let expected = "504.5 us late: 300.1 us in late_first [late], which another timer calls, then \
                     200.0 us in late_second [late], which another timer calls";
     assert_eq!(cause(&sample, Model::None).sentence, expected);
     let both = remedies(&sample, Model::None);
-    assert!(both[0].starts_with("For the 300.0 us and 200.0 us: Nothing preempts what a timer "));
+    assert!(both[0].starts_with("For the 300.1 us and 200.0 us: Nothing preempts what a timer "));
     assert_eq!(both.len(), 1);
     assert_eq!(remedies(&sample, Model::Rt), [""; 0]);
+}
+
+#[test]
+fn timers_that_wake_others_are_told_with_all_of_their_time() {
+    let sentence =
+        |before, after| cause(&culprits::timer_storm(before, after, 940), Model::None).sentence;
+    // A microsecond each, with the queue's part.
+    let storm = "in timerfd_tmrproc, which another timer calls";
+    for (before, after) in [(1_000, 0), (0, 1_000)] {
+        let one = sentence(before, after);
+        assert!(one.contains(&format!(" late: 1.001 ms {storm}")), "{one}");
+    }
+    let both = sentence(600, 300);
+    assert!(both.contains(&format!(": 601.1 us {storm}")), "{both}");
+    assert!(both.contains(&format!(", then 300.8 us {storm}")), "{both}");
 }
 
 #[test]

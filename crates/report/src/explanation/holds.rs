@@ -4,6 +4,7 @@ use punctual_core::explanation::{Explained, GuestThread, Held, Hold, Milestone};
 
 use super::site::{Context, Contexts};
 use super::threads;
+use super::timers::{self, Own, wakes};
 use super::times::{Section, Stretch, held_between, stretches};
 
 /// Who has the CPU while a thread waits for it.
@@ -131,6 +132,11 @@ fn pieces<'a>(
         }
     }
     name_switches(&mut all, &passing, leg.ns());
+    match leg.until {
+        Milestone::Wakeup => timers::name_timers(&mut all, contexts, Own::Last),
+        Milestone::Schedule => timers::name_timers(&mut all, contexts, Own::First),
+        _ => {}
+    }
     all
 }
 
@@ -216,7 +222,6 @@ impl<'a> Waits<'a> {
                 _ => Holder::Nobody,
             },
             Milestone::Wakeup => match context {
-                Context::Timer(function) if !wakes(function) => Holder::Timer(function),
                 Context::Softirq { .. } => Holder::Softirq,
                 _ => Holder::Path,
             },
@@ -256,12 +261,6 @@ impl<'a> Waits<'a> {
             _ => Holder::Nobody,
         }
     }
-}
-
-/// Whether a timer's function is one that wakes a thread (kernel/time/hrtimer.c, posix-timers.c,
-/// fs/timerfd.c).
-fn wakes(function: &str) -> bool {
-    ["hrtimer_wakeup", "posix_timer_fn", "timerfd_tmrproc"].contains(&function)
 }
 
 /// Pieces one after the other of one holder are one part.

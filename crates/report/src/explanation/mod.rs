@@ -9,6 +9,7 @@ mod sentence;
 mod site;
 mod text;
 pub(crate) mod threads;
+mod timers;
 pub(crate) mod times;
 
 pub use against::text_against;

@@ -288,6 +288,12 @@ impl Contexts {
         (0..).take(count).map(entered).collect()
     }
 
+    /// Whether it is the function itself that calls those of timers.
+    pub fn calls_timers(&self, stack: &[u32]) -> bool {
+        let top = stack.last().and_then(|number| self.entered.get(*number as usize));
+        matches!(top, Some(Some(Entered::Timers)))
+    }
+
     pub fn of_stack(&self, stack: &[u32]) -> Context<'_> {
         let mut context = Context::Thread;
         let mut in_interrupt = false;

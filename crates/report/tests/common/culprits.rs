@@ -79,6 +79,34 @@ pub fn interrupts_then_preemption(interrupts: u64, preemption: u64) -> Explained
     made.0
 }
 
+/// As many timers that wake other threads expire before its own, and some after it, each for so long,
+/// with the queue's work between them.
+pub fn timer_storm(before: usize, after: usize, ns: u64) -> Explained {
+    let mut made = Maker::new(Chosen::Worst, false);
+    let calls = ["main"].iter().chain(&TIMER).chain(&["__hrtimer_run_queues"]);
+    let calls: Vec<&str> = calls.copied().collect();
+    let expire = |made: &mut Maker, count| {
+        for _ in 0..count {
+            made.run(20, &[&calls]);
+            made.run(20, &[&calls, &["timerqueue_del", "rb_erase"]]);
+            made.run(10, &[&calls, &["_raw_spin_unlock_irqrestore"]]);
+            made.run(ns / 2, &[&calls, &["timerfd_tmrproc"]]);
+            made.run(ns - ns / 2, &[&calls, &["timerfd_tmrproc", "__wake_up_common"]]);
+            made.run(10, &[&calls, &["_raw_spin_lock_irq"]]);
+        }
+    };
+    made.run(50, &[&["main"]]);
+    made.leg(Milestone::Interrupt);
+    made.run(700, &[&calls[..3]]);
+    expire(&mut made, before);
+    made.run(420, &[&calls, &["hrtimer_wakeup"]]);
+    made.leg(Milestone::Wakeup);
+    made.run(800, &[&calls, &["hrtimer_wakeup", "try_to_wake_up"]]);
+    expire(&mut made, after);
+    made.switch(&[&["main"][..], &SCHEDULE].concat());
+    made.0
+}
+
 /// Two other timers whose functions the same interrupt calls first.
 pub fn timers(first: u64, second: u64) -> Explained {
     let mut made = Maker::new(Chosen::Worst, false);
