@@ -1,6 +1,7 @@
 //! Why samples of a run were late, as text, page, figures and trace.
 
 mod against;
+mod holder;
 mod holds;
 mod page;
 mod perfetto;

@@ -2,7 +2,7 @@
 
 use punctual_core::preemption::Model;
 
-use super::holds::Holder;
+use super::holder::Holder;
 use super::times::length;
 
 /// The setting of the kernel that would have helped, and how.

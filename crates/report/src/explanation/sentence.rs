@@ -3,7 +3,8 @@
 use punctual_core::explanation::{Chosen, Explained, Milestone};
 use punctual_core::preemption::Model;
 
-use super::holds::{HeldPart, Holder, PartedLeg};
+use super::holder::Holder;
+use super::holds::{HeldPart, PartedLeg};
 use super::remedy::{self, Remedy};
 use super::site::{self, Contexts, Kind, Site};
 use super::threads;

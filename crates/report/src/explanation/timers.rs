@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::holds::Holder;
+use super::holder::Holder;
 use super::site::{Context, Contexts};
 use super::times::Stretch;
 
