@@ -149,6 +149,45 @@ fn two_stops_of_one_run_are_two() {
     is_left_out(&ended(&place, child), 2, "signal");
 }
 
+#[test]
+fn a_stop_is_no_break() {
+    need!(programs(&["kill"]));
+    let place = Place::new();
+    let child = started(&place, &["--break", "500ms"]);
+    signal(&child, "STOP");
+    sleep(Duration::from_millis(1_700));
+    signal(&child, "CONT");
+    let (status, cell) = ended(&place, child);
+    assert_eq!(status, Some(3), "{cell:#}");
+    assert_eq!(cell["verdict"]["outcome"], "INCONCLUSIVE", "{cell:#}");
+    let said = items(&cell["verdict"]["because"]).iter().filter_map(Value::as_str);
+    let mut said = said.filter(|one| one.starts_with("ended by a sample above the break value"));
+    assert!(said.next().is_some(), "{cell:#}");
+}
+
+#[test]
+fn a_cost_tells_of_a_stop() {
+    need!(programs(&["kill"]));
+    let place = Place::new();
+    let line = ["run", "lat.pipe", "--load", "none", "--no-report", "-q", "--out", "out"];
+    let child = place.command(&line).spawn().unwrap();
+    assert!(until(Duration::from_secs(60), || is_timed(child.id())), "no thread times it");
+    signal(&child, "STOP");
+    sleep(Duration::from_millis(500));
+    signal(&child, "CONT");
+    let (status, cell) = ended(&place, child);
+    assert_eq!(status, Some(0), "{cell:#}");
+    let told = said(&cell, "stopped");
+    assert!(told[0].contains("a repetition of then has the time of the stop in it"), "{cell:#}");
+}
+
+/// Whether a thread of this process times a cost.
+fn is_timed(process: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let mut names = tasks.map(|task| fs::read_to_string(task.path().join("comm")));
+    names.any(|name| name.is_ok_and(|name| name.trim() == "cost"))
+}
+
 /// A control group of version 2 that goes with the test; none if there is no such version.
 struct Group(PathBuf);
 

@@ -7,6 +7,7 @@
 //! hold for the load that was tested.
 
 mod ahead;
+mod broke;
 mod cell;
 mod episodes;
 mod evidence;

@@ -84,7 +84,9 @@ impl Ending {
             _ if by_signal => Self::Interrupted,
             _ if !written => Self::Failed,
             RunState::Failed => Self::Failed,
-            RunState::Interrupted if run.verdict.outcome < Outcome::Break => Self::Interrupted,
+            RunState::Interrupted if run.verdict.outcome < Outcome::Inconclusive => {
+                Self::Interrupted
+            }
             RunState::Interrupted | RunState::Running | RunState::Complete => {
                 Self::Judged(run.verdict.outcome)
             }

@@ -51,10 +51,10 @@ impl Stopped {
 pub fn note_stops(cell: &mut Cell) {
     cell.conditions.retain(|condition| condition.id != STOPPED);
     let id = || STOPPED.to_owned();
-    let texts = if cell.stops.len() > TOLD_EACH {
-        vec![together(&cell.stops)]
-    } else {
-        cell.stops.iter().map(told).collect()
+    let texts = match cell.cost() {
+        Some(_) => told_of_cost(&cell.stops).into_iter().collect(),
+        None if cell.stops.len() > TOLD_EACH => vec![together(&cell.stops)],
+        None => cell.stops.iter().map(told).collect(),
     };
     cell.conditions.extend(texts.into_iter().map(|text| Condition { id: id(), text }));
 }
@@ -73,6 +73,21 @@ fn told(stop: &Stop) -> String {
         witness(stop),
         left_out(std::slice::from_ref(stop))
     )
+}
+
+/// Nothing tells for how long: repetitions have no time of their own.
+fn told_of_cost(stops: &[Stop]) -> Option<String> {
+    let first = stops.iter().min_by_key(|stop| stop.from_ns)?;
+    let times = match stops.len() {
+        1 => String::new(),
+        more => format!(" {} times, first", grouped(more as u64)),
+    };
+    Some(format!(
+        "stopped{times} after second {} ({}): a repetition of then has the time of the stop in it, which \
+         widens the spread, and shifts the median if there are few: run it again",
+        second(first.from_ns),
+        witness(first)
+    ))
 }
 
 fn together(stops: &[Stop]) -> String {

@@ -1,5 +1,6 @@
 //! The judgement of a cell by its threads.
 
+use super::broke::{broke, broke_by_stop};
 use super::evidence::Evidence;
 use super::head;
 use super::load::did_not_hold;
@@ -61,6 +62,7 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
         &thread.verdict
     };
     let mut against: Vec<String> = without_legs(cell)
+        .chain(broke_by_stop(cell).map(sentences::broke_by_stop))
         .chain(silent(cell))
         .chain(went_wrong(cell))
         .chain(cut_short(cell))
@@ -68,10 +70,12 @@ pub(super) fn reasons(cell: &Cell, rule: &Rule) -> (Verdict, Vec<String>) {
     if worst.outcome != Outcome::None {
         against.extend(did_not_hold(cell));
     }
-    let broke = latency.broke.as_ref();
+    let broke = broke(cell);
     let outcome = match worst.outcome {
         Outcome::Pass if !against.is_empty() => Outcome::Inconclusive,
-        outcome if without_legs(cell).next().is_some() => outcome.max(Outcome::Inconclusive),
+        outcome if without_legs(cell).next().is_some() || broke_by_stop(cell).is_some() => {
+            outcome.max(Outcome::Inconclusive)
+        }
         outcome => outcome,
     };
     let outcome = at_least(broke.map_or(outcome, |_| outcome.max(Outcome::Break)), cell);

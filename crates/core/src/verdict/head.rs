@@ -1,6 +1,7 @@
 //! The first sentences of a verdict: the largest latency, where and when it was seen, and how
 //! many were late.
 
+use super::broke::broke;
 use super::rule::Rule;
 use super::sentences;
 use crate::key;
@@ -24,7 +25,7 @@ pub(super) fn too_little<'a>(verdict: &Verdict, why: &'a [String]) -> Option<&'a
 /// compared with it; without one, what is above the ideal. None without samples.
 pub(super) fn latest<'a>(cells: &[&'a Cell], rule: &Rule) -> Option<&'a Cell> {
     // Of equal maxima that of a break is named, else the first.
-    let rank = |cell: &Cell| (latest_ns(cell, rule), cell.latency().map(|l| l.broke.is_some()));
+    let rank = |cell: &Cell| (latest_ns(cell, rule), broke(cell).is_some());
     cells
         .iter()
         .copied()
@@ -109,8 +110,7 @@ fn first(
     let max_ns = cell.max_ns()?;
     let max = human_ns(max_ns);
     let place = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
-    let broke = cell.latency().and_then(|latency| latency.broke.as_ref());
-    if let Some(broke) = broke.filter(|_| verdict.outcome == Outcome::Break) {
+    if let Some(broke) = broke(cell).filter(|_| verdict.outcome == Outcome::Break) {
         let limit = sentences::deadline(broke.limit_ns);
         return Some(format!("max {max} > break value {limit}{place}"));
     }

@@ -29,6 +29,16 @@ pub(super) fn broke(broke: &Broke) -> String {
     )
 }
 
+/// That the sample above the break value is one of a stop.
+pub(super) fn broke_by_stop(broke: &Broke) -> String {
+    let at = broke.at_ns.map_or_else(String::new, |ns| format!(" {}", at(ns)));
+    format!(
+        "ended by a sample above the break value {}{at}, which is one of the time in which the process \
+         was stopped: nothing is known of a break; run it again",
+        deadline(broke.limit_ns)
+    )
+}
+
 /// How many of how many were late, over one thread or several; if they were not counted exactly, at
 /// most how many.
 pub(super) fn late(k: u64, n: u64, nouns: &str, deadline_ns: u64, exact: bool) -> String {

@@ -250,8 +250,9 @@ impl Body for CostBody {
         _: &mut CellFiles,
         cell: &mut Cell,
         _: &mut Journal,
-        _: &mut Witness,
+        witness: &mut Witness,
     ) -> Closing {
+        witness.tell(cell);
         if !self.handle.is_finished() {
             failed(cell, format!("the operation {STUCK}"));
             return NOTHING;

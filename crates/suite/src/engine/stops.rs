@@ -221,7 +221,7 @@ impl Witness {
         }
     }
 
-    /// Puts into a cell of latencies that has ended when it was stopped.
+    /// Puts into a cell that has ended when it was stopped. Nothing tells of a cost for how long.
     pub(super) fn tell(&self, cell: &mut Cell) {
         // Its time does not stop.
         if cell.is_simulated() {

@@ -514,6 +514,32 @@ fn what_may_have_come_of_a_stop_is_no_fail() {
     }
 }
 
+#[test]
+fn a_break_by_a_stop_is_no_break() {
+    let judged = |at_ns, rule: &Rule| {
+        let mut cell = cell(CellState::Interrupted, vec![judge(30_000, 0, rule)]);
+        let (limit_ns, latency_ns) = (500_000_000, 2_001_000_000);
+        cell.latency_mut().unwrap().broke =
+            Some(Broke { limit_ns, latency_ns, thread: 0, cpu: None, at_ns: Some(at_ns) });
+        let (from_ns, length_ns) = (1_665_000_000, Some(2_001_000_000));
+        cell.stops = vec![Stop { from_ns, length_ns, ..Stop::default() }];
+        cell.verdict = judge_cell(&cell, rule);
+        judge_run(RunState::Interrupted, &[cell], rule)
+    };
+    for rule in [hard(), Rule { deadline_ns: None, ..hard() }] {
+        let stopped = judged(3_666_000_000, &rule);
+        assert_eq!(stopped.outcome, Outcome::Inconclusive);
+        let says =
+            "ended by a sample above the break value 500 ms at 3.666 s, which is one of the time";
+        assert!(stopped.because.iter().any(|one| one.starts_with(says)), "{stopped:?}");
+        assert!(!stopped.because[0].contains("break value"), "{stopped:?}");
+        // One before the stop, and one after it.
+        for at_ns in [1_664_000_000, 3_667_000_000] {
+            assert_eq!(judged(at_ns, &rule).outcome, Outcome::Break);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn more_exceedances_are_never_better(n in 1_u64..200_000, k in 0_u64..50, tolerated in 1e-6_f64..0.5) {
