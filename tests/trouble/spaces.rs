@@ -23,6 +23,18 @@ fn traced(place: &Place) -> bool {
     end_of(enter).status == Some(0)
 }
 
+/// A probe of wake-ups on a CPU on which they have legs outside of namespaces; `None` if there is
+/// none: kernels were seen that trace nothing of what the idle thread of one CPU does.
+fn with_legs(place: &Place) -> Option<String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let has_legs = |probe: &String| {
+        let line =
+            format!("run {probe} -D 300ms --no-warmup --no-report -q --out {}", &probe[19..]);
+        place.words(&line.split(' ').collect::<Vec<_>>()).status == Some(0)
+    };
+    (0..cpus).map(|cpu| format!("timer-irq:affinity={cpu}")).find(has_legs)
+}
+
 /// The record of a run of a probe in a namespace; `None` if there are none of that kind.
 fn run_in(place: &Place, (name, program): (&str, &[&str]), probe: &str) -> Option<Value> {
     let mut is_there = place.namespace().expect("a namespace").enter(&place.path);
@@ -60,13 +72,14 @@ fn a_trace_tells_of_the_threads_of_a_namespace() {
     if !traced(&place) {
         return refused("no tracefs to be had");
     }
+    let Some(wakeups) = with_legs(&place) else {
+        return refused("this kernel traces whole wake-ups on no CPU");
+    };
     for space in SPACES {
         let name = space.0;
-        if let Some(cell) = run_in(&place, space, "timer-irq") {
-            let samples = count(&cell, "samples");
-            // Beside other tests' probes on its CPU many activations have no legs. Of a thread that
-            // is looked for by a wrong number none has.
-            assert!(total(&cell, "unmatched") < samples, "{name}: {cell:#}");
+        if let Some(cell) = run_in(&place, space, &wakeups) {
+            // Beside other tests' probes on its CPU it may be awake at some releases.
+            assert!(2 * total(&cell, "unmatched") < count(&cell, "samples"), "{name}: {cell:#}");
             assert!(note(&cell, "latest").contains("wakeup "), "{name}: {cell:#}");
         }
         if let Some(cell) = run_in(&place, space, "noise:threshold=100ns,threads=1") {

@@ -176,7 +176,7 @@ impl TracedThreads {
         let number = thread.number;
         let (steps, matched) = match thread.id {
             Ok(id) => self.paths.of(id, release, now),
-            Err(_) => (0, None),
+            Err(_) => ([0; 2], None),
         };
         self.matching.add(number, steps, matched.is_some());
         let matched = matched?;

@@ -95,17 +95,19 @@ impl Paths {
     }
 
     /// The way of a thread to the work that it began at `now`, after its release, or after the
-    /// interrupt if it has none; forgets its steps up to then, and tells how many there were. `None`
-    /// if they are not all there, or it was awake at its release.
+    /// interrupt if it has none; forgets its steps up to then, and counts them: how often it was woken
+    /// and was given a CPU. `None` if they are not all there, or it was awake at its release.
     pub(super) fn of(
         &mut self,
         thread: i32,
         release: Option<u64>,
         now: u64,
-    ) -> (usize, Option<Matched>) {
+    ) -> ([usize; 2], Option<Matched>) {
         let steps = self.steps.entry(thread).or_default();
         let done = steps.partition_point(|step| step.at <= now);
-        (done, matched(steps.drain(..done), release, now))
+        let is_waking = |step: &&Step| matches!(step.kind, StepKind::Waking(_));
+        let woken = steps.iter().take(done).filter(is_waking).count();
+        ([woken, done - woken], matched(steps.drain(..done), release, now))
     }
 }
 
@@ -248,6 +250,11 @@ mod tests {
             paths.push(0, at, seen);
         }
         paths.follow(3_003);
+        let mut counted = Paths::default();
+        counted.push(0, 1_001, TimerEvent::Interrupt);
+        counted.push(0, 1_002, waking());
+        counted.follow(3_003);
+        assert_eq!(counted.of(PROBE, Some(1_000), 2_000), ([1, 0], None));
         assert_eq!(paths.of(PROBE, Some(1_000), 2_000).1.unwrap().before.name, "x");
         assert_eq!(paths.of(PROBE, Some(3_000), 3_010).1, None, "its order is not known yet");
         assert_eq!(paths.of(PROBE, Some(2_000), 2_010).1, None, "it did not sleep");
