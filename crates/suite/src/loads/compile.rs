@@ -26,8 +26,9 @@ const HEADER_BYTES: usize = 4 << 10;
 const SOURCE_BYTES: usize = 8 << 10;
 /// Objects that one link reads; the job's files are then deleted.
 pub(crate) const UNITS_PER_LINK: u64 = 16;
-/// How often the front end goes over its words, as the passes of a compiler do.
-const PASSES: u64 = 8;
+/// How often the front end goes over its words, as the passes of a compiler do. More of them
+/// make units that take a board of 250 MIPS seconds beside other loads.
+const PASSES: u64 = 2;
 pub(crate) const UNITS: usize = 0;
 const BUILDS: usize = 1;
 
