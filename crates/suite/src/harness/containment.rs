@@ -99,7 +99,7 @@ impl Held {
     }
 
     /// Ends every process of the part and reaps the supervisor. False if a process is still
-    /// alive after ten seconds.
+    /// alive ten seconds after it was to die.
     pub(super) fn end(&mut self) -> bool {
         if self.ended {
             return true;
@@ -118,10 +118,10 @@ impl Held {
         let _ = self.supervisor.kill();
         all_dead &= until(END_LIMIT, || self.is_reaped());
         if !self.containment.is_namespace() {
-            all_dead &= kill_marked(&self.marker, LIFELINE_LIMIT);
+            all_dead &= kill_marked(&self.marker, END_LIMIT);
         }
         if let Some(cgroup) = &self.cgroup {
-            all_dead &= until(LIFELINE_LIMIT, || fs::remove_dir(cgroup).is_ok());
+            all_dead &= until(END_LIMIT, || fs::remove_dir(cgroup).is_ok());
         }
         all_dead
     }
