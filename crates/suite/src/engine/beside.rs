@@ -1,16 +1,23 @@
 //! Other runs of punctual on this machine at the same time.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
 use punctual_core::schema::Condition;
 use punctual_sys::process::Pid;
 
+use crate::probes::PROBES;
+
 /// Name of the condition for programs.
 pub(super) const ID: &str = "another-run";
 
 /// Commands of punctual that keep the machine busy.
 const BUSY: [&str; 3] = ["run", "load", "lab"];
+/// Commands of `lab` that do not.
+const QUIET: [&str; 3] = ["fetch", "kernels", "help"];
+/// The probe whose time is simulated.
+const SIMULATED: &str = "sim";
 
 /// The condition that another run, load or lab of punctual is under way, if one is.
 pub(super) fn condition(proc: &Path) -> Option<Condition> {
@@ -48,9 +55,22 @@ fn is_busy(command_line: &[u8]) -> bool {
     let mut words = command_line.split(|&byte| byte == 0).map(String::from_utf8_lossy);
     let program = words.next().unwrap_or_default();
     let name = Path::new(&*program).file_name().unwrap_or_default();
-    let command = words.find(|word| !word.starts_with('-'));
-    name.as_encoded_bytes().starts_with(b"punctual")
-        && command.is_some_and(|word| BUSY.contains(&&*word))
+    let mut words = words.filter(|word| !word.starts_with('-'));
+    let command = words.next().unwrap_or_default();
+    let busy = match (&*command, &words.collect::<Vec<_>>()[..]) {
+        ("lab", [first, ..]) => !QUIET.contains(&&**first),
+        ("run", words) => !is_simulated(words),
+        (command, _) => BUSY.contains(&command),
+    };
+    name.as_encoded_bytes().starts_with(b"punctual") && busy
+}
+
+/// Whether all probes that a run names are simulated, and it names one.
+fn is_simulated(words: &[Cow<'_, str>]) -> bool {
+    let name = |word: &Cow<'_, str>| word.split([':', '@']).next().map(str::to_owned);
+    let is_probe = |name: &String| PROBES.iter().any(|probe| probe.name == name);
+    let mut probes = words.iter().filter_map(name).filter(is_probe).peekable();
+    probes.peek().is_some() && probes.all(|name| name == SIMULATED)
 }
 
 #[cfg(test)]
@@ -65,6 +85,8 @@ mod tests {
             "./punctual-0.1.0 run",
             "/usr/bin/punctual -q load paper -D 5",
             "punctual lab run x.toml",
+            "punctual lab explain run",
+            "punctual run sim -D 5 wakeup",
         ] {
             assert!(is_busy(&line(busy)), "{busy}");
         }
@@ -72,6 +94,8 @@ mod tests {
             "",
             "punctual",
             "punctual show run",
+            "punctual lab -q fetch debian:rt",
+            "punctual run sim -D 40s",
             "vi punctual run",
             "/proc/self/exe __load {}",
             "punctual-report run.html",
