@@ -2,6 +2,7 @@
 //! kept.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -249,6 +250,22 @@ fn a_run_that_is_interrupted_while_its_report_is_drawn_does_not_end_with_0() {
         assert_eq!(said.contains(NO_REPORT), !is_drawn, "{name}: {said}");
         assert_eq!(stdout(&output).contains("report.html"), is_drawn, "{name}: {said}");
     }
+}
+
+#[test]
+fn a_limit_on_the_stack_is_raised_or_an_error_with_words() {
+    let scratch = Scratch::new("stack");
+    let line = "run sim -D 1 --no-report --out r";
+    let raised = after(&scratch, "ulimit -S -s 64", line).output().unwrap();
+    assert_eq!(status(&raised), Some(0), "{}", stderr(&raised));
+    // Only root may raise a hard limit.
+    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let mut through = if is_root { nobody.to_vec() } else { Vec::new() };
+    through.extend(["sh", "-c", "ulimit -s 64; exec \"$0\" \"$@\""]);
+    let refused = scratch.through(&through, &["--version"]).output().unwrap();
+    assert_eq!(status(&refused), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("ulimit -s"), "{}", stderr(&refused));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use ending::Ending;
 use punctual_suite::again::started_again;
-use punctual_sys::signal;
+use punctual_sys::{error, limits, signal};
 
 mod cli;
 mod commands;
@@ -18,6 +18,9 @@ mod request;
 mod store;
 mod temporary;
 
+/// What the main thread needs with some to spare: it ends without a word if it has less.
+const STACK_BYTES: u64 = 1 << 20;
+
 /// A panic unwinds, so that the journal and the loads clean up when they are dropped.
 fn main() -> ExitCode {
     std::panic::catch_unwind(start).unwrap_or(ExitCode::from(ending::ERROR))
@@ -28,6 +31,16 @@ fn start() -> ExitCode {
         std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if let Some(status) = started_again(&arguments, request::PROGRAM) {
         return ExitCode::from(status);
+    }
+    if let Err((bytes, error)) = limits::need_stack(STACK_BYTES) {
+        output::complain(&format!(
+            "the stack of its main thread may not grow beyond {} KiB, and it needs {} (ulimit -s 8192 \
+             sets the limit): {}",
+            bytes >> 10,
+            STACK_BYTES >> 10,
+            error::text(&error)
+        ));
+        return ExitCode::from(ending::ERROR);
     }
     signal::survive_file_size_limit();
     let words: Vec<_> = std::env::args_os().collect();
