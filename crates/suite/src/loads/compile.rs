@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use punctual_core::random::mix;
 use punctual_sys::error;
@@ -31,6 +32,8 @@ pub(crate) const UNITS_PER_LINK: u64 = 16;
 const PASSES: u64 = 2;
 pub(crate) const UNITS: usize = 0;
 const BUILDS: usize = 1;
+/// Work within a unit, which beside a probe that spins takes such a board ten seconds.
+const STEPS: usize = 2;
 
 pub(super) const ENTRY: LoadEntry = LoadEntry {
     name: "compile",
@@ -39,13 +42,13 @@ pub(super) const ENTRY: LoadEntry = LoadEntry {
            program as a driver, which runs it as a front end (maps and reads 32 headers and a \
            source, builds a table of its words, computes, writes an assembler file), as an \
            assembler (reads that file, writes an object) and, every 16 units, as a linker. Starts \
-           over when done. With tree, make -jN of that tree instead, which needs make and a compiler: \
+           over when done; steps are files that were read, gone through or written. With tree, make -jN of that tree instead, which needs make and a compiler: \
            in a copy of it, which must keep the file system's reserve free, then make clean, and so \
            on; units are then the lines that make prints, and builds says how often it was done. \
            Works in a scratch folder, which is removed at the end.",
     main_param: "jobs",
     params: &[jobs("units compiled in parallel"), SCRATCH_DIR, TREE],
-    counters: &["units", "builds"],
+    counters: &["units", "builds", "steps"],
     needs: &[],
     form: Form::Part(PartForm { resolve, owns: Owns::ScratchFolder, steady_from: None, run }),
 };
@@ -97,28 +100,50 @@ fn make(worker: &Worker<'_>, job: u64) -> Result<(), LoadError> {
             let source = own.join(format!("{unit}.c"));
             let seed = HEADERS + job * UNITS_PER_LINK + unit;
             fs::write(&source, source_text(seed, SOURCE_BYTES)).map_err(failed)?;
-            exec(worker.self_args(), "drive", &source).map_err(LoadError::Failed)?;
+            exec(worker, "drive", &source).map_err(LoadError::Failed)?;
             worker.add(UNITS, 1);
         }
-        exec(worker.self_args(), "link", &own).map_err(LoadError::Failed)?;
+        exec(worker, "link", &own).map_err(LoadError::Failed)?;
         fs::remove_dir_all(&own).map_err(failed)?;
     }
 }
 
-/// Runs this program as one stage of a compile.
-fn exec(self_args: &[String], stage: &str, path: &Path) -> Result<(), String> {
-    let status = Command::new("/proc/self/exe")
-        .args(self_args)
-        .args([UNIT, stage])
-        .arg(path)
-        .args(self_args)
-        .stdin(Stdio::null())
-        .status();
+/// Runs this program as one stage of a compile, and counts the steps that it and what it starts tell
+/// of, a byte each.
+fn exec(worker: &Worker<'_>, stage: &str, path: &Path) -> Result<(), String> {
+    let of_exec = |error: io::Error| format!("exec of {stage}: {}", error::text(&error));
+    let mut child =
+        command(worker.self_args(), stage, path).stdout(Stdio::piped()).spawn().map_err(of_exec)?;
+    let mut steps = [0; 64];
+    while let Some(told) = &mut child.stdout {
+        match told.read(&mut steps) {
+            Ok(0) => break,
+            Ok(count) => worker.add(STEPS, count as u64),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(of_exec(error)),
+        }
+    }
+    ended(child.wait(), stage, path)
+}
+
+fn command(self_args: &[String], stage: &str, path: &Path) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(self_args).args([UNIT, stage]).arg(path).args(self_args).stdin(Stdio::null());
+    command
+}
+
+fn ended(status: io::Result<ExitStatus>, stage: &str, path: &Path) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{stage} of {}: {status}", path.display())),
         Err(error) => Err(format!("exec of {stage}: {}", error::text(&error))),
     }
+}
+
+/// Tells the job of a step. Whoever runs this stage by hand may have nobody who reads.
+fn tell_step() {
+    let mut stdout = io::stdout();
+    let _ = stdout.write_all(b".").and_then(|()| stdout.flush());
 }
 
 /// The main function of a process of the compile; `args` are the stage, its path, and the
@@ -145,26 +170,31 @@ pub(crate) fn unit_main(args: &[String]) -> i32 {
 }
 
 fn drive(source: &Path, self_args: &[String]) -> Result<(), String> {
-    exec(self_args, "translate", source)?;
-    exec(self_args, "assemble", &source.with_extension("s"))
+    let run = |stage, path: &Path| ended(command(self_args, stage, path).status(), stage, path);
+    run("translate", source)?;
+    run("assemble", &source.with_extension("s"))
 }
 
 /// The front end and the optimiser.
-fn translate(source: &Path) -> std::io::Result<()> {
+fn translate(source: &Path) -> io::Result<()> {
     let include = source.ancestors().nth(2).unwrap_or(source).join("include");
-    let mut text = fs::read_to_string(source)?;
+    let mut texts = vec![fs::read_to_string(source)?];
     let mut sum = 0_u64;
     for header in 0..HEADERS {
         let path = include.join(format!("{header}.h"));
         sum = sum.wrapping_add(sum_mapped(&File::open(&path)?)?);
-        text.push_str(&fs::read_to_string(path)?);
+        texts.push(fs::read_to_string(path)?);
+        tell_step();
     }
     let mut uses: HashMap<&str, u64> = HashMap::new();
-    for pass in 0..PASSES {
-        for word in text.split_ascii_whitespace() {
-            let count = uses.entry(word).or_insert(sum);
-            *count = mix(*count ^ pass);
+    for text in &texts {
+        for pass in 0..PASSES {
+            for word in text.split_ascii_whitespace() {
+                let count = uses.entry(word).or_insert(sum);
+                *count = mix(*count ^ pass);
+            }
         }
+        tell_step();
     }
     let mut symbols: Vec<_> = uses.into_iter().collect();
     symbols.sort_unstable();
@@ -173,24 +203,29 @@ fn translate(source: &Path) -> std::io::Result<()> {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{symbol}: .quad {value}");
     }
-    fs::write(source.with_extension("s"), out)
+    fs::write(source.with_extension("s"), out)?;
+    tell_step();
+    Ok(())
 }
 
-fn assemble(assembler: &Path) -> std::io::Result<()> {
+fn assemble(assembler: &Path) -> io::Result<()> {
     let text = fs::read_to_string(assembler)?;
     let values = text.lines().filter_map(|line| line.rsplit(' ').next());
     let code: Vec<u8> =
         values.flat_map(|value| value.parse::<u64>().unwrap_or(0).to_le_bytes()).collect();
     let part = assembler.with_extension("o.part");
     fs::write(&part, code)?;
-    fs::rename(part, assembler.with_extension("o"))
+    fs::rename(part, assembler.with_extension("o"))?;
+    tell_step();
+    Ok(())
 }
 
-fn link(folder: &Path) -> std::io::Result<()> {
+fn link(folder: &Path) -> io::Result<()> {
     let mut program = Vec::new();
     for unit in 0..UNITS_PER_LINK {
         let object = folder.join(format!("{unit}.o"));
         program.extend(fs::read(&object)?);
+        tell_step();
     }
     fs::write(folder.join("a.out"), program)
 }
