@@ -50,7 +50,8 @@ fn seconds(work: &Value) -> Result<f64, String> {
 }
 
 /// Runs a plan on boards of a model; what its cells measured, as text, and what is wrong with them.
-fn run(place: &Place, (paper, model): (&str, &str)) -> (String, Result<(), String>) {
+fn run((paper, model): (&str, &str)) -> (String, Result<(), String>) {
+    let place = Place::of_build();
     let out = format!("{paper}-{model}");
     let ended = place.run(&format!(
         "lab run -q --no-report --kernel debian:{model} --plan {paper} --variant virtual \
@@ -89,12 +90,10 @@ fn check(cells: &[Value]) -> Result<(), String> {
 #[test]
 fn the_plan_of_a_publication_comes_to_its_end() {
     need!(x86_64());
-    let place = Place::of_build();
-    let place = &place;
     // As many at a time as the smallest machine has CPUs.
     for some in asked().chunks(2) {
         let ended: Vec<_> = scope(|scope| {
-            let each = some.iter().map(|one| scope.spawn(move || run(place, *one)));
+            let each = some.iter().map(|one| scope.spawn(move || run(*one)));
             let all: Vec<_> = each.collect();
             all.into_iter().map(|one| one.join().unwrap()).collect()
         });
