@@ -20,26 +20,24 @@ pub fn raise_open_file_limit() -> io::Result<u64> {
     }
 }
 
-/// Lets the stack of the main thread grow to so many bytes, which it does as it is used. Returns the
-/// limit there was, in bytes, if it was less.
+/// Lets the stack of the main thread grow to so many bytes, which it does as it is used.
 ///
 /// # Errors
-/// The limit, and those of setrlimit(2): only root may raise a hard limit.
-pub fn need_stack(bytes: u64) -> Result<Option<u64>, (u64, io::Error)> {
+/// The limit there is, in bytes, and the errors of setrlimit(2): only root may raise a hard
+/// limit.
+pub fn need_stack(bytes: u64) -> Result<(), (u64, io::Error)> {
     // SAFETY: the structure is a valid place, filled by getrlimit.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         check(libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit)).map_err(|error| (0, error))?;
         let before = limit.rlim_cur;
         if before >= bytes {
-            return Ok(None);
+            return Ok(());
         }
         limit.rlim_cur = bytes;
         limit.rlim_max = limit.rlim_max.max(bytes);
-        match check(libc::setrlimit(libc::RLIMIT_STACK, &raw const limit)) {
-            Ok(_) => Ok(Some(before)),
-            Err(error) => Err((before, error)),
-        }
+        let set = check(libc::setrlimit(libc::RLIMIT_STACK, &raw const limit));
+        set.map(drop).map_err(|error| (before, error))
     }
 }
 
